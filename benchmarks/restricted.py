@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from s2s.nn import KERNELS, PaddedLayout
-from s2s_transformer.restricted import Restricted
+from s2s_transformer.restricted import RestrictedLayout
 
 LENGTHS = (128, 256, 512, 1024, 2048)
 NEIGHBOURHOODS = (33, 65, 129)
@@ -42,7 +42,7 @@ def measure(n: int) -> dict[str, float]:
     """CPU seconds of one forward pass of attention, the shortest of several."""
     q, k, v = (torch.randn(1, HEADS, n, WIDTH) for _ in range(3))
     pad = torch.zeros(1, n, dtype=torch.bool)
-    layouts = {f"r={r}": Restricted(KERNELS["math"], r // 2, pad, causal=False) for r in NEIGHBOURHOODS}
+    layouts = {f"r={r}": RestrictedLayout(KERNELS["math"], r // 2, pad, causal=False) for r in NEIGHBOURHOODS}
     everything = {"full": PaddedLayout(KERNELS["math"], torch.zeros(1, 1, 1, n)), **layouts}
     return {name: min(seconds(layout, q, k, v) for _ in range(REPEATS)) for name, layout in everything.items()}
 

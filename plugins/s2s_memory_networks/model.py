@@ -39,7 +39,7 @@ class Memories(Memory):
 
 
 @dataclass
-class Answering(State):
+class MemoryNetworkState(State):
     """`hypothesis` is the sum of the embeddings of its tokens: [B, K, D]"""
 
     supports_join: ClassVar[bool] = True
@@ -91,19 +91,19 @@ class MemoryNetwork(Seq2Seq):
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, D]"""
-        return self._hops(self._answered(tgt).cumsum(1), memory)[0]
+        return self._hops(self._embed_answer(tgt).cumsum(1), memory)[0]
 
     def project(self, hidden: Tensor) -> Tensor:
         """[..., D] -> logits [..., V]"""
         return self.out(hidden) if self.out else F.linear(hidden, self.tables[:, -1])
 
-    def start(self, memory: Memory) -> Answering:
+    def start(self, memory: Memory) -> MemoryNetworkState:
         """The state before any answer."""
-        return Answering(sentence=memory, hypothesis=torch.zeros_like(memory.hidden[:, :1]))
+        return MemoryNetworkState(sentence=memory, hypothesis=torch.zeros_like(memory.hidden[:, :1]))
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]"""
-        answered = state.hypothesis + self._answered(token)
+        answered = state.hypothesis + self._embed_answer(token)
         return self.project(self._hops(answered, state.sentence)[0]), replace(state, hypothesis=answered)
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
@@ -118,7 +118,7 @@ class MemoryNetwork(Seq2Seq):
         """A map for each hop; none with arch.match=linear, whose weights are not a distribution."""
         if self.config.match == "linear":
             return []
-        weights = self._hops(self._answered(tgt).cumsum(1), self.encode(src, pad))[1]
+        weights = self._hops(self._embed_answer(tgt).cumsum(1), self.encode(src, pad))[1]
         spread = [self.words.spread(of_hop.float(), src, pad) for of_hop in weights]
         return [AttentionMap("hop", n, "tgt", "src", of_hop[:, None]) for n, of_hop in enumerate(spread, 1)]
 
@@ -163,7 +163,7 @@ class MemoryNetwork(Seq2Seq):
             distance = distance + empty.flip(1).cumsum(1).flip(1)
         return distance.clamp(0, self.config.capacity)
 
-    def _answered(self, tgt: Tensor) -> Tensor:
+    def _embed_answer(self, tgt: Tensor) -> Tensor:
         """The tokens of an output, embedded like words of the question; bos as 0: [..., D]"""
         return F.embedding(tgt, self.tables[:, 0]).masked_fill((tgt == self.vocab.bos)[..., None], 0.0)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Divided(NamedTuple):
+class ExpertShard(NamedTuple):
     """A parameter held by one rank."""
 
     parameter: nn.Parameter
@@ -56,7 +56,7 @@ class ExpertParallel(Unsharded):
             )
         self.world = world
         self.layers: list[MixtureLayer] = []
-        self.divided: list[Divided] = []
+        self.expert_shards: list[ExpertShard] = []
         self.shared: list[nn.Parameter] = []
 
     def wrap(self, model: nn.Module) -> None:
@@ -67,10 +67,10 @@ class ExpertParallel(Unsharded):
         for layer in self.layers:
             layer.exchange = Exchange(self.world, owners(len(layer.experts), self.world.size))
             for expert, owner in zip(layer.experts, layer.exchange.owners, strict=True):
-                self.divided += [Divided(p, owner, p.shape) for p in expert.parameters()]
+                self.expert_shards += [ExpertShard(p, owner, p.shape) for p in expert.parameters()]
         self._drop()
-        divided = {id(of_expert.parameter) for of_expert in self.divided}
-        self.shared = [p for p in model.parameters() if p.requires_grad and id(p) not in divided]
+        shard_ids = {id(shard.parameter) for shard in self.expert_shards}
+        self.shared = [p for p in model.parameters() if p.requires_grad and id(p) not in shard_ids]
 
     @contextmanager
     def micro_batch(self, *, last: bool) -> Iterator[None]:
@@ -80,7 +80,7 @@ class ExpertParallel(Unsharded):
 
     def reduce_gradients(self) -> None:
         """Sum the gradients of all parameters except the experts'."""
-        for p in (of_expert.parameter for of_expert in self.divided):
+        for p in (shard.parameter for shard in self.expert_shards):
             if p.requires_grad and p.grad is None:
                 p.grad = torch.zeros_like(p)
         with self.world.collective("the gradients"):
@@ -90,9 +90,9 @@ class ExpertParallel(Unsharded):
 
     def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
         """The norm of all gradients, including those of experts on other ranks."""
-        divided = {id(of_expert.parameter) for of_expert in self.divided}
-        own = [p.grad for p in parameters if p.grad is not None and id(p) in divided and p.numel()]
-        shared = get_total_norm([p.grad for p in parameters if p.grad is not None and id(p) not in divided])
+        shard_ids = {id(shard.parameter) for shard in self.expert_shards}
+        own = [p.grad for p in parameters if p.grad is not None and id(p) in shard_ids and p.numel()]
+        shared = get_total_norm([p.grad for p in parameters if p.grad is not None and id(p) not in shard_ids])
         squares = self.world.all_reduce(get_total_norm(own).to(shared).square().reshape(1))
         return (shared.square() + squares[0]).sqrt()
 
@@ -101,7 +101,7 @@ class ExpertParallel(Unsharded):
         """A context in which every rank has all experts and computes its own tokens."""
         exchanges = [layer.exchange for layer in self.layers]
         with self.world.collective("the experts"):
-            for p, owner, shape in self.divided:
+            for p, owner, shape in self.expert_shards:
                 p.data = self._broadcast(p.data, owner, shape)
         for layer in self.layers:
             layer.exchange = None
@@ -133,7 +133,7 @@ class ExpertParallel(Unsharded):
         return {name: t[:0] if name in dropped else t for name, t in tensors.items()}
 
     def _drop(self) -> None:
-        for p, owner, _ in self.divided:
+        for p, owner, _ in self.expert_shards:
             if owner != self.world.rank:
                 p.data = p.data[:0].clone()
 

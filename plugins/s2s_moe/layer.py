@@ -38,7 +38,7 @@ class Tokens(NamedTuple):
         return cls(group.masked_fill(pad, n_groups).flatten(), n_groups)
 
 
-class Use(NamedTuple):
+class ExpertUsage(NamedTuple):
     """How one pass used the experts."""
 
     loss: Tensor
@@ -66,7 +66,7 @@ class MixtureLayer(nn.Module):
         )
         self.tokens: Tokens | None = None
         """Set by the model before a recorded training pass"""
-        self.uses: list[Use] | None = None
+        self.uses: list[ExpertUsage] | None = None
         """The use of experts in the recorded passes; None: nothing is recorded"""
         self.exchange: Exchange | None = None
         """Set by train.strategy=experts, which divides the experts over the ranks"""
@@ -86,7 +86,7 @@ class MixtureLayer(nn.Module):
             )
         gates: Gates = self.gate(flat, tokens and tokens.group, tokens.n_groups if tokens else 0)
         if tokens is not None and self.uses is not None:
-            self.uses.append(self._use(gates, tokens))
+            self.uses.append(self._usage(gates, tokens))
         return self.mix(flat, gates).view_as(x)
 
     def mix(self, x: Tensor, gates: Gates) -> Tensor:
@@ -99,7 +99,7 @@ class MixtureLayer(nn.Module):
         computed = computed[order.argsort()].unflatten(0, gates.experts.shape)
         return (computed * gates.weights[..., None].to(computed.dtype)).sum(1)
 
-    def _use(self, gates: Gates, tokens: Tokens) -> Use:
+    def _usage(self, gates: Gates, tokens: Tokens) -> ExpertUsage:
         """The balance losses of each group, weighted by its number of tokens, and the values for the log."""
         assert gates.importance is not None
         loss = self.config.importance * squared_variation(gates.importance)  # [G]
@@ -108,7 +108,7 @@ class MixtureLayer(nn.Module):
         n_tokens = tokens.group.bincount(minlength=tokens.n_groups + 1)[: tokens.n_groups]  # [G]
         real = (tokens.group < tokens.n_groups)[:, None].expand_as(gates.experts)
         counts = gates.experts[real].bincount(minlength=len(self.experts))
-        return Use((loss * n_tokens).sum(), n_tokens.sum(), gates.importance.detach().sum(0), counts)
+        return ExpertUsage((loss * n_tokens).sum(), n_tokens.sum(), gates.importance.detach().sum(0), counts)
 
 
 def compute_here(experts: nn.ModuleList, x: Tensor, counts: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ class Image(Memory):
 
 
 @dataclass
-class Painting(State):
+class NeuralGPUState(State):
     """`sentence` is `Image.real`; `hypothesis` is image, tape [B, K, m, L] and number of tokens [B, K]."""
 
     supports_join: ClassVar[bool] = True
@@ -71,7 +71,7 @@ class NeuralGPU(Seq2Seq):
         state: State = self.start(memory)
         hidden = []
         for token in tgt.split(1, dim=1):
-            read, state = self._paint(token, state)
+            read, state = self._generate_image(token, state)
             hidden.append(read)
         return torch.cat(hidden, dim=1)
 
@@ -79,16 +79,16 @@ class NeuralGPU(Seq2Seq):
         """[..., m] -> logits [..., V]"""
         return self.out(hidden)
 
-    def start(self, memory: Memory) -> Painting:
+    def start(self, memory: Memory) -> NeuralGPUState:
         """One hypothesis for each sentence, with an empty tape."""
         assert isinstance(memory, Image)
         image = memory.hidden[:, None]
         counts = torch.zeros(image.shape[:2], dtype=torch.long, device=image.device)
-        return Painting(sentence=memory.real, hypothesis=(image, torch.zeros_like(image[..., 0]), counts))
+        return NeuralGPUState(sentence=memory.real, hypothesis=(image, torch.zeros_like(image[..., 0]), counts))
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]"""
-        hidden, state = self._paint(token, state)
+        hidden, state = self._generate_image(token, state)
         return self.project(hidden), state
 
     def vocab_rows(self) -> dict[str, Side]:
@@ -109,7 +109,7 @@ class NeuralGPU(Seq2Seq):
         """Rows of the image for a source of n tokens, to be rounded down; n is a number or a tensor."""
         return n * max(self.config.length_ratio, 1.0) + self.config.length_extra
 
-    def _paint(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+    def _generate_image(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> [B, K, m]; the tape holds the previous outputs, without bos."""
         image, tape, n = state.hypothesis  # [B, K, m, L, w], [B, K, m, L], [B, K]
         real = state.sentence

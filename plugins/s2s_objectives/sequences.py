@@ -5,7 +5,7 @@ Shapes: B sentences, M outputs in total, T target length.
 
 from __future__ import annotations
 
-__all__ = ["Drawn", "Outputs", "SequenceObjective", "distinct"]
+__all__ = ["Outputs", "SampledOutputs", "SequenceObjective", "distinct"]
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -27,7 +27,7 @@ Outputs = list[list[list[int]]]
 C = TypeVar("C", bound="RiskConfig | GnmtRlConfig")
 
 
-class Drawn(NamedTuple):
+class SampledOutputs(NamedTuple):
     """Sampled outputs of each sentence of a batch, including duplicates."""
 
     outputs: Outputs
@@ -55,11 +55,11 @@ class SequenceObjective(Objective, Generic[C]):
         self.decode = context.search(config.search, "objective.search")
         self.metric = context.metric(config.metric, "objective.metric")
 
-    def draw(self, model: Seq2Seq, batch: Batch) -> Drawn:
+    def draw(self, model: Seq2Seq, batch: Batch) -> SampledOutputs:
         """Sample `n` outputs of each sentence, and score them."""
         references = rows_without_eos(batch.tgt_out, batch.tgt_pad)
         outputs = self.decode(model, batch, self.config.n)
-        return Drawn(outputs, references, self.scores(batch, outputs, references))
+        return SampledOutputs(outputs, references, self.scores(batch, outputs, references))
 
     def scores(self, batch: Batch, outputs: Outputs, references: list[list[int]]) -> list[list[float]]:
         """The metric of each output against its sentence's reference."""

@@ -5,7 +5,7 @@ Shapes: h heads, Q queries, K keys.
 
 from __future__ import annotations
 
-__all__ = ["AttentionFigures", "AttentionPage", "Seen", "explorer", "script", "see"]
+__all__ = ["AttentionFigures", "AttentionPage", "PairAttention", "attention_of", "explorer", "script"]
 
 import json
 from html import escape
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from s2s.generation import Generator, Output, Record
 
 
-class Seen(NamedTuple):
+class PairAttention(NamedTuple):
     """All attention over one pair; tokens are written as by the tokeniser, where ▁ begins a word."""
 
     src: list[str]
@@ -54,17 +54,17 @@ class Seen(NamedTuple):
 
 
 @torch.no_grad()
-def see(model: Seq2Seq, task: Task, device: torch.device, src: str, tokens: Sequence[int]) -> Seen:
+def attention_of(model: Seq2Seq, task: Task, device: torch.device, src: str, tokens: Sequence[int]) -> PairAttention:
     """All attention while the output `tokens` are predicted for `src`; no maps if the architecture provides none."""
     ids = task.encode_source([src])[0] if src else []
     batch = make_batch([(list(ids), list(tokens))], task.vocab).to(device)
     maps = model.eval().attention_maps(batch.src, batch.src_pad, batch.tgt_in)
     names, pieces = _names(task, [*ids, task.vocab.eos], "src"), [*task.pieces(tokens, src), "</s>"]
     of_pair = [one._replace(weights=one.weights[0].float().cpu()) for one in maps]
-    return Seen(names, pieces, of_pair)
+    return PairAttention(names, pieces, of_pair)
 
 
-def explorer(seen: Seen, title: str = "", anchor: str = "") -> str:
+def explorer(seen: PairAttention, title: str = "", anchor: str = "") -> str:
     """Every kind, layer and head of attention, for `script` to draw."""
     data = json.dumps([_as_json(seen, one) for one in seen.maps], ensure_ascii=False).replace("</", "<\\/")
     head = f"<h2>{escape(title)}</h2>" if title else ""
@@ -83,7 +83,7 @@ class AttentionOutput(OutputFormat):
     def __init__(self, config: Choice, generator: Generator) -> None:
         self.generator = generator
         self.n_written = 0
-        if not self._see("", []).maps:
+        if not self._attention_of("", []).maps:
             raise ConfigError("this architecture gives no attention (Seq2Seq.attention_maps); choose another format")
 
     def n_lines(self, nbest: int) -> int:
@@ -94,7 +94,7 @@ class AttentionOutput(OutputFormat):
         self.n_written += 1
         if not output.tokens:
             return [*head, f"<p>{escape(output.src)}: no output</p>"]
-        return [*head, *self.body(self._see(output.src, output.tokens), output, self.n_written)]
+        return [*head, *self.body(self._attention_of(output.src, output.tokens), output, self.n_written)]
 
     def head(self) -> str:
         """The HTML before the first output."""
@@ -105,26 +105,26 @@ class AttentionOutput(OutputFormat):
             f"<style>{style}</style><script>{script()}</script><h1>Attention</h1>"
         )
 
-    def body(self, seen: Seen, output: Output, number: int) -> list[str]:
+    def body(self, seen: PairAttention, output: Output, number: int) -> list[str]:
         """The HTML lines of one output."""
         raise NotImplementedError
 
-    def _see(self, src: str, tokens: Sequence[int]) -> Seen:
+    def _attention_of(self, src: str, tokens: Sequence[int]) -> PairAttention:
         search = self.generator.search
-        return see(search.model, self.generator.task, search.device, src, tokens)
+        return attention_of(search.model, self.generator.task, search.device, src, tokens)
 
 
 class AttentionPage(AttentionOutput):
     """Every kind, layer and head of attention, for the token under the mouse or with the keyboard focus."""
 
-    def body(self, seen: Seen, output: Output, number: int) -> list[str]:
+    def body(self, seen: PairAttention, output: Output, number: int) -> list[str]:
         return [explorer(seen, f"{output.src} → {output.hyp}", f"a{number}")]
 
 
 class AttentionFigures(AttentionOutput):
     """Figures 3, 4 and 5 of the paper for every input: lines from tokens to those that they attend to."""
 
-    def body(self, seen: Seen, output: Output, number: int) -> list[str]:
+    def body(self, seen: PairAttention, output: Output, number: int) -> list[str]:
         kinds = [one for one in seen.maps if one.kind == "encoder"] or list(seen.maps)
         of_kind = [one for one in kinds if one.kind == kinds[0].kind]
         layer = of_kind[max(0, len(of_kind) - 2)]  # the paper shows layer 5 of 6
@@ -135,7 +135,7 @@ class AttentionFigures(AttentionOutput):
         return [*parts, "</section>"]
 
 
-def _as_json(seen: Seen, one: AttentionMap) -> dict[str, Any]:
+def _as_json(seen: PairAttention, one: AttentionMap) -> dict[str, Any]:
     """A map with weights in thousandths; finer shades are not distinguishable."""
     weights = (one.weights * 1000).round().int().tolist()
     name = f"{one.kind} {one.layer}" if one.layer else one.kind

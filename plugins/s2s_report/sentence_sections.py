@@ -7,7 +7,7 @@ __all__ = ["sentence_sections"]
 from html import escape
 from typing import TYPE_CHECKING
 
-from s2s_report.attention import explorer, see
+from s2s_report.attention import attention_of, explorer
 from s2s_report.brackets import compare_brackets, drawn, read
 from s2s_report.document import Details, Explorer, Picture, Section, Table, Text
 from s2s_report.word_diff import diff_html
@@ -79,7 +79,7 @@ def _attention(name: str, model: TrainedModel, output: Output) -> list[Block]:
     """The attention of every kind, layer and head; empty if the output is empty or the architecture provides none."""
     if not output.tokens:
         return []
-    seen = see(model.model, model.task, model.device, output.src, output.tokens)
+    seen = attention_of(model.model, model.task, model.device, output.src, output.tokens)
     return [Details(f"Attention of {name}", [Explorer(explorer(seen), seen.words)])] if seen.maps else []
 
 

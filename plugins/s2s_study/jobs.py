@@ -118,7 +118,7 @@ def plan(config: StudyConfig, plugins: Plugins, local: Sequence[str], output: Pa
         else:
             nothing: list[Job | None] = [None] * len(config.seeds)
             starts, before = ([*jobs.get(name, nothing)] for name in (row.init_from_row, row.after_row))
-            make = _Maker(config, plugins, local, output, steps)
+            make = _JobFactory(config, plugins, local, output, steps)
             jobs[row.name] = [make(row, *of_seed) for of_seed in zip(config.seeds, starts, before, strict=True)]
     return Study(rows, jobs)
 
@@ -139,7 +139,7 @@ def _ensemble(row: Row, members: Sequence[Job]) -> Job:
 
 
 @dataclass(frozen=True)
-class _Maker:
+class _JobFactory:
     """Makes a job from a row and a seed."""
 
     config: StudyConfig

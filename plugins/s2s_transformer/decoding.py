@@ -5,7 +5,7 @@ Shapes: B sentences, K hypotheses, S source length, P positions, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["Decoding"]
+__all__ = ["TransformerState"]
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Decoding(KVCacheState):
+class TransformerState(KVCacheState):
     """`sentence` holds each layer's keys and values of the source, a mask `seen` [B, S] that is True at tokens, and the
     source that a guide refers to."""
 
@@ -65,7 +65,7 @@ class Decoding(KVCacheState):
         wide, or if all rows are copied anyway."""
         guide = None if self.guide is None or other.guide is None else torch.cat([self.guide, other.guide])
         least = 1 if self.n_spare < len(other.length) else 2
-        return replace(super(Decoding, self._cut(least)).join(other), guide=guide)
+        return replace(super(TransformerState, self._cut(least)).join(other), guide=guide)
 
     def _cut(self, least: int) -> Self:
         """The state cut to the width of the longest source, if it is at least `least` times as wide."""

@@ -5,7 +5,7 @@ Shapes: B sentences, h heads of queries, g heads of keys and values, T queries, 
 
 from __future__ import annotations
 
-__all__ = ["Additive", "DotProduct", "Explicit", "Relative"]
+__all__ = ["AdditiveScore", "DotProductScore", "ExplicitLayout", "RelativeScore"]
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,7 +19,7 @@ BLOCKED = -3e4
 """Finite, so that a row without allowed keys is not NaN; its exp is 0, and fp16 can represent it"""
 
 
-class DotProduct(nn.Module):
+class DotProductScore(nn.Module):
     """The paper's score, q k / sqrt(d_k)."""
 
     def scores(self, q: Tensor, k: Tensor, distance: Tensor) -> Tensor:
@@ -33,7 +33,7 @@ class DotProduct(nn.Module):
         return weights @ v
 
 
-class Additive(DotProduct):
+class AdditiveScore(DotProductScore):
     """u tanh(q + k) with a vector u for each head (Bahdanau et al., 2015, section A.1.2), which section 3.2.1 compares
     with the product. Time and memory grow with T S h d."""
 
@@ -54,7 +54,7 @@ class Additive(DotProduct):
         return (together @ self.u[:, None, :, None].to(q.dtype)).squeeze(-1)
 
 
-class Relative(DotProduct):
+class RelativeScore(DotProductScore):
     """q (k + a_ij) / sqrt(d_k), and values v + b_ij, with vectors for each distance up to `reach`, which all heads of a
     layer share (Shaw et al., 2018, equations 3 and 4)."""
 
@@ -88,7 +88,7 @@ class Relative(DotProduct):
         return rows[:, None].expand(*like.shape[:3], -1)
 
 
-class Seen(NamedTuple):
+class AttentionInputs(NamedTuple):
     """What queries attend to."""
 
     k: Tensor
@@ -102,16 +102,16 @@ class Seen(NamedTuple):
 
 
 @dataclass
-class Explicit:
+class ExplicitLayout:
     """A layout of padded sentences, or of a decoding step, with scores of its own."""
 
     layout: PaddedLayout | CachedAttention
-    score: DotProduct
+    score: DotProductScore
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """q [B, h, T, d], k [B, g, S, d], v [B, g, S, d_v] -> [B, h, T, d_v]"""
         layout = self.layout
-        seen = _in_a_step(layout, k, v) if isinstance(layout, CachedAttention) else _padded(layout, q, k, v)
+        seen = _cached_inputs(layout, k, v) if isinstance(layout, CachedAttention) else _padded_inputs(layout, q, k, v)
         k, v = (x.repeat_interleave(q.size(1) // x.size(1), dim=1) for x in (seen.k, seen.v))
         scores = self.score.scores(q, k, seen.distance)
         weights = (scores + seen.bias.to(scores.dtype)).softmax(-1)
@@ -120,15 +120,15 @@ class Explicit:
         return self.score.read(apply_dropout(weights, dropout).to(v.dtype), v, seen.distance)
 
 
-def _padded(layout: PaddedLayout, q: Tensor, k: Tensor, v: Tensor) -> Seen:
+def _padded_inputs(layout: PaddedLayout, q: Tensor, k: Tensor, v: Tensor) -> AttentionInputs:
     query, key = torch.arange(q.size(-2), device=q.device)[:, None], torch.arange(k.size(-2), device=q.device)
     distance, bias = key - query, layout.bias
     if layout.causal:
         bias = (distance > 0) * BLOCKED
-    return Seen(k, v, q.new_zeros(1) if bias is None else bias, distance[None])
+    return AttentionInputs(k, v, q.new_zeros(1) if bias is None else bias, distance[None])
 
 
-def _in_a_step(layout: CachedAttention, k: Tensor, v: Tensor) -> Seen:
+def _cached_inputs(layout: CachedAttention, k: Tensor, v: Tensor) -> AttentionInputs:
     """All keys and values, including the newest [B, g, K, d], which are written into their nodes."""
     paths, nodes = layout.paths, layout.nodes
     newest = torch.cat([x.transpose(1, 2).flatten(2) for x in (k, v)], dim=2)  # [B, K, g * (d_k + d_v)]
@@ -141,4 +141,4 @@ def _in_a_step(layout: CachedAttention, k: Tensor, v: Tensor) -> Seen:
     after = at >= paths.length[:, None, None]
     position = path.new_zeros(*path.shape[:2], paths.max_nodes + 1)
     position = position.scatter_(2, path.masked_fill(after, paths.max_nodes), at.expand_as(path))[..., :-1]
-    return Seen(keys, values, paths.bias, position - paths.length[:, None, None] + 1)
+    return AttentionInputs(keys, values, paths.bias, position - paths.length[:, None, None] + 1)

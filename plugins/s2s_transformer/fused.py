@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from s2s.backend import FusedDecoder, FusedEncoder
     from s2s.nn import Embeddings
     from s2s_transformer import TransformerConfig
-    from s2s_transformer.decoding import Decoding
+    from s2s_transformer.decoding import TransformerState
 
 
 def fused_decoder(
@@ -68,8 +68,8 @@ def _options(last_norm: nn.Module, config: TransformerConfig) -> tuple[tuple[int
 
 
 def fused_state(
-    decoder: FusedDecoder, embeddings: Embeddings, state: Decoding, beam: int
-) -> tuple[FusedState, Decoding] | None:
+    decoder: FusedDecoder, embeddings: Embeddings, state: TransformerState, beam: int
+) -> tuple[FusedState, TransformerState] | None:
     """See `HasFusedState`, for a state that has room for a step; None if the softmax's matrix is not prepacked."""
     if embeddings.prepacked is None:
         return None

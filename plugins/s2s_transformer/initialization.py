@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from s2s.nn import Embeddings, Projections
-from s2s_transformer.explicit import Additive, Relative
+from s2s_transformer.explicit import AdditiveScore, RelativeScore
 from s2s_transformer.positions import LearnedPositions
 
 
@@ -18,7 +18,7 @@ def init_weights(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.Linear):
             _init_linear(module)
-        elif isinstance(module, nn.LayerNorm | nn.RMSNorm | Additive | Relative):
+        elif isinstance(module, nn.LayerNorm | nn.RMSNorm | AdditiveScore | RelativeScore):
             module.reset_parameters()
         elif isinstance(module, LearnedPositions):
             nn.init.normal_(module.weight, std=module.weight.size(1) ** -0.5)

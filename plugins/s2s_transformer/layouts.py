@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.nn import CachedAttention, PaddedLayout
-from s2s_transformer.restricted import Restricted, recent
+from s2s_transformer.restricted import RestrictedLayout, recent_layouts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def source_layout(config: TransformerConfig, kernel: Kernel, pad: Tensor, dtype: torch.dtype) -> PaddedLayout:
     """The encoder's layout: pad [B, S]"""
     if config.self_attention == "restricted":
-        return Restricted(kernel, config.neighbourhood // 2, pad, causal=False)
+        return RestrictedLayout(kernel, config.neighbourhood // 2, pad, causal=False)
     return PaddedLayout.from_padding(pad, dtype, kernel)
 
 
@@ -33,12 +33,12 @@ def target_layout(config: TransformerConfig, kernel: Kernel, tgt: Tensor) -> Pad
     """The decoder's layout: tgt [B, T], whose padding needs no masking."""
     if config.self_attention == "restricted":
         nothing = torch.zeros_like(tgt, dtype=torch.bool)
-        return Restricted(kernel, config.neighbourhood // 2, nothing, causal=True)
+        return RestrictedLayout(kernel, config.neighbourhood // 2, nothing, causal=True)
     return PaddedLayout(kernel, causal=True)
 
 
 def step_layouts(config: TransformerConfig, kernel: Kernel, state: KVCacheState) -> list[CachedAttention]:
     """The layout of each decoder layer in a decoding step."""
     if config.self_attention == "restricted":
-        return recent(state, kernel, config.neighbourhood // 2)
+        return recent_layouts(state, kernel, config.neighbourhood // 2)
     return CachedAttention.for_layers(state, kernel)

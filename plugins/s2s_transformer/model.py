@@ -32,7 +32,7 @@ from s2s.nn import (
 )
 from s2s_transformer.attention_weights import attention_maps, cross_attention_weights
 from s2s_transformer.cost import forward_operations
-from s2s_transformer.decoding import Decoding
+from s2s_transformer.decoding import TransformerState
 from s2s_transformer.fused import fused_decoder, fused_encoder, fused_state, has_hooks
 from s2s_transformer.initialization import init_weights
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, stack, stack_norm
@@ -201,7 +201,7 @@ class Transformer(Seq2Seq):
             return list(super().attention_maps(src, pad, tgt))
         return attention_maps(self, src, pad, tgt)
 
-    def start(self, memory: Memory) -> Decoding:
+    def start(self, memory: Memory) -> TransformerState:
         """Each layer's keys and values of the source, once per sentence, and none of the target yet."""
         self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.decoder_norm, self.config)
         keys_values = (layer.keys_values(memory.hidden) for layer in self.decoder)
@@ -211,13 +211,13 @@ class Transformer(Seq2Seq):
         guided = memory.guided if isinstance(memory, GuidedMemory) else None
         source = GuidedSource(*(t.clone() for t in guided.source)) if guided else None  # `select` modifies it
         state = empty_kv_cache((sources, ~memory.pad, source), len(memory.pad), heads, like=like)
-        return Decoding(
+        return TransformerState(
             **vars(state), positions=memory.hidden.flatten(0, 1)[:0], guide=guided.start if guided else None
         )
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]. All hypotheses of a sentence attend to one copy of its source."""
-        assert isinstance(state, Decoding)
+        assert isinstance(state, TransformerState)
         x, state, at_output = self.embeddings.target(token), state.extend(), None
         if self.guidance:
             assert state.guide is not None
@@ -233,7 +233,11 @@ class Transformer(Seq2Seq):
         """See `HasFusedState`; not available if a step differs from the one defined here."""
         same = type(self).step is Transformer.step and type(self).project is Transformer.project
         same = same and "step" not in vars(self) and not self.training and not self.guidance
-        if not same or not isinstance(state, Decoding) or None in (self.fused_decoder, self.embeddings.prepacked):
+        if (
+            not same
+            or not isinstance(state, TransformerState)
+            or None in (self.fused_decoder, self.embeddings.prepacked)
+        ):
             return None
         assert self.fused_decoder is not None
         state = state.reserve(beam)
@@ -241,7 +245,7 @@ class Transformer(Seq2Seq):
             state = state.with_positions(self.tgt_positions, state.max_length + 1, self.max_len)
         return fused_state(self.fused_decoder, self.embeddings, state, beam)
 
-    def _step(self, x: Tensor, state: Decoding) -> Tensor:
+    def _step(self, x: Tensor, state: TransformerState) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
         sources, seen, _ = state.sentence
         if self.fused_decoder is not None and not self.training:

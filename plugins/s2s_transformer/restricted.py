@@ -5,7 +5,7 @@ Shapes: B sentences, h heads, n blocks of c queries, W keys that a block attends
 
 from __future__ import annotations
 
-__all__ = ["Restricted", "recent"]
+__all__ = ["RestrictedLayout", "recent_layouts"]
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ BLOCK = 16
 """Minimum queries of a block: fewer are too little work for a product"""
 
 
-class Restricted(PaddedLayout):
+class RestrictedLayout(PaddedLayout):
     """A position attends to those at a distance of at most `reach`, except padding and, if causal, later positions.
 
     Queries are processed in blocks, each with the keys that any of them attends to.
@@ -47,7 +47,7 @@ class Restricted(PaddedLayout):
         position = torch.arange(self.pad.size(1), device=self.pad.device)
         allowed = self._allowed(position[:, None], position) & ~self.pad[:, None]  # [B, T, T]
         allowed = allowed | ~allowed.any(-1, keepdim=True) & ~self.pad[:, None]
-        return blocked(allowed, torch.float32)[:, None]
+        return blocking_bias(allowed, torch.float32)[:, None]
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """q, k [B, h, T, d_k], v [B, h, T, d_v] -> [B, h, T, d_v]"""
@@ -59,7 +59,7 @@ class Restricted(PaddedLayout):
         allowed = self._allowed(query, key - self.reach) & seen[..., None, :]  # [B, 1, n, c, W]
         queries = F.pad(q, (0, 0, 0, n * c - length)).unflatten(2, (n, c))
         k, v = (self._windows(x, n, c, after) for x in (k, v))  # [B, h, n, W, d]
-        bias = blocked(allowed, q.dtype).transpose(1, 2).flatten(0, 1)
+        bias = blocking_bias(allowed, q.dtype).transpose(1, 2).flatten(0, 1)
         q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (queries, k, v))  # [B * n, h, ·, d]
         out = self.kernel(q, k, v, bias, False, dropout).unflatten(0, (n_sentences, n))
         return out.transpose(1, 2).flatten(2, 3)[:, :, :length]
@@ -75,7 +75,7 @@ class Restricted(PaddedLayout):
         return x.unfold(2, c + self.reach + after, c).transpose(3, 4)
 
 
-def recent(state: KVCacheState, kernel: Kernel, reach: int) -> list[CachedAttention]:
+def recent_layouts(state: KVCacheState, kernel: Kernel, reach: int) -> list[CachedAttention]:
     """The layout of each layer in a decoding step: the newest token attends to itself and `reach` tokens before it."""
     paths = state.paths
     n = min(reach + 1, paths.max_length)
@@ -85,6 +85,6 @@ def recent(state: KVCacheState, kernel: Kernel, reach: int) -> list[CachedAttent
     return [CachedAttention(kernel, nodes, paths) for nodes in state.nodes]
 
 
-def blocked(allowed: Tensor, dtype: torch.dtype) -> Tensor:
+def blocking_bias(allowed: Tensor, dtype: torch.dtype) -> Tensor:
     """A bias: 0 where allowed, elsewhere a score that leaves no weight."""
     return torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill_(~allowed, BLOCKED)

@@ -6,7 +6,7 @@ Shapes: h heads of queries, g heads of keys and values, T positions, S keys, K h
 
 from __future__ import annotations
 
-__all__ = ["AdaptedCrossAttention", "AdaptedSelfAttention", "Grouped", "Scored", "rotate"]
+__all__ = ["AdaptedCrossAttention", "AdaptedSelfAttention", "GroupedQueryLayout", "QueryKeyTransform", "rotate"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from s2s.nn import CachedAttention, CrossAttention, Heads, Layout, PaddedLayout, SelfAttention, VarlenLayout
-from s2s_transformer.explicit import Additive, DotProduct, Explicit, Relative
+from s2s_transformer.explicit import AdditiveScore, DotProductScore, ExplicitLayout, RelativeScore
 
 if TYPE_CHECKING:
     from s2s.nn import KeysValues
@@ -31,13 +31,15 @@ class AdaptedSelfAttention(SelfAttention):
         super().__init__(config.d_model, heads, config.attention_dropout)
         self.score = additive_score(config, heads)
         if config.positions == "relative":
-            self.score = Relative(heads, config.relative_distance)
+            self.score = RelativeScore(heads, config.relative_distance)
         self.unscaled, self.rotary = config.attention_score == "dot", config.positions == "rotary"
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         """[..., T, D] -> [..., T, D]"""
         adapted = with_heads_and_score(layout, self.heads, self.score)
-        return super().forward(x, Scored(adapted, self.unscaled, positions(layout, x) if self.rotary else None))
+        return super().forward(
+            x, QueryKeyTransform(adapted, self.unscaled, positions(layout, x) if self.rotary else None)
+        )
 
 
 class AdaptedCrossAttention(CrossAttention):
@@ -50,24 +52,24 @@ class AdaptedCrossAttention(CrossAttention):
     def forward(self, x: Tensor, memory: KeysValues, layout: Layout) -> Tensor:
         """[..., T, D] -> [..., T, D]"""
         adapted = with_heads_and_score(layout, self.heads, self.score)
-        return super().forward(x, memory, Scored(adapted, self.unscaled, None))
+        return super().forward(x, memory, QueryKeyTransform(adapted, self.unscaled, None))
 
 
-def additive_score(config: TransformerConfig, heads: Heads) -> DotProduct | None:
+def additive_score(config: TransformerConfig, heads: Heads) -> DotProductScore | None:
     """None: the score is a product, which a kernel computes."""
-    return Additive(heads) if config.attention_score == "additive" else None
+    return AdditiveScore(heads) if config.attention_score == "additive" else None
 
 
-def with_heads_and_score(layout: Layout, heads: Heads, score: DotProduct | None) -> Layout:
+def with_heads_and_score(layout: Layout, heads: Heads, score: DotProductScore | None) -> Layout:
     """The layout with scores of its own, or for fewer heads of keys and values."""
     if score is not None:
         assert isinstance(layout, PaddedLayout | CachedAttention), "such scores are computed of padded sentences alone"
-        return Explicit(layout, score)
-    return layout if heads.n_kv_heads == heads.n else Grouped(layout)
+        return ExplicitLayout(layout, score)
+    return layout if heads.n_kv_heads == heads.n else GroupedQueryLayout(layout)
 
 
 @dataclass
-class Scored:
+class QueryKeyTransform:
     """Passes modified queries and keys to a layout, which divides every score by sqrt(d_k)."""
 
     layout: Layout
@@ -86,7 +88,7 @@ class Scored:
 
 
 @dataclass
-class Grouped:
+class GroupedQueryLayout:
     """Heads of queries in g groups, each of which shares one head of keys and values (Ainslie et al., 2023)."""
 
     layout: Layout
@@ -94,7 +96,7 @@ class Grouped:
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """q [..., h, T, d], k [..., g, S, d], v [..., g, S, d_v] -> [..., h, T, d_v]"""
         if isinstance(self.layout, CachedAttention):
-            return Explicit(self.layout, DotProduct()).attend(q, k, v, dropout)
+            return ExplicitLayout(self.layout, DotProductScore()).attend(q, k, v, dropout)
         n_shared = q.size(-3) // k.size(-3)
         if type(self.layout) is PaddedLayout and not self.layout.causal:  # a group's queries are treated as one head
             folded = q.unflatten(-3, (-1, n_shared)).flatten(-3, -2)  # [..., g, n_shared * T, d]

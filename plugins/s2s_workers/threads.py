@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 
 
 @dataclass
-class Found(Generic[Value]):
+class ThreadResult(Generic[Value]):
     """What a function yielded; or, without a value, that it has ended, and with which error."""
 
     values: list[Value]
@@ -29,7 +29,7 @@ def run_in_threads(functions: Sequence[Callable[[], Iterable[Value]]]) -> Iterat
     Raises what a function raises. The others then end at their next value, as they do when no more values are wanted; a
     program that exits does not wait for them.
     """
-    found, is_over = SimpleQueue[Found[Value]](), Event()
+    found, is_over = SimpleQueue[ThreadResult[Value]](), Event()
     threads = [Thread(target=_work, args=(function, found, is_over), daemon=True) for function in functions]
     for thread in threads:
         thread.start()
@@ -47,12 +47,12 @@ def run_in_threads(functions: Sequence[Callable[[], Iterable[Value]]]) -> Iterat
             thread.join()
 
 
-def _work(function: Callable[[], Iterable[Value]], found: SimpleQueue[Found[Value]], is_over: Event) -> None:
+def _work(function: Callable[[], Iterable[Value]], found: SimpleQueue[ThreadResult[Value]], is_over: Event) -> None:
     try:
         for value in function():
-            found.put(Found([value]))
+            found.put(ThreadResult([value]))
             if is_over.is_set():
                 return
-        found.put(Found([]))
+        found.put(ThreadResult([]))
     except BaseException as error:
-        found.put(Found([], error))
+        found.put(ThreadResult([], error))

@@ -14,7 +14,7 @@ from s2s_parsing.treebank import (
     MALFORMED,
     NOTHING_LEFT,
     Cleaner,
-    Malformed,
+    MalformedTree,
     read_brackets,
     read_treebank,
     treebank_files,
@@ -105,9 +105,9 @@ class TreeCleaning:
 
     def _tree(self, example: Example, cleaner: Cleaner, place: str) -> Tree | Rejected:
         trees = list(read_brackets([(1, example.tgt)], cleaner))
-        malformed = [tree for tree in trees if isinstance(tree, Malformed)]
+        malformed = [tree for tree in trees if isinstance(tree, MalformedTree)]
         if len(trees) == 1 and not malformed:
-            return NOTHING_LEFT if trees[0] is None else trees[0]  # type: ignore[return-value]  # no Malformed
+            return NOTHING_LEFT if trees[0] is None else trees[0]  # type: ignore[return-value]  # no MalformedTree
         if self.config.invalid == "drop":
             return MALFORMED
         what = malformed[0].what if malformed else f"{len(trees)} trees on a line, expected one"

@@ -18,7 +18,7 @@ UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")  # XML has no way 
 COLOURS = {"bracket": "#1b4f9c", "tag": "#3f7d3f", "word": "#111"}
 
 
-class Spot(NamedTuple):
+class NodePosition(NamedTuple):
     """The position of something drawn."""
 
     x: float
@@ -52,38 +52,38 @@ class _Picture:
 
     def __init__(self) -> None:
         self.width = GAP
-        self.labels: list[tuple[Spot, str, str]] = []
-        self.branches: list[tuple[Spot, Spot]] = []
+        self.labels: list[tuple[NodePosition, str, str]] = []
+        self.branches: list[tuple[NodePosition, NodePosition]] = []
 
-    def leaf(self, tag: str, word: str) -> Spot:
+    def leaf(self, tag: str, word: str) -> NodePosition:
         """Draw a word at the bottom, with its part of speech above it."""
         width = SIGN * max(_n_columns(word), _n_columns(tag), 3) + GAP
-        below, spot = Spot(self.width + width / 2, 0), Spot(self.width + width / 2, 1)
+        below, spot = NodePosition(self.width + width / 2, 0), NodePosition(self.width + width / 2, 1)
         self.width += width
         self.labels += [(below, word, "word"), (spot, tag, "tag")]
         self.branches.append((spot, below))
         return spot
 
-    def bracket(self, label: str, children: list[Spot]) -> Spot:
+    def bracket(self, label: str, children: list[NodePosition]) -> NodePosition:
         """Draw a bracket above the middle of its children, and higher than all of them."""
-        spot = Spot((children[0].x + children[-1].x) / 2, 1 + max(child.level for child in children))
+        spot = NodePosition((children[0].x + children[-1].x) / 2, 1 + max(child.level for child in children))
         self.labels.append((spot, label, "bracket"))
         self.branches += [(spot, child) for child in children]
         return spot
 
 
-def _branch(parent: Spot, child: Spot, top: int) -> str:
+def _branch(parent: NodePosition, child: NodePosition, top: int) -> str:
     """A line down from a label, across, and down to another: a slanted one would run through labels between them."""
     y1, y2 = _y(parent, top) + 5, _y(child, top) - SIZE
     across = y1 + (STEP - SIZE - 5) / 2
     return f'<path d="M{parent.x:g} {y1:g}V{across:g}H{child.x:g}V{y2:g}" fill="none" stroke="#999"/>'
 
 
-def _label(spot: Spot, text: str, kind: str, top: int) -> str:
+def _label(spot: NodePosition, text: str, kind: str, top: int) -> str:
     return f'<text x="{spot.x:g}" y="{_y(spot, top):g}" fill="{COLOURS[kind]}">{_text(text)}</text>'
 
 
-def _y(spot: Spot, top: int) -> float:
+def _y(spot: NodePosition, top: int) -> float:
     """The baseline of the text at a spot."""
     return (top - spot.level + 0.6) * STEP
 

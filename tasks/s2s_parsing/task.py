@@ -15,7 +15,7 @@ from s2s.data import missing_file_error, tokenizer_kind
 from s2s.io import read_json, write_file
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import TreeCleaning, corpora_of
-from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Tagged, Unwritable
+from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Tagged, UnwritableError
 from s2s_parsing.ptb_tokenizer import tokenize
 from s2s_parsing.source_encoder import SourceEncoder, words_of
 from s2s_parsing.stack_guide import StackGuide
@@ -209,7 +209,7 @@ class Parsing(Task):
         written = self._written(tree)
         try:
             self.form.tokens(written)
-        except Unwritable:
+        except UnwritableError:
             return UNWRITABLE
         if written is not tree and str(split_joined(written)) != str(tree):
             return UNWRITABLE

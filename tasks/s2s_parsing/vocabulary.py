@@ -12,7 +12,7 @@ from s2s import DataError
 from s2s.data import UNK, missing_file_error
 from s2s.io import read_json, write_file
 from s2s_parsing.constraint.bounds import Bounds
-from s2s_parsing.linear import UNKNOWN_TAG, Kind, Malformed, build, repair
+from s2s_parsing.linear import UNKNOWN_TAG, Kind, MalformedError, build, repair
 from s2s_parsing.punctuation import Punctuation
 from s2s_parsing.tree import leaves
 
@@ -53,7 +53,7 @@ class TreeVocabulary:
         try:
             if len(actions) == len(ids):
                 return self.punctuation.retag(build(actions, words)), False
-        except Malformed:
+        except MalformedError:
             pass
         return self.punctuation.retag(repair(actions, words)), True
 
@@ -120,5 +120,5 @@ def load_vocabulary(form: Linear, path: Path) -> TreeVocabulary:
         return TreeVocabulary(form, written["tokens"], Punctuation(written["punctuation"]), bounds)
     except FileNotFoundError:
         raise missing_file_error(path) from None
-    except (OSError, ValueError, KeyError, TypeError, Malformed) as error:
+    except (OSError, ValueError, KeyError, TypeError, MalformedError) as error:
         raise DataError(f"{path}: not the target vocabulary of this form ({error}); prepare again") from None

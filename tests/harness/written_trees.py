@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from s2s.task import Vocab
 from s2s_parsing.constraint import Bounds, TreeConstraint
-from s2s_parsing.linear import Action, Malformed
+from s2s_parsing.linear import Action, MalformedError
 from s2s_parsing.tree import Tree
 from s2s_parsing.treebank import read_brackets
 
@@ -48,7 +48,7 @@ class Written:
     def tree(self, ids: Sequence[int], n_words: int) -> Tree:
         """What the reader makes of ids: a tree that it writes in no other way."""
         if min(ids, default=4) < 4:
-            raise Malformed("special tokens stand in no tree")
+            raise MalformedError("special tokens stand in no tree")
         tokens = [self.tokens[i - 4] for i in ids]
         tree = self.form.tree(tokens, ["w"] * n_words)
         assert self.form.tokens(tree) == tokens, "two ways to write one tree"

@@ -16,7 +16,7 @@ from s2s import AttentionMap
 from s2s.metrics import Comparison, Score
 from s2s_generate import command as generate
 from s2s_report import command
-from s2s_report.attention import Seen
+from s2s_report.attention import PairAttention
 from s2s_report.attention_lines import farthest, sharpest
 from s2s_report.brackets import Bracket, brackets_of, compare_brackets, drawn, read
 from s2s_report.curves import BOTTOM, HEIGHT, TOP, Series, chart
@@ -199,7 +199,7 @@ def test_what_the_attention_says_in_words() -> None:
     """The heads' mean, of the last layer from the output to the source."""
     cross = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.4, 0.6]]])
     maps = [AttentionMap("cross", 1, "tgt", "src", cross), AttentionMap("decoder", 1, "tgt", "tgt", torch.eye(2)[None])]
-    assert Seen(["▁old", "</s>"], ["▁alt", "</s>"], maps).words == "alt ← old 80%, </s> ← </s> 70%"
+    assert PairAttention(["▁old", "</s>"], ["▁alt", "</s>"], maps).words == "alt ← old 80%, </s> ← </s> 70%"
 
 
 def test_hours_are_those_of_all_devices(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
-from s2s_transformer.decoding import Decoding
+from s2s_transformer.decoding import TransformerState
 from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def walk(model: Transformer, src: Tensor, *, fused: bool, n_steps: int = 12) -> 
             logits, state = model.step(token, state)
             found.append(logits)
             state, beam = state.reorder(torch.randint(beam, (len(src), 3), generator=draw)), 3
-    assert isinstance(state, Decoding)
+    assert isinstance(state, TransformerState)
     return found
 
 

@@ -29,10 +29,10 @@ from s2s_testing import VOCAB, check_arch
 from s2s_testing.incremental import LENGTHS, batch_of, pairs
 from s2s_transformer import TransformerConfig
 from s2s_transformer.cost import forward_operations
-from s2s_transformer.explicit import Additive, Explicit, Relative
+from s2s_transformer.explicit import AdditiveScore, ExplicitLayout, RelativeScore
 from s2s_transformer.intermediate import intermediate
 from s2s_transformer.layers import FeedForward
-from s2s_transformer.restricted import Restricted
+from s2s_transformer.restricted import RestrictedLayout
 from s2s_transformer.scores import rotate
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def test_restricted_is_full_attention_with_a_mask(causal: bool, length: int, rea
     t = torch.arange(length)
     allowed = ((t[:, None] - t).abs() <= reach) & (t <= t[:, None] if causal else True) & ~pad[:, None]
     bias = ~allowed[:, None] * -3e4
-    layout = Restricted(KERNELS["math"], reach, pad, causal=causal)
+    layout = RestrictedLayout(KERNELS["math"], reach, pad, causal=causal)
     found = layout.attend(q, k, v, 0.0).transpose(1, 2)[~pad]
     full = PaddedLayout(KERNELS["math"], bias.double()).attend(q, k, v, 0.0).transpose(1, 2)[~pad]
     torch.testing.assert_close(found, full)
@@ -212,12 +212,15 @@ def test_an_additive_score_is_its_equation() -> None:
     """Bahdanau et al. (2015), section A.1.2, position by position."""
     torch.manual_seed(0)
     heads = Heads(2, 3, 4)
-    score, (q, k, v) = Additive(heads).double(), (torch.randn(1, 2, n, d).double() for n, d in ((4, 3), (5, 3), (5, 4)))
+    score, (q, k, v) = (
+        AdditiveScore(heads).double(),
+        (torch.randn(1, 2, n, d).double() for n, d in ((4, 3), (5, 3), (5, 4))),
+    )
     expected = torch.empty(1, 2, 4, 4, dtype=torch.float64)
     for h, t in itertools.product(range(2), range(4)):
         weights = torch.stack([score.u[h] @ (q[0, h, t] + k[0, h, s]).tanh() for s in range(5)]).softmax(0)
         expected[0, h, t] = weights @ v[0, h]
-    found = Explicit(PaddedLayout(KERNELS["math"]), score).attend(q, k, v, 0.0)
+    found = ExplicitLayout(PaddedLayout(KERNELS["math"]), score).attend(q, k, v, 0.0)
     torch.testing.assert_close(found, expected)
 
 
@@ -225,7 +228,7 @@ def test_an_additive_score_is_its_equation() -> None:
 def test_relative_positions_are_their_equations() -> None:
     """Shaw et al. (2018), equations 3 and 4, position by position, causal."""
     torch.manual_seed(0)
-    score = Relative(Heads(2, 3, 4), reach=2).double()
+    score = RelativeScore(Heads(2, 3, 4), reach=2).double()
     q, k, v = (torch.randn(1, 2, 6, d, dtype=torch.float64) for d in (3, 3, 4))
     expected = torch.empty(1, 2, 6, 4, dtype=torch.float64)
     for h, t in itertools.product(range(2), range(6)):
@@ -233,7 +236,7 @@ def test_relative_positions_are_their_equations() -> None:
         e = torch.stack([q[0, h, t] @ (k[0, h, s] + score.keys[row]) / 3**0.5 for s, row in enumerate(rows)])
         read = torch.stack([v[0, h, s] + score.values[row] for s, row in enumerate(rows)])
         expected[0, h, t] = e.softmax(0) @ read
-    found = Explicit(PaddedLayout(KERNELS["math"], causal=True), score).attend(q, k, v, 0.0)
+    found = ExplicitLayout(PaddedLayout(KERNELS["math"], causal=True), score).attend(q, k, v, 0.0)
     torch.testing.assert_close(found, expected)
 
 

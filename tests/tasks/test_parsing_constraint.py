@@ -16,7 +16,7 @@ from written_trees import EOS, PAD, Written, begin, sentences, small, walks
 
 from s2s_parsing.constraint import Bounds, TreeConstraint, fallback
 from s2s_parsing.constraint.tables import WORDS
-from s2s_parsing.linear import FORMS, Kind, Malformed
+from s2s_parsing.linear import FORMS, Kind, MalformedError
 from s2s_parsing.tree import Tree, Word, leaves
 from s2s_parsing.treebank import read_treebank
 
@@ -144,7 +144,7 @@ def all_trees(name: str) -> dict[tuple[int, ...], tuple[int, Bounds]]:
             continue
         try:
             found[ids] = n_words, bounds_of(written.tree(ids, n_words), written.form)
-        except Malformed:
+        except MalformedError:
             continue
     return found
 

@@ -13,7 +13,7 @@ from written_trees import sentences, small
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.task import Vocab
-from s2s_parsing.linear import FORMS, Malformed
+from s2s_parsing.linear import FORMS, MalformedError
 from s2s_parsing.tree import Word, leaves
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
@@ -65,7 +65,7 @@ def test_without_the_constraint_hardly_an_output_is_a_tree(form: Linear) -> None
     for hypotheses, n_words in zip(found, N_WORDS, strict=True):
         try:
             n_trees += bool(written.tree(hypotheses[0].tokens, n_words))
-        except Malformed:
+        except MalformedError:
             continue
     assert n_trees <= 1
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parsing_trees import each_treebank, trees
 
-from s2s_parsing.linear import FORMS, Malformed, Unwritable
+from s2s_parsing.linear import FORMS, MalformedError, UnwritableError
 from s2s_parsing.tree import TOP, Tree, Word, leaves, map_words
 from s2s_parsing.treebank import read_brackets, read_treebank
 
@@ -87,7 +87,7 @@ def test_any_symbols_are_a_tree_that_is_written_so_or_malformed(
     tokens = data.draw(st.lists(st.sampled_from(tokens), max_size=8))
     try:
         tree = form.tree(tokens, ["w"] * n_words)
-    except Malformed:
+    except MalformedError:
         return
     assert form.tokens(tree) == tokens
     assert len(leaves(tree)) == n_words > 0
@@ -107,13 +107,13 @@ def test_any_symbols_are_a_tree_that_is_written_so_or_malformed(
     ],
 )
 def test_what_is_no_tree_of_the_words_is_refused(tokens: str, n_words: int, what: str) -> None:
-    with pytest.raises(Malformed, match=what):
+    with pytest.raises(MalformedError, match=what):
         FORMS["vinyals"]().tree(tokens.split(), ["w"] * n_words)
 
 
 @pytest.mark.parametrize("tokens", ["PJ-S SHIFT REDUCE", "SHIFT PJ-NP PJ-S REDUCE REDUCE"])
 def test_a_bracket_in_order_needs_a_first_part_that_is_finished(tokens: str) -> None:
-    with pytest.raises(Malformed, match=r"nothing finished stands before the bracket \(S …\)"):
+    with pytest.raises(MalformedError, match=r"nothing finished stands before the bracket \(S …\)"):
         FORMS["in_order"]().tree(tokens.split(), ["w"])
 
 
@@ -128,7 +128,7 @@ def test_a_bracket_in_order_needs_a_first_part_that_is_finished(tokens: str) -> 
 def test_released_refuses_a_tree_whose_symbols_could_be_taken_for_others(tree: str, what: str) -> None:
     (read,) = read_brackets([(1, tree)])
     assert isinstance(read, Tree)
-    with pytest.raises(Unwritable, match=what):
+    with pytest.raises(UnwritableError, match=what):
         FORMS["released"]().tokens(read)
 
 

@@ -16,7 +16,7 @@ from parsing_trees import each_treebank, trees
 from s2s.errors import DataError
 from s2s.task import Rejected
 from s2s_parsing.tree import TOP, Tree, Word, bracketed, leaves, to_nltk
-from s2s_parsing.treebank import Cleaner, Malformed, read_brackets, read_treebank, split_joined, treebank_files
+from s2s_parsing.treebank import Cleaner, MalformedTree, read_brackets, read_treebank, split_joined, treebank_files
 from s2s_parsing.treebank.__main__ import main as treebank_command
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SLEEPS = Tree(TOP, (Tree("S", (Tree("NP", (Word("NN", "cat"),)), Tree("VP", (Wor
 LINE = "(TOP (S (NP (NN cat)) (VP (VBZ sleeps))))"
 
 
-def read(text: str, builder: Builder | None = None) -> list[Tree | Malformed | None]:
+def read(text: str, builder: Builder | None = None) -> list[Tree | MalformedTree | None]:
     return list(read_brackets(enumerate(text.split("\n"), 1), builder))
 
 
@@ -102,8 +102,8 @@ def test_a_tree_may_be_as_deep_as_it_likes() -> None:
 )
 def test_a_malformed_tree_is_told_and_costs_no_other(text: str, line: int, what: str) -> None:
     found = read(text)
-    assert [item for item in found if item != SLEEPS] == [item for item in found if isinstance(item, Malformed)]
-    (malformed,) = (item for item in found if isinstance(item, Malformed))
+    assert [item for item in found if item != SLEEPS] == [item for item in found if isinstance(item, MalformedTree)]
+    (malformed,) = (item for item in found if isinstance(item, MalformedTree))
     assert malformed.line == line
     assert what in malformed.what
     assert found.count(SLEEPS) >= 2 or text.count(LINE) < 3
@@ -112,12 +112,12 @@ def test_a_malformed_tree_is_told_and_costs_no_other(text: str, line: int, what:
 def test_trees_on_a_line_with_a_fault_are_not_trusted() -> None:
     """This line closes a bracket too early: its beginning is a tree, but not the one that was meant."""
     (found,) = read("(TOP (S (NP (NN cat)))) (VP (VBZ sleeps))))")
-    assert found == Malformed(1, "a closing bracket too many")
+    assert found == MalformedTree(1, "a closing bracket too many")
 
 
 def test_after_a_fault_in_a_long_tree_reading_goes_on_with_the_next() -> None:
     found = read(f"( (S\n    (NP (NN cat) dog)\n    (VP (VBZ sleeps))))\n{LINE}")
-    assert found == [Malformed(2, "'dog' stands beside other parts of the bracket (NP …)"), SLEEPS]
+    assert found == [MalformedTree(2, "'dog' stands beside other parts of the bracket (NP …)"), SLEEPS]
 
 
 def test_traces_go_with_the_brackets_that_they_leave_empty() -> None:

@@ -11,16 +11,16 @@ __all__ = [
     "Kind",
     "Linear",
     "LinearConfig",
-    "Malformed",
+    "MalformedError",
     "Numbered",
     "Tagged",
-    "Unwritable",
+    "UnwritableError",
     "build",
     "repair",
 ]
 
-from s2s_parsing.linear.actions import UNKNOWN_TAG, Action, Kind, Malformed, build
-from s2s_parsing.linear.contract import Linear, LinearConfig, Unwritable
+from s2s_parsing.linear.actions import UNKNOWN_TAG, Action, Kind, MalformedError, build
+from s2s_parsing.linear.contract import Linear, LinearConfig, UnwritableError
 from s2s_parsing.linear.forms import Brackets, InOrder, Released, Vinyals
 from s2s_parsing.linear.numbered import PERIOD, Numbered
 from s2s_parsing.linear.repair import repair

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["UNKNOWN_TAG", "Action", "Kind", "Malformed", "build", "in_order", "top_down"]
+__all__ = ["UNKNOWN_TAG", "Action", "Kind", "MalformedError", "build", "in_order", "top_down"]
 
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,7 +33,7 @@ class Action(NamedTuple):
     """Label of a bracket or part of speech of a word; None if the token has none."""
 
 
-class Malformed(Exception):  # noqa: N818  the outcome of a reading
+class MalformedError(Exception):
     """The tokens do not form a tree over the words."""
 
 
@@ -77,7 +77,7 @@ def build(actions: Iterable[Action], words: Sequence[str], tags: Sequence[str] |
     for kind, label in actions:
         if kind is Kind.WORD:
             if n_words == len(words):
-                raise Malformed(f"more words than the {n_words} of the sentence")
+                raise MalformedError(f"more words than the {n_words} of the sentence")
             children.append(Word(tags[n_words] if tags else label or UNKNOWN_TAG, words[n_words]))
             n_words += 1
         elif kind is Kind.CLOSE:
@@ -86,24 +86,24 @@ def build(actions: Iterable[Action], words: Sequence[str], tags: Sequence[str] |
             children.append(tree)
         else:
             if kind is Kind.PROJECT and not finished:
-                raise Malformed(f"nothing finished stands before the bracket ({label} …) to be its first part")
+                raise MalformedError(f"nothing finished stands before the bracket ({label} …) to be its first part")
             inner = [children.pop()] if kind is Kind.PROJECT else []
             brackets.append((opened, children))
             opened, children = label or "", inner
         finished = kind in (Kind.WORD, Kind.CLOSE)
     if brackets:
-        raise Malformed(f"the bracket ({opened} …) is not closed")
+        raise MalformedError(f"the bracket ({opened} …) is not closed")
     if n_words < len(words) or not words:
-        raise Malformed(f"{n_words} words, but the sentence has {len(words)}")
+        raise MalformedError(f"{n_words} words, but the sentence has {len(words)}")
     return Tree(TOP, tuple(children))
 
 
 def _closed(opened: str, children: list[Node], label: str | None, brackets: list[tuple[str, list[Node]]]) -> Tree:
     """The bracket that is closed here."""
     if not brackets:
-        raise Malformed("a closing bracket too many")
+        raise MalformedError("a closing bracket too many")
     if label is not None and label != opened:
-        raise Malformed(f"the bracket ({opened} …) is closed as {label}")
+        raise MalformedError(f"the bracket ({opened} …) is closed as {label}")
     if not children:
-        raise Malformed(f"the bracket ({opened}) is empty")
+        raise MalformedError(f"the bracket ({opened}) is empty")
     return Tree(opened, tuple(children))

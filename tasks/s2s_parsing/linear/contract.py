@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Linear", "LinearConfig", "Unwritable"]
+__all__ = ["Linear", "LinearConfig", "UnwritableError"]
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class LinearConfig(Choice):
     """A linearisation without options of its own."""
 
 
-class Unwritable(Exception):  # noqa: N818  a result, not a fault
+class UnwritableError(Exception):
     """The tree has labels that the linearisation cannot distinguish."""
 
 
@@ -57,5 +57,5 @@ class Linear(ABC):
         return [self.write(action) for action in self.actions(tree)]
 
     def tree(self, tokens: Sequence[str], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
-        """The tree over these words; raises Malformed if the tokens form none. `tags` override those of the tokens."""
+        """The tree over these words; raises MalformedError if the tokens form none. `tags` override their tags."""
         return build(self.read(tokens), words, tags)

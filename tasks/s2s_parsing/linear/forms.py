@@ -6,8 +6,8 @@ __all__ = ["Brackets", "InOrder", "Released", "Vinyals"]
 
 from typing import TYPE_CHECKING
 
-from s2s_parsing.linear.actions import UNKNOWN_TAG, Action, Kind, Malformed, in_order
-from s2s_parsing.linear.contract import Linear, Unwritable
+from s2s_parsing.linear.actions import UNKNOWN_TAG, Action, Kind, MalformedError, in_order
+from s2s_parsing.linear.contract import Linear, UnwritableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,12 +21,12 @@ class Released(Linear):
     tags = True
 
     def tokens(self, tree: Tree) -> list[str]:
-        """The tokens; raises Unwritable if a label could be read as a part of speech, or the reverse."""
+        """The tokens; raises UnwritableError if a label could be read as a part of speech, or the reverse."""
         actions = list(self.actions(tree))
         tokens = [self.write(action) for action in actions]
         for token, meant, understood in zip(tokens, actions, self.read(tokens), strict=True):
             if meant != understood or not token:
-                raise Unwritable(f"'{token}' would be read as a token that {understood.kind.value}")
+                raise UnwritableError(f"'{token}' would be read as a token that {understood.kind.value}")
         return tokens
 
     def write(self, action: Action) -> str:
@@ -114,5 +114,5 @@ class InOrder(Linear):
 
 def _word(token: str, expected: str) -> Action:
     if token != expected:
-        raise Malformed(f"'{token}' is not a token of this form")
+        raise MalformedError(f"'{token}' is not a token of this form")
     return Action(Kind.WORD)

@@ -8,7 +8,7 @@ __all__ = [
     "SECTIONS",
     "Builder",
     "Cleaner",
-    "Malformed",
+    "MalformedTree",
     "Split",
     "Unary",
     "join_chains",
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from s2s import DataError, Rejected
 from s2s.data import DROP_HINT, numbered_lines
-from s2s_parsing.treebank.brackets import Builder, Malformed, read_brackets
+from s2s_parsing.treebank.brackets import Builder, MalformedTree, read_brackets
 from s2s_parsing.treebank.cleaning import Cleaner, Unary, join_chains, split_joined
 from s2s_parsing.treebank.files import SECTIONS, Split, treebank_files
 
@@ -46,7 +46,7 @@ def read_treebank(
     """
     for file in files:
         for tree in read_brackets(_lines(file, invalid), builder):
-            if isinstance(tree, Malformed):
+            if isinstance(tree, MalformedTree):
                 if invalid == "error":
                     raise DataError(f"{file}:{tree.line}: {tree.what}; {DROP_HINT}")
                 yield MALFORMED

@@ -6,7 +6,7 @@ that begins with a bracket. (Continuation lines of a tree are indented, or begin
 
 from __future__ import annotations
 
-__all__ = ["WRAPPERS", "Builder", "Malformed", "Trees", "read_brackets"]
+__all__ = ["WRAPPERS", "Builder", "MalformedTree", "Trees", "read_brackets"]
 
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -25,7 +25,7 @@ BLANK = r"\x20\t\n\v\f\r"
 TOKEN = re.compile(rf"\([{BLANK}]*([^{BLANK}()]*)(?:[{BLANK}]+([^{BLANK}()]+)[{BLANK}]*\))?|(\))|([^{BLANK}()]+)")
 
 
-class Malformed(NamedTuple):
+class MalformedTree(NamedTuple):
     """An error found instead of a tree."""
 
     line: int
@@ -56,7 +56,7 @@ class Trees:
 
 def read_brackets(
     lines: Iterable[tuple[int, str]], builder: Builder | None = None
-) -> Iterator[Tree | Malformed | None]:
+) -> Iterator[Tree | MalformedTree | None]:
     """Every tree of numbered lines, its root labelled TOP; None where the builder drops everything."""
     reader = _Reader(builder or Trees())
     for number, line in lines:
@@ -80,11 +80,11 @@ class _Reader:
         self.skipping = False
         """After an error, until a line begins with a bracket."""
 
-    def read(self, number: int, line: str) -> Iterator[Tree | Malformed | None]:
+    def read(self, number: int, line: str) -> Iterator[Tree | MalformedTree | None]:
         """The trees that end on this line, or the error in it."""
         if line.startswith("("):
             if self.stack:
-                yield Malformed(self.begun, f"{self._unclosed()} before line {number}, where another tree begins")
+                yield MalformedTree(self.begun, f"{self._unclosed()} before line {number}, where another tree begins")
                 self.stack.clear()
             self.skipping = False
         if self.skipping:
@@ -94,12 +94,12 @@ class _Reader:
         except _Fault as fault:
             self.stack.clear()
             self.skipping = True
-            yield Malformed(number, str(fault))
+            yield MalformedTree(number, str(fault))
 
-    def end(self) -> Iterator[Malformed]:
+    def end(self) -> Iterator[MalformedTree]:
         """The tree left open at the end of the file."""
         if self.stack:
-            yield Malformed(self.begun, f"{self._unclosed()} at the end of the file")
+            yield MalformedTree(self.begun, f"{self._unclosed()} at the end of the file")
 
     def _unclosed(self) -> str:
         n = len(self.stack)
