@@ -37,9 +37,8 @@ class AdaptedSelfAttention(SelfAttention):
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         """[..., T, D] -> [..., T, D]"""
         adapted = with_heads_and_score(layout, self.heads, self.score)
-        return super().forward(
-            x, QueryKeyTransform(adapted, self.unscaled, positions(layout, x) if self.rotary else None)
-        )
+        position = positions(layout, x) if self.rotary else None
+        return super().forward(x, QueryKeyTransform(adapted, self.unscaled, position))
 
 
 class AdaptedCrossAttention(CrossAttention):

@@ -212,10 +212,8 @@ def test_an_additive_score_is_its_equation() -> None:
     """Bahdanau et al. (2015), section A.1.2, position by position."""
     torch.manual_seed(0)
     heads = Heads(2, 3, 4)
-    score, (q, k, v) = (
-        AdditiveScore(heads).double(),
-        (torch.randn(1, 2, n, d).double() for n, d in ((4, 3), (5, 3), (5, 4))),
-    )
+    score = AdditiveScore(heads).double()
+    q, k, v = (torch.randn(1, 2, n, d).double() for n, d in ((4, 3), (5, 3), (5, 4)))
     expected = torch.empty(1, 2, 4, 4, dtype=torch.float64)
     for h, t in itertools.product(range(2), range(4)):
         weights = torch.stack([score.u[h] @ (q[0, h, t] + k[0, h, s]).tanh() for s in range(5)]).softmax(0)
