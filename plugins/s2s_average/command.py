@@ -40,7 +40,9 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
         raise CheckpointError(f"{folder} has only {len(members)} of them; the run decides by {kept} how many stay")
     mean = average_weights(members)
     if not options.dry_run:
-        save(folder, config.output, {"model": mean}, {"members": [path.name for path in members]})
+        newest = int(steps(folder)[-1].name.removeprefix("step-"))
+        names = [path.name for path in members]
+        save(folder, config.output, {"model": mean}, {"members": names, "trainer": {"step": newest}})
     if not options.quiet:
         print(*(f"member   {path}" for path in members), sep="\n")
         print(f"average  {folder / config.output}{' (not written)' if options.dry_run else ''}")

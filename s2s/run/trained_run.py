@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from s2s.checkpoint import Checkpoint
     from s2s.plugin import Plugins
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,10 @@ def read_weights(directory: Path, wanted: str) -> tuple[Path, dict[str, Tensor]]
     reasons = []
     for path in candidates(directory, wanted):
         try:
-            weights = checkpoint.evaluated_weights(checkpoint.load(path, only=WEIGHTS))
+            found = checkpoint.load(path, only=WEIGHTS)
+            if wanted == "auto":
+                _refuse_earlier_average(found)
+            weights = checkpoint.evaluated_weights(found)
         except CheckpointError as error:
             reasons.append(str(error))
             continue
@@ -83,6 +87,19 @@ def read_weights(directory: Path, wanted: str) -> tuple[Path, dict[str, Tensor]]
         return path, weights
     what = "; ".join(reasons) or "none was saved yet"
     raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={wanted}: {what}")
+
+
+def _refuse_earlier_average(found: Checkpoint) -> None:
+    """Raise CheckpointError for an average that was written before the run continued; its state has the step."""
+    trainer, newest = found.state.get("trainer"), checkpoint.steps(found.path.parent)[-1:]
+    then = trainer.get("step") if isinstance(trainer, dict) else None
+    if found.path.name != "average" or not newest or not isinstance(then, int):
+        return
+    if int(newest[0].name.removeprefix("step-")) > then:
+        raise CheckpointError(
+            f"{found.path} was written after update {then:,}, and the run has continued since, up to "
+            f"{newest[0].name}; to use it all the same, give checkpoint=average"
+        )
 
 
 def _missing_best(directory: Path, wanted: str, taken: Path) -> Iterator[str]:

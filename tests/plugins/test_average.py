@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,7 +33,7 @@ def test_the_average_is_the_mean_of_its_members(
     found = checkpoint.load(path / "checkpoints/average")
     exact = sum(weights[step]["embed.weight"].double() for step in steps) / len(steps)
     assert torch.equal(found.tensors["model"]["embed.weight"], exact.float())
-    assert found.state == {"members": [checkpoint.step_name(step) for step in steps]}
+    assert found.state == {"members": [checkpoint.step_name(step) for step in steps], "trainer": {"step": 40}}
 
 
 def test_it_says_what_went_in_and_what_to_type_next(
@@ -52,6 +53,14 @@ def test_generation_takes_the_average_by_itself(run: tuple[Path, object]) -> Non
     path, _ = run
     main([f"run={path}", "last=2", "--quiet"])
     assert load_run(path, "auto", letters_plugins(), CPU).checkpoint_path.name == "average"
+
+
+def test_an_average_of_before_is_not_taken_for_a_run_that_continued(run: tuple[Path, object]) -> None:
+    path, _ = run
+    main([f"run={path}", "best=2", "--quiet"])
+    shutil.copytree(path / "checkpoints/step-000040", path / "checkpoints/step-000050")
+    assert load_run(path, "auto", letters_plugins(), CPU).checkpoint_path.name == "step-000050"
+    assert load_run(path, "average", letters_plugins(), CPU).checkpoint_path.name == "average"
 
 
 def test_a_dry_run_writes_nothing(run: tuple[Path, object]) -> None:

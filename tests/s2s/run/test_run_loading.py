@@ -210,6 +210,23 @@ def test_the_average_stands_for_a_best_checkpoint_that_is_gone(
     assert "leads nowhere" not in caplog.text, "the newest cannot be asked"
 
 
+@pytest.mark.parametrize(
+    ("trainer", "taken"),
+    [({"step": 2}, "average"), ({"step": 1}, "step-000002"), ({}, "average"), ([1], "average"), (None, "average")],
+)
+def test_an_average_is_not_taken_if_the_run_has_continued_since(
+    trainer: object, taken: str, plugins: Plugins, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = run_path("x")
+    model = make_run(path, plugins, [1, 2])[1]
+    checkpoint.save(path / "checkpoints", "average", {"model": model}, {"members": [], "trainer": trainer})
+    assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == taken
+    assert ("written after update 1, and the run has continued since, up to step-000002" in caplog.text) == (
+        taken != "average"
+    )
+    assert load_run(path, "average", plugins, CPU).checkpoint_path.name == "average"
+
+
 def test_nothing_is_missed_where_the_newest_checkpoint_is_the_best(
     plugins: Plugins, caplog: pytest.LogCaptureFixture
 ) -> None:
