@@ -34,6 +34,8 @@ class TrainerState:
     """(criterion, step) of the best validations, best first; a larger criterion is better"""
     best_metric: str = "nll"
     """valid.best when `best` was recorded"""
+    best_basis: str = ""
+    """`Validation.basis` then; empty in a checkpoint of an earlier version"""
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> TrainerState:
@@ -46,8 +48,9 @@ class TrainerState:
                 raise ValueError(f"trainer: {str(count)[:60]!r} is no count")
         if not (type(state.seconds) in (int, float) and 0 <= state.seconds < float("inf")):
             raise ValueError(f"trainer.seconds: {str(state.seconds)[:60]!r}")
-        if type(state.best_metric) is not str:
-            raise TypeError(f"trainer.best_metric: {str(state.best_metric)[:60]!r}")
+        for name in (state.best_metric, state.best_basis):
+            if type(name) is not str:
+                raise TypeError(f"trainer.best_metric or best_basis: {str(name)[:60]!r}")
         return state
 
     def record_validation(self, criterion: float, n_best: int) -> bool:
@@ -58,11 +61,20 @@ class TrainerState:
         self.best = sorted([*self.best, (criterion, self.step)], key=lambda b: (-b[0], b[1]))[:n_best]
         return better
 
-    def monitor(self, metric: str) -> str:
-        """Rank validations by `metric` from now on; returns the previous one if its ranking is discarded, else ""."""
-        discarded = self.best_metric if self.best and metric != self.best_metric else ""
+    def monitor(self, metric: str, basis: str) -> str:
+        """Rank validations by `metric`, measured on `basis`, from now on; returns why the ranking so far is discarded.
+
+        The reason is "" if it is kept, or if there was none.
+        """
+        changed = ""
         if metric != self.best_metric:
-            self.best, self.n_stale, self.best_metric = [], 0, metric
+            changed = f"valid.best was {self.best_metric} and is {metric}"
+        elif self.best_basis not in ("", basis):
+            changed = "the development set has changed" + (", or how it is decoded" if metric != "nll" else "")
+        discarded = changed if self.best else ""
+        if changed:
+            self.best, self.n_stale = [], 0
+        self.best_metric, self.best_basis = metric, basis
         return discarded
 
     def summary(self) -> dict[str, Any]:

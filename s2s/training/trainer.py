@@ -82,9 +82,8 @@ class Trainer:
         if self.state.step:
             self.log.info(f"continuing after update {self.state.step:,}")
         self.log.start(self.state.step)
-        metric = self.config.valid.best
-        if was := self.state.monitor(metric):
-            self.log.warn(f"valid.best was {was} and is {metric}: the best validations so far are forgotten")
+        if reason := self.state.monitor(self.config.valid.best, self.validation.basis):
+            self.log.warn(f"{reason}: the best validations so far are forgotten")
 
     def batches(self) -> Iterator[Sequence[Pair]]:
         """The global batches from the current position of the run; `state` is advanced to each before it is yielded."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 __all__ = ["Validation", "ValidationResult", "check_best", "dev_examples"]
 
+import hashlib
+import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -77,6 +79,15 @@ class Validation:
     def __bool__(self) -> bool:
         """Whether there is a development set."""
         return bool(self.corpora)
+
+    @property
+    def basis(self) -> str:
+        """Hash of what valid.best is measured on: its values can be compared if and only if this is the same."""
+        if self.config.valid.best == "nll":
+            measured: list[Any] = [corpus.manifest["files"] for corpus in self.corpora]
+        else:
+            measured = [self.examples, asdict(self.config.search)]
+        return hashlib.sha256(json.dumps(measured, sort_keys=True, default=str).encode()).hexdigest()
 
     def __call__(self, stop: StopSignal) -> ValidationResult | None:
         """All values, or None if a signal interrupted it; the model's training mode is restored."""

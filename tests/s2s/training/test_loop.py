@@ -341,7 +341,8 @@ def test_a_signal_during_the_last_validation_stops_the_run(tmp_path: Path, monke
 def test_a_run_goes_on_from_its_newest_checkpoint_or_begins(restored: TrainerState | None) -> None:
     said, warned, started = list[str](), list[str](), list[int]()
     log = SimpleNamespace(info=said.append, warn=warned.append, start=started.append)
-    one = trainer(log=log, checkpoints=SimpleNamespace(restore=lambda: restored))
+    checkpoints, validation = SimpleNamespace(restore=lambda: restored), SimpleNamespace(basis="dev")
+    one = trainer(log=log, checkpoints=checkpoints, validation=validation)
     fresh = one.state
     one.resume()
     assert one.state is (restored or fresh)
@@ -349,7 +350,7 @@ def test_a_run_goes_on_from_its_newest_checkpoint_or_begins(restored: TrainerSta
     assert said == (["continuing after update 1,200"] if restored else [])
     forgotten = "valid.best was bleu and is nll: the best validations so far are forgotten"
     assert warned == ([forgotten] if restored else [])
-    assert (one.state.best, one.state.best_metric) == ([], "nll")
+    assert (one.state.best, one.state.best_metric, one.state.best_basis) == ([], "nll", "dev")
 
 
 def test_batches_come_from_where_the_run_stands_until_it_is_over() -> None:

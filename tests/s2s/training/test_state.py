@@ -16,7 +16,7 @@ def test_a_state_comes_back_from_json() -> None:
 
 def test_a_new_run_has_done_nothing() -> None:
     counts = dict.fromkeys(("step", "epoch", "batch", "n_tokens", "n_bad", "seconds", "valid_step", "n_stale"), 0)
-    assert asdict(TrainerState()) == {**counts, "best": [], "best_metric": "nll"}
+    assert asdict(TrainerState()) == {**counts, "best": [], "best_metric": "nll", "best_basis": ""}
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_new_run_has_done_nothing() -> None:
         *((key, 1 << 53) for key in ("step", "epoch", "batch", "n_tokens", "n_bad", "valid_step", "n_stale")),
         *(("seconds", value) for value in (-1, "1", None, True, 1e999, float("nan"))),
         *(("best", value) for value in (5, [[1]], [["x", 1]], [[1, "x"]], [[1, -1]])),
-        *(("best_metric", value) for value in (None, 5, [])),
+        *((key, value) for key in ("best_metric", "best_basis") for value in (None, 5, [])),
         ("another", 1),
     ],
 )
@@ -52,12 +52,25 @@ def test_the_best_validations_come_first_and_of_equal_ones_the_earlier() -> None
 
 def test_validations_are_forgotten_where_another_value_ranks_them() -> None:
     state = TrainerState(n_stale=2, best=[(-1.0, 4)])
-    assert state.monitor("nll") == ""
+    assert state.monitor("nll", "") == ""
     assert (state.n_stale, state.best) == (2, [(-1.0, 4)])
-    assert state.monitor("bleu") == "nll"
+    assert state.monitor("bleu", "") == "valid.best was nll and is bleu"
     assert (state.n_stale, state.best, state.best_metric) == (0, [], "bleu")
-    assert state.monitor("chrf") == "", "there was nothing to forget"
+    assert state.monitor("chrf", "") == "", "there was nothing to forget"
     assert state.best_metric == "chrf"
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason"),
+    [("nll", "the development set has changed"), ("bleu", "the development set has changed, or how it is decoded")],
+)
+def test_validations_are_forgotten_where_they_were_measured_on_other_sentences(metric: str, reason: str) -> None:
+    state = TrainerState(n_stale=2, best=[(-1.0, 4)], best_metric=metric)
+    assert state.monitor(metric, "one") == "", "a checkpoint of an earlier version does not say on which"
+    assert state.monitor(metric, "one") == ""
+    assert (state.n_stale, state.best) == (2, [(-1.0, 4)])
+    assert state.monitor(metric, "other") == reason
+    assert (state.n_stale, state.best, state.best_basis) == (0, [], "other")
 
 
 def test_a_summary_names_the_step_of_the_best_validation() -> None:

@@ -13,6 +13,7 @@ from small_runs import letters_config, letters_plugins
 
 from s2s.batch import Batch, make_batch
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
+from s2s.decoding import BeamConfig
 from s2s.distributed import World
 from s2s.errors import ConfigError
 from s2s.generation.generator import Generator
@@ -203,6 +204,20 @@ def test_what_needs_a_development_set_says_so(validation: Validation, patience: 
     assert replace(validation), "there is one"
     with pytest.raises(ConfigError, match=rf"^{option} needs a development set, and task=letters has none$"):
         replace(validation, corpora=[])
+
+
+def test_values_can_be_compared_if_they_are_of_the_same_sentences(validation: Validation, tmp_path: Path) -> None:
+    with MappedCorpusWriter(tmp_path / "other", validation.task.vocab.src, validation.task.vocab.tgt) as writer:
+        writer.append(*[RaggedIds.of([validation.task.encode_source(["cab"])[0]])] * 2)
+    other = [MappedCorpus(tmp_path / "other")]
+    beam = replace(validation.config, search=BeamConfig(name="beam", beam=3))
+    fewer = replace(validation, examples=validation.examples[:3])
+    assert replace(validation, corpora=other).basis == replace(validation).basis, "errors counts decoded outputs"
+    assert len({validation.basis, fewer.basis, replace(validation, config=beam).basis}) == 3
+    by_nll = replace(validation.config, valid=replace(validation.config.valid, best="nll"))
+    ranked = replace(validation, config=by_nll)
+    assert replace(ranked, corpora=other).basis != ranked.basis
+    assert replace(fewer, config=by_nll).basis == ranked.basis, "nll is of all sentences"
 
 
 def test_without_a_development_set_there_is_nothing_to_validate(validation: Validation) -> None:
