@@ -44,9 +44,8 @@ def find_batch_size(train_step: TrainStep, guard: MemoryGuard, longest: int, fol
     world, path, given = train_step.world, folder / "tokens.json", train_step.config
     if given.tokens != "auto":
         return given.n_tokens, ""
-    if path.is_file():
-        tokens: int = read_run_record(path, "tokens")["tokens"]
-        return tokens, f"train.tokens={tokens:,}, found by the batch-size finder when the run began"
+    if found := read_run_record(path, "tokens"):
+        return found["tokens"], f"train.tokens={found['tokens']:,}, found by the batch-size finder when the run began"
     tokens = min(world.all_gather(tokens_per_rank(train_step, guard, longest))) * world.size
     if world.is_main:
         write_file(path, dump_record({"tokens": tokens}))

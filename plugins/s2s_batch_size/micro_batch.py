@@ -67,8 +67,7 @@ def find_micro_tokens(
     train, world, path = config.train, train_step.world, folder / FILE
     if train.micro_tokens != "auto":
         return train.n_micro_tokens, ""
-    if path.is_file():
-        found = read_run_record(path, "micro_tokens", "bytes_per_token")
+    if found := read_run_record(path, "micro_tokens", "bytes_per_token"):
         guard.bytes_per_token = found["bytes_per_token"]
         return found["micro_tokens"], f"{_at_once(found['micro_tokens'])}, as found when the run began"
     if not _can_try(train, train_step):

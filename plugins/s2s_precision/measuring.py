@@ -41,9 +41,8 @@ def choose_precision(train_step: TrainStep, corpora: Sequence[MappedCorpus], dir
     A continued run reads the choice from `directory`. Raises ConfigError if the device is not a CPU.
     """
     train, path, world = train_step.config, directory / FILE, train_step.world
-    if path.is_file():
-        kept: Precision = read_run_record(path, "precision")["precision"]
-        return kept, f"train.precision={kept}, as found when the run began"
+    if found := read_run_record(path, "precision"):
+        return found["precision"], f"train.precision={found['precision']}, as found when the run began"
     if world.device.type != "cpu":
         raise ConfigError(f"train.precision=auto compares on a CPU; on {world.device} give train.precision=bf16")
     batch = typical_batch(corpora, min(train.tokens, MOST_TOKENS) if isinstance(train.tokens, int) else MOST_TOKENS)

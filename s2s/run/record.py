@@ -7,6 +7,7 @@ __all__ = ["matches_checksum", "read_run_record", "with_checksum"]
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from s2s.checkpoint import steps
 from s2s.errors import CheckpointError
 from s2s.io.json_files import read_bytes, read_record
 
@@ -16,8 +17,14 @@ if TYPE_CHECKING:
 CHECKSUM = "# sha256 of the lines above: "
 
 
-def read_run_record(path: Path, *keys: str) -> dict[str, Any]:
-    """The values that `dump_record` wrote under `keys`; raises CheckpointError if the file is damaged."""
+def read_run_record(path: Path, *keys: str) -> dict[str, Any] | None:
+    """The values that `dump_record` wrote under `keys` into a file of a run when it began; None if there is no file.
+
+    None as well if the run has no checkpoint: it begins anew, perhaps as something else. Raises CheckpointError if the
+    file is damaged.
+    """
+    if not (path.is_file() and steps(path.parent / "checkpoints")):
+        return None
     try:
         record = read_record(path)
         return {key: record[key] for key in keys}

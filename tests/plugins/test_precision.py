@@ -67,9 +67,16 @@ def test_bf16_must_be_clearly_faster(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_run_that_continues_keeps_the_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s2s_precision.measuring._measure", lambda *_: {"fp32": 1.0, "bf16": 0.5})
     assert choose_precision(auto_step(), [CORPUS], tmp_path)[0] == "bf16"
+    (tmp_path / "checkpoints/step-000001").mkdir(parents=True)
     monkeypatch.setattr("s2s_precision.measuring._measure", lambda *_: pytest.fail("measured again"))
     kept = choose_precision(auto_step(), [CORPUS], tmp_path)
     assert kept == ("bf16", "train.precision=bf16, as found when the run began")
+
+
+def test_a_run_that_saved_nothing_measures_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for bf16, expected in ((0.5, "bf16"), (2.0, "fp32")):
+        monkeypatch.setattr("s2s_precision.measuring._measure", lambda *_, bf16=bf16: {"fp32": 1.0, "bf16": bf16})
+        assert choose_precision(auto_step(), [CORPUS], tmp_path)[0] == expected
 
 
 def test_a_precision_that_was_given_is_left_alone(tmp_path: Path) -> None:

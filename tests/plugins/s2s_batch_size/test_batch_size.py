@@ -48,6 +48,7 @@ def test_what_is_found_fits_and_is_not_half_of_what_would(tmp_path: Path) -> Non
 
 
 def test_a_run_that_continues_keeps_its_number(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints/step-000001").mkdir(parents=True)
     (tmp_path / "tokens.json").write_bytes(dump_record({"tokens": 1536}))
     update = train_step()
     assert find_batch_size(update, MemoryGuard(), 64, tmp_path)[0] == 1536

@@ -40,6 +40,7 @@ def test_a_batch_takes_no_more_than_there_is_and_is_whole_where_it_fits(tmp_path
 
 
 def test_a_run_that_continues_keeps_its_answer(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints/step-000001").mkdir(parents=True)
     (tmp_path / "micro_tokens.json").write_bytes(dump_record({"micro_tokens": 320, "bytes_per_token": 7.0}))
     (config, step), guard = configured(), MemoryGuard()
     micro_tokens, said = find_micro_tokens(config, step, guard, PAIR, tmp_path)

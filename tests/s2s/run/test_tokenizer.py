@@ -84,12 +84,20 @@ def test_a_configuration_knows_whether_it_is_as_it_was_written() -> None:
 
 
 def test_of_a_record_what_is_needed_is_read() -> None:
+    Path("checkpoints/step-000001").mkdir(parents=True)
+    assert read_run_record(Path("record.json"), "b", "a") is None
     Path("record.json").write_bytes(dump_record({"a": 1, "b": [2], "c": 3}))
     assert read_run_record(Path("record.json"), "b", "a") == {"a": 1, "b": [2]}
 
 
+def test_a_record_of_a_run_that_saved_nothing_does_not_count() -> None:
+    Path("record.json").write_bytes(dump_record({"a": 1}))
+    assert read_run_record(Path("record.json"), "a") is None
+
+
 @pytest.mark.parametrize("content", [b"{", dump_record({"a": 1}), dump_record({"b": 1}).replace(b"1", b"2", 1)])
 def test_a_record_without_what_is_needed_is_damaged(content: bytes) -> None:
+    Path("checkpoints/step-000001").mkdir(parents=True)
     Path("record.json").write_bytes(content)
     with pytest.raises(CheckpointError, match=r"^record\.json is damaged \(.*\): put it back, or give the option"):
         read_run_record(Path("record.json"), "b")
