@@ -57,7 +57,10 @@ class Corpora:
     def in_split(self, split: str) -> Mapping[str, NamedCorpus]:
         """The corpora of a split by name."""
         if split not in self.built:
-            self.built[split] = {given.name: self._build(given) for given in self.named(split)}
+            corpora = self.named(split)
+            if split != "train":
+                _refuse_weights(corpora)
+            self.built[split] = {given.name: self._build(given) for given in corpora}
         return self.built[split]
 
     def names_and_weights(self, split: str) -> list[tuple[str, float]]:
@@ -98,3 +101,13 @@ class Corpora:
             if str(error).startswith(given.key):
                 raise
             raise type(error)(f"{given.key}: {error}") from error
+
+
+def _refuse_weights(corpora: Iterable[CorpusOptions]) -> None:
+    """Raise ConfigError for a weight outside of training, where it would change nothing."""
+    for given in corpora:
+        if given.weight != 1:
+            raise ConfigError(
+                f"{given.key}.weight={given.weight:g}: only training corpora have weights, each pair here counts once; "
+                "leave it out"
+            )

@@ -168,6 +168,15 @@ def test_a_mistake_names_the_option(train: Any, error: type[Exception], complain
         task_of("translation", train=train).corpora("train")
 
 
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_a_weight_that_would_change_nothing_is_refused(split: str) -> None:
+    given = {"train": ["a", "b"], split: {"x": {"files": ["a", "b"], "weight": 1}, "y": {"files": ["c", "d"]}}}
+    assert task_of("translation", **given).corpora(split) == [("x", 1.0), ("y", 1.0)]
+    given[split]["x"]["weight"] = 3  # type: ignore[call-overload]
+    with pytest.raises(ConfigError, match=rf"^task\.{split}\.x\.weight=3: only training corpora have weights"):
+        task_of("translation", **given).corpora(split)
+
+
 def test_a_language_model_reads_a_corpus(tmp_path: Path) -> None:
     task = task_of("language_model", train={"corpus": "rhyming", "n": 2}, tokenizer=str(tmp_path))
     assert list(task.examples("train", "rhyming")) == [Rejected("no rhyme"), *expected(2)]
