@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-UNTRANSLATED_TAGS = ("script", "style", "code", "pre")
+RAW_TEXT_TAGS = ("script", "style")
+"""Elements whose text has no character references"""
+UNTRANSLATED_TAGS = (*RAW_TEXT_TAGS, "code", "pre")
 
 
 async def translate_html(source: str, translate: Callable[[str], Awaitable[list[str]]]) -> list[str]:
@@ -52,10 +54,18 @@ class _Parts(HTMLParser):
             self.open_untranslated.remove(tag)
 
     def handle_data(self, data: str) -> None:
-        self.parts.append((not self.open_untranslated, data))
+        is_escaped = bool(self.open_untranslated) and not set(RAW_TEXT_TAGS) & set(self.open_untranslated)
+        self.parts.append((not self.open_untranslated, escape(data, quote=False) if is_escaped else data))
 
     def handle_comment(self, data: str) -> None:
         self.parts.append((False, f"<!--{data}-->"))
 
     def handle_decl(self, decl: str) -> None:
         self.parts.append((False, f"<!{decl}>"))
+
+    def handle_pi(self, data: str) -> None:
+        self.parts.append((False, f"<?{data}>"))
+
+    def unknown_decl(self, data: str) -> None:
+        """A section such as <![CDATA[…]]>, or one without a second bracket, such as <![endif]>."""
+        self.parts.append((False, f"<![{data}]]>" if "[" in data else f"<![{data}]>"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
 from serving import Served, listening, served, tiny_server, train_run
 
+from s2s_serve.html_text import translate_html
 from s2s_serve.languages import Detector
 
 if TYPE_CHECKING:
@@ -89,6 +91,25 @@ def test_tags_stay_and_text_between_them_is_translated(server: Served) -> None:
     old, dog = hyp(server, "the old"), hyp(server, "dog")
     assert found.startswith(f'<p class="x">{old} <b>{dog}</b><br/>')
     assert found.endswith("</p><script>the cat</script><!-- a cat -->")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<pre>&lt;script&gt;alert(1)&lt;/script&gt; &amp;amp;</pre>",
+        "<p>A</p><code>a &lt;b&gt;</code>",
+        "<script>if (a < b && c) x = '&lt;'</script>",
+        "<pre>a &lt; b<script>a < b</script></pre>",
+        "<?xml version='1.0'?><p>A</p>",
+        "<p><![CDATA[x < y]]></p>",
+        "<![if IE]><p>A</p><![endif]>",
+    ],
+)
+def test_what_is_not_translated_stays_as_it_is(page: str) -> None:
+    async def upper(text: str) -> list[str]:
+        return [text.upper()]
+
+    assert asyncio.run(translate_html(page, upper)) == [page]
 
 
 def test_languages_are_those_of_the_runs(server: Served) -> None:
