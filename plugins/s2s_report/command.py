@@ -66,7 +66,8 @@ def _sections(
     first = next(iter(models.values()))
     outcome = decode(models, config, plugins) if config.sentences else None
     statistics = read_statistics(first.task, config.pairs) if config.pairs else DataStatistics()
-    said = [of_training.training_verdict(log) for log in logs]
+    criteria = [model.config.valid.best for model in models.values()]
+    said = [of_training.training_verdict(*of) for of in zip(logs, criteria, strict=True)]
     said = [of_outputs.verdict(outcome, SPLITS[config.split]), *said] if outcome else said
     verdict: list[Block] = [
         *(Text(each, strong=i == 0) for i, each in enumerate(said)),
@@ -105,7 +106,7 @@ def write_training_report(trainer: TrainerView) -> None:
 
     log = read_log(trainer.directory)
     more = f"With outputs, scores and sentences: s2s-report run={log.name}"
-    verdict = Section("Verdict", [Text(training_verdict(log), strong=True), Text(more)])
+    verdict = Section("Verdict", [Text(training_verdict(log, trainer.config.valid.best), strong=True), Text(more)])
     of_run = [cost([log], {log.name: trainer.train_step.model}), configuration({log.name: trainer.config})]
     _write(trainer.directory / "report", f"{log.name}: report", [verdict, curves([log]), *of_run])
 

@@ -28,7 +28,7 @@ NO_SCORE = {"kind", "step", "best", "nll", "ppl", "search", "signatures"}
 
 @dataclass
 class RunLog:
-    """The records of one run; an update that was repeated after resuming appears twice."""
+    """The records of one run; those of updates that were repeated after resuming are of the last time."""
 
     name: str
     directory: Path
@@ -44,8 +44,13 @@ class RunLog:
         return Series(self.name, points)
 
     @property
+    def scores(self) -> list[str]:
+        """Names of the scores of the development set's outputs, the main one first."""
+        return list(self.valid[-1].get("signatures") or ()) if self.valid else []
+
+    @property
     def metrics(self) -> list[str]:
-        """Names of the development set's scores."""
+        """Names of the development set's scores, and of the objective's own values."""
         return [key for key, value in (self.valid[-1] if self.valid else {}).items() if _is_score(key, value)]
 
     @property
@@ -55,7 +60,7 @@ class RunLog:
 
     @property
     def seconds(self) -> float:
-        """Seconds of training: the summary's, else the sum over updates."""
+        """Seconds of all updates: the summary's, else the sum over those logged."""
         return float(self.summary.get("seconds") or sum(record.get("seconds", 0.0) for record in self.updates))
 
     @property

@@ -23,16 +23,27 @@ UNIMPORTANT = ("run", "log.", "data.workers", "plugins")
 """Options that do not affect what is learnt"""
 
 
-def training_verdict(log: RunLog) -> str:
-    """The end of training, in one sentence."""
+def training_verdict(log: RunLog, criterion: str) -> str:
+    """The end of training by `criterion`, the value of validation that chooses the best checkpoint, in one sentence."""
     if not log.valid:
         return f"{log.name}: {len(log.updates):,} updates were logged, and none was validated."
     best, last = log.best or log.valid[-1], log.valid[-1]
-    main = log.metrics[0] if log.metrics else "nll"
-    at = f"{log.name}: {main} {best[main]:.2f} on the development set at update {best['step']:,}"
+    main = log.scores[0] if log.scores else criterion
+    at = f"{criterion} {_values(best, criterion, main)} on the development set at update {best['step']:,}"
     if best["step"] == last["step"]:
-        return f"{at}, the last one: more updates may still help."
-    return f"{at}; it was {last[main]:.2f} at the last, update {last['step']:,}: it has stopped improving."
+        return f"{log.name}: {at}, the last one: more updates may still help."
+    now = f"{_values(last, criterion, main)} at the last, update {last['step']:,}"
+    return f"{log.name}: {at}; it was {now}: {criterion} has stopped improving."
+
+
+def _values(record: Mapping[str, Any], criterion: str, main: str) -> str:
+    """The criterion of a validation and, if it is another value, the main score: 2.31 (bleu 40.20)."""
+    values = [_number(record.get(name)) for name in (criterion, main)]
+    return values[0] if main == criterion else f"{values[0]} ({main} {values[1]})"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.2f}" if isinstance(value, int | float) else "not finite"
 
 
 def curves(logs: Sequence[RunLog]) -> Section:
@@ -59,7 +70,7 @@ def configuration(configs: Mapping[str, Any]) -> Section:
 
 
 def cost(logs: Sequence[RunLog], models: Mapping[str, Seq2Seq]) -> Section:
-    """Time and operations: those of the forward and backward passes, with the backward pass counted twice."""
+    """Time of the updates, and their operations: a forward pass, and a backward pass that counts as two."""
     rows = []
     for log in logs:
         n_parameters = sum(p.numel() for p in models[log.name].parameters()) if log.name in models else 0
@@ -79,8 +90,9 @@ def cost(logs: Sequence[RunLog], models: Mapping[str, Seq2Seq]) -> Section:
         )
     head = ["run", "device", "parameters", "updates", "pairs", "target tokens", "hours", "operations", "GFLOP/s"]
     note = (
-        "Hours are devices × hours of each, validation and checkpoints among them. Operations are counted: three times "
-        "those of a forward pass over every batch, since the backward pass takes two. The paper's Table 2 estimates "
-        "them as hours × devices × the sustained rate of a device, which is the last column."
+        "Hours are devices × hours of each, of updates alone: without validation, checkpoints and waiting for data. "
+        "Operations are counted: three times those of a forward pass over every batch, since the backward pass takes "
+        "two. The paper's Table 2 estimates them as hours × devices × the sustained rate of a device, which is the last "
+        "column."
     )
     return Section("Cost", [Table(head, rows, range(2, len(head))), Text(note)])

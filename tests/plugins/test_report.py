@@ -206,8 +206,10 @@ def test_hours_are_those_of_all_devices(tmp_path: Path) -> None:
     of_update = {"kind": "update", "tokens": 7, "pairs": 2, "seconds": 1800.0, "flops": 9e12}
     (tmp_path / "log.jsonl").write_text("".join(json.dumps({**of_update, "step": i}) + "\n" for i in (1, 2)))
     (tmp_path / "env.json").write_text('{"ranks": 4, "device": "cuda"}')
-    (table, _) = cost([read_log(tmp_path)], {}).blocks
+    (table, note) = cost([read_log(tmp_path)], {}).blocks
     assert isinstance(table, Table)
+    assert isinstance(note, Text)
+    assert "of updates alone: without validation" in note.text
     row = dict(zip(table.head, table.rows[0], strict=True))
     assert row["hours"] == "4 × 1.00"
     assert row["operations"] == "1.80e+13"
@@ -243,18 +245,25 @@ def test_the_word_and_the_heads_of_the_figures() -> None:
 
 
 def test_the_verdict_says_whether_training_had_stopped_improving(tmp_path: Path) -> None:
-    def verdict(*scores: float) -> str:
-        best = max(range(len(scores)), key=lambda i: scores[i])
+    def verdict(criterion: str, *values: tuple[float, float]) -> str:
+        best = min(range(len(values)), key=lambda i: values[i][0] if criterion == "nll" else -values[i][1])
         records: list[dict[str, Any]] = [
-            {"kind": "valid", "step": 10 * (i + 1), "nll": 1.0, "bleu": score, "best": i <= best}
-            for i, score in enumerate(scores)
+            {
+                **{"kind": "valid", "step": 10 * (i + 1), "nll": nll, "balance": 7.0, "bleu": bleu},
+                **{"best": i <= best, "signatures": {"bleu": "nrefs:1"}},
+            }
+            for i, (nll, bleu) in enumerate(values)
         ]
         (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in records) + '{"kind": "val')
-        return training_verdict(read_log(tmp_path))
+        return training_verdict(read_log(tmp_path), criterion)
 
-    assert "bleu 9.00 on the development set at update 20, the last one" in verdict(5.0, 9.0)
-    assert "at update 20; it was 8.00 at the last, update 30" in verdict(5.0, 9.0, 8.0)
-    assert "none was validated" in training_verdict(read_log(tmp_path / "nowhere"))
+    assert "bleu 9.00 on the development set at update 20, the last one" in verdict("bleu", (1, 5), (1, 9))
+    assert "at update 20; it was 8.00 at the last, update 30" in verdict("bleu", (1, 5), (1, 9), (1, 8))
+    assert (
+        "nll 1.00 (bleu 5.00) on the development set at update 10; it was 1.50 (bleu 9.00) at the last, update 20: "
+        "nll has stopped improving"
+    ) in verdict("nll", (1.0, 5), (1.5, 9)), "bleu has not"
+    assert "none was validated" in training_verdict(read_log(tmp_path / "nowhere"), "nll")
 
 
 def test_markdown_and_html_escape_what_texts_bring_along() -> None:
