@@ -92,7 +92,7 @@ def cost(logs: Sequence[RunLog], models: Mapping[str, Seq2Seq]) -> Section:
     note = (
         "Hours are devices × hours of each, of updates alone: without validation, checkpoints and waiting for data. "
         "Operations are counted: three times those of a forward pass over every batch, since the backward pass takes "
-        "two. The paper's Table 2 estimates them as hours × devices × the sustained rate of a device, which is the last "
-        "column."
+        "two. The paper's Table 2 estimates them as hours × devices × the sustained rate of a device, which is the "
+        "last column."
     )
     return Section("Cost", [Table(head, rows, range(2, len(head))), Text(note)])

@@ -248,10 +248,8 @@ def test_the_verdict_says_whether_training_had_stopped_improving(tmp_path: Path)
     def verdict(criterion: str, *values: tuple[float, float]) -> str:
         best = min(range(len(values)), key=lambda i: values[i][0] if criterion == "nll" else -values[i][1])
         records: list[dict[str, Any]] = [
-            {
-                **{"kind": "valid", "step": 10 * (i + 1), "nll": nll, "balance": 7.0, "bleu": bleu},
-                **{"best": i <= best, "signatures": {"bleu": "nrefs:1"}},
-            }
+            {"kind": "valid", "step": 10 * (i + 1), "nll": nll, "balance": 7.0, "bleu": bleu, "best": i <= best}
+            | {"signatures": {"bleu": "nrefs:1"}}
             for i, (nll, bleu) in enumerate(values)
         ]
         (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in records) + '{"kind": "val')
