@@ -125,11 +125,14 @@ class Jobs:
                 found = await asyncio.gather(*(self._line(engine, job, line.rstrip("\r\n")) for line in chunk))
                 if job.deleted:
                     return
-                await asyncio.to_thread(_append, self.path(job, "output.txt"), found)
+                await asyncio.to_thread(_append, self.path(job, "output.txt"), [hyp or "" for hyp in found])
                 job.n_done += len(chunk)
-        write_file(self.path(job, "job.json"), json.dumps(asdict(job)))
+                if n_failed := found.count(None):
+                    job.n_failed += n_failed
+                    write_file(self.path(job, "job.json"), json.dumps(asdict(job)))
 
-    async def _line(self, engine: Engine, job: Job, line: str) -> str:
+    async def _line(self, engine: Engine, job: Job, line: str) -> str | None:
+        """The output of a line; None if there is none."""
         options = TextOptions(split=job.split, raw=job.raw)
         for _ in range(RETRIES):
             try:
@@ -140,8 +143,7 @@ class Jobs:
                 if refused.status == invalid("").status:
                     break
                 await asyncio.sleep(1.0)
-        job.n_failed += 1
-        return ""
+        return None
 
     async def _receive(self, path: Path, body: AsyncIterator[bytes]) -> int:
         """Write a body as it arrives; its number of lines."""

@@ -82,6 +82,26 @@ def test_a_job_goes_on_where_the_server_was_stopped(run: str, tmp_path: Path) ->
     assert output.read_bytes() == whole
 
 
+def test_lines_that_failed_before_the_server_was_stopped_are_counted(run: str, tmp_path: Path) -> None:
+    file = b"the dog " * 30 + b"\n" + FILE * 5
+
+    def server() -> Any:
+        return tiny_server(run, jobs=str(tmp_path / "jobs"), generate={"too_long": "error", "max_source": 30})
+
+    async def begin() -> str:
+        async with client_of(server()) as client:
+            number = str((await client.post("/v1/jobs", content=file)).json()["id"])
+            while not (await client.get(f"/v1/jobs/{number}")).json()["done"]:
+                await asyncio.sleep(0)
+            return number
+
+    async def go_on(number: str) -> int:
+        async with client_of(server()) as client:
+            return int((await finished(client, number))["failed"])
+
+    assert asyncio.run(go_on(asyncio.run(begin()))) == 1
+
+
 @pytest.mark.parametrize(
     ("body", "status"), [(b"\xff\xfe", 422), (b"\xc3", 422), (b"", 422), (b"x" * 2000, 413)], ids=repr
 )
