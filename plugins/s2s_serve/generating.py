@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["Sentence", "TextCandidate", "TextOptions", "join_lines", "outputs", "read_text"]
+__all__ = ["Sentence", "TextCandidate", "TextOptions", "join_lines", "lines_of", "outputs", "read_text"]
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -69,7 +70,7 @@ async def read_text(engine: Engine, text: str, options: TextOptions) -> list[Sen
 
 def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentence]:
     task, constrained = generator.task, bool(options.prefix or options.phrases)
-    lines = text.splitlines() or [""]
+    lines = lines_of(text)
     if constrained and len(lines) > 1:
         raise invalid("prefix and phrases are for a text of one line")
     sentences = []
@@ -84,6 +85,12 @@ def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentenc
             raise invalid(str(error))
         sentences += [Sentence(number, one, of) for one, of in zip(given, segments, strict=True)]
     return sentences
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, as s2s-generate reads them from a file: other separators, such as U+2028, end none."""
+    *lines, last = re.split("\r?\n", text)
+    return [*lines, last] if last or not lines else lines
 
 
 async def outputs(engine: Engine, sentences: Sequence[Sentence], options: TextOptions) -> AsyncGenerator[Output]:

@@ -20,6 +20,7 @@ from s2s import ConfigError
 from s2s_generate import command as generate
 from s2s_score import command as score
 from s2s_serve.app import create_app
+from s2s_serve.generating import lines_of
 from s2s_serve.metrics import Histogram
 from s2s_serve.request_queue import QueueClosedError
 
@@ -79,6 +80,15 @@ def test_outputs_are_those_of_s2s_generate(server: Served, run: str, tmp_path: P
             (each["hyp"], each["score"]) for each in theirs["nbest"]
         ]
         assert [f"{i}-{j}" for i, j in ours["sentences"][0]["align"]] == theirs["align"]
+
+
+def test_a_text_has_the_lines_that_a_file_with_it_has(server: Served) -> None:
+    """Of a file, s2s-generate reads one line: what looks like the end of a line to some programs is white space."""
+    (found,) = server.post("/v1/generate", {"text": "a dog\u2028sees\x0ca cat", "split": False}).json()["results"]
+    (plain,) = server.post("/v1/generate", {"text": "a dog sees a cat", "split": False}).json()["results"]
+    assert found["hyp"] == plain["hyp"]
+    assert lines_of("a\r\nb\n\nc\n") == ["a", "b", "", "c"]
+    assert lines_of("") == lines_of("\n") == [""]
 
 
 def test_the_same_request_gives_the_same_bytes_alone_and_in_a_crowd(server: Served) -> None:
