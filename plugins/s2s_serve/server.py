@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError
 from s2s.compose import arguments_of, compose
-from s2s.config import GenerateConfig
+from s2s.config import OF_FILES, GenerateConfig, options_marked
 from s2s.generation import load
 from s2s_serve import ServeConfig
 from s2s_serve.engine import Engine
@@ -104,6 +104,7 @@ class Server:
 
 def load_server(config: ServeConfig, plugins: Plugins) -> Server:
     """Load every run."""
+    _refuse_options(config, plugins)
     options = {"threads": 1, "matmul": "exact", **config.generate}
     options |= {"nbest": config.nbest, "fields": ["pieces"], "format": "jsonl"}
     engines = {}
@@ -117,6 +118,17 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
             raise ConfigError(f"generate.threads={given}: a server searches in one thread; leave it out")
         engines[name] = Engine(name, load(composed, plugins), config.max_waiting)
     return Server(config, engines, _keys(config.key_file))
+
+
+def _refuse_options(config: ServeConfig, plugins: Plugins) -> None:
+    """Raise ConfigError for options of s2s-generate that would have no effect."""
+    of_files = options_marked(plugins.registry.with_options(GenerateConfig), OF_FILES)
+    reasons = dict.fromkeys(of_files, "a server reads and writes no files; leave it out")
+    reasons |= dict.fromkeys(("raw", "fields"), "every request has its own; leave it out")
+    reasons |= {"nbest": "give nbest, without generate", "run": "give run, without generate"}
+    for name, value in config.generate.items():
+        if name in reasons:
+            raise ConfigError(f"generate.{name}={value}: {reasons[name]}")
 
 
 def _keys(path: str) -> list[str]:

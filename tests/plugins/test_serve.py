@@ -399,3 +399,17 @@ def test_openapi_describes_every_route(server: Served) -> None:
 def test_a_server_is_one_process_and_searches_in_one_thread(run: str, option: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=f"^generate.{option}=2: a server {reason}; leave it out$"):
         tiny_server(run, generate={option: 2})
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("output", "a server reads and writes no files; leave it out"),
+        ("shard", "a server reads and writes no files; leave it out"),
+        ("raw", "every request has its own; leave it out"),
+        ("nbest", "give nbest, without generate"),
+    ],
+)
+def test_an_option_that_means_nothing_to_a_server_is_refused(option: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=f"^generate.{option}=2: {reason}$"):
+        tiny_server("x", generate={option: 2})
