@@ -52,7 +52,7 @@ class TrainedModel:
         self._of_files, self._of_models = options_marked(schema, OF_FILES), options_marked(schema, OF_MODELS)
         _refuse_options(self._arguments, self._of_files, "inputs are given, and outputs returned, as texts")
         given = compose(GenerateConfig, [*self._arguments, "format=jsonl"], plugins).config
-        self._nbest, self._ready = given.nbest, load_for_decoding(given, plugins)
+        self._nbest, self._raw, self._ready = given.nbest, given.raw, load_for_decoding(given, plugins)
         self._generators: dict[tuple[str, ...], Generator] = {}
         first = self._ready.models.first
         self.config, self.task, self.device = first.config, first.task, self._ready.device
@@ -112,7 +112,9 @@ class TrainedModel:
             raise DataError("one of source and target is a text, and the other several; give two texts, or two lists")
         if len(src) != len(tgt):
             raise DataError(f"{len(src):,} sources and {len(tgt):,} targets; give one for each")
-        found: list[ScoredTarget] = list(score(self.model, self.task, map(Example, src, tgt), self.device, tokens))
+        found: list[ScoredTarget] = list(
+            score(self.model, self.task, map(Example, map(self._read, src), tgt), self.device, tokens)
+        )
         return found
 
     def evaluate(
@@ -130,9 +132,9 @@ class TrainedModel:
         """The attention of every kind, layer and head while `tgt` is predicted; by default the model's own output."""
         if tgt is None:
             output = next(self.generate([src]))
-            pair = (self.task.encode_source([src])[0], output.tokens)
+            pair = (self.task.encode_source([self._read(src)])[0], output.tokens)
         else:
-            (pair,) = self.task.encode([Example(src, tgt)])
+            (pair,) = self.task.encode([Example(self._read(src), tgt)])
         batch = make_batch([pair], self.task.vocab).to(self.device)
         with evaluating(self.model):
             maps = self.model.attention_maps(batch.src, batch.src_pad, batch.tgt_in)
@@ -141,6 +143,10 @@ class TrainedModel:
         of_pair = [one._replace(weights=one.weights[0].cpu()) for one in maps]
         eos = [self.task.vocab.eos]
         return PairAttention(self._names([*pair[0], *eos], "src"), self._names([*pair[1], *eos], "tgt"), of_pair)
+
+    def _read(self, src: str) -> str:
+        """The source as the task encodes it: `raw`, given to `load`, means raw text for every method."""
+        return self.task.read_raw(src) if self._raw else src
 
     def _names(self, ids: Sequence[int], side: Side) -> list[str]:
         """Tokens as text; by their ids where the task does not list its vocabulary."""

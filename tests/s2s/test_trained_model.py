@@ -133,6 +133,24 @@ def test_attention_is_that_of_one_pair_with_the_names_of_its_tokens(load: Any, m
     assert model.attention("ab").tgt == [str(i) for i in (*output.tokens, 3)]
 
 
+def test_raw_text_is_read_by_the_task_in_every_method(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, model = load(), load("raw=true")
+    monkeypatch.setattr(model.task, "read_raw", str.lower)
+    seen = list[Any]()
+
+    def maps(src: torch.Tensor, pad: torch.Tensor, tgt: torch.Tensor) -> list[AttentionMap]:
+        seen.append((src.tolist(), tgt.tolist()))
+        return [AttentionMap("cross", 1, "tgt", "src", torch.ones(1, 1, 1, 1))]
+
+    for of in (plain, model):
+        monkeypatch.setattr(of.model, "attention_maps", maps)
+    plain.attention("ab"), plain.attention("ab", "c")
+    model.attention("AB"), model.attention("AB", "c")
+    assert seen[:2] == seen[2:]
+    assert model.translate("AB") == plain.translate("ab")
+    assert model.score("AB", "c") == plain.score("ab", "c")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
