@@ -22,7 +22,7 @@ class TextInput(InputFormat):
         pass
 
     def read(self, line: str, location: str) -> Record:
-        return Record(Input(line), location, line, {"src": line})
+        return Record(Input(line), location, one_line(line).replace("\t", " "), {"src": line})
 
 
 class TextOutput(OutputFormat):

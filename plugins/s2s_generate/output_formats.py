@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from s2s import Choice
 
 
+FURTHER = ("tokens", "pieces", "log_probs", "align")
+"""What `fields` can add to an output"""
+
+
 class TsvOutput(OutputFormat):
     """The columns of the input, output and score; a line for each candidate."""
 
@@ -34,7 +38,10 @@ class TsvOutput(OutputFormat):
 
 
 class JsonlOutput(OutputFormat):
-    """The fields of the input, with `hyp`, `score`, those that `fields` names and, for several outputs, `nbest`."""
+    """The fields of the input, with `hyp`, `score`, those that `fields` names and, for several outputs, `nbest`.
+
+    In an input with a `hyp`, such as an earlier output, all of these describe that `hyp`, and are replaced or left out.
+    """
 
     writes_nbest = True
 
@@ -44,7 +51,9 @@ class JsonlOutput(OutputFormat):
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
         if record.fields is None:
             return [""]
-        fields = record.fields | _fields(output.best, self.more)
+        earlier = (*FURTHER, "nbest") if "hyp" in record.fields else ()
+        kept = {name: value for name, value in record.fields.items() if name not in earlier}
+        fields = kept | _fields(output.best, self.more)
         if nbest > 1:
             fields["nbest"] = [_fields(candidate, self.more) for candidate in output.nbest]
         return [json.dumps(fields, ensure_ascii=False)]

@@ -167,6 +167,13 @@ def test_tsv_adds_output_and_score_to_the_columns(tmp_path: Path, capsysbinary: 
     assert all(-1 < float(row[-1]) <= 0 for row in rows)
 
 
+def test_a_text_with_tabs_is_one_column_of_tsv(tmp_path: Path, capsysbinary: Any) -> None:
+    write(tmp_path / "in.txt", "a\tb")
+    assert run("input=in.txt", "input_format=text", "format=tsv") == 0
+    (row,) = capsysbinary.readouterr().out.decode().splitlines()
+    assert row.split("\t")[:2] == ["a b", "AB"]
+
+
 def test_tsv_has_as_many_lines_for_every_input(tmp_path: Path, capsysbinary: Any) -> None:
     write(tmp_path / "in.tsv", "ab", "", "c")
     assert run("input=in.tsv", "format=tsv", "nbest=3") == 0
@@ -185,6 +192,15 @@ def test_jsonl_keeps_fields_it_does_not_know(tmp_path: Path, capsysbinary: Any) 
     assert "ä" in first
     assert empty == ""
     assert json.loads(last)["hyp"] == "\n\t"
+
+
+def test_jsonl_leaves_out_what_describes_an_earlier_output(tmp_path: Path, capsysbinary: Any) -> None:
+    earlier = {"src": "ab", "hyp": "x", "score": 1, "tokens": [9], "log_probs": [0], "nbest": [{"hyp": "x"}], "id": 7}
+    write(tmp_path / "in.jsonl", json.dumps(earlier), '{"src": "ab", "tokens": 2}')
+    assert run("input=in.jsonl", "format=jsonl") == 0
+    again, own = map(json.loads, capsysbinary.readouterr().out.decode().splitlines())
+    assert again == {"src": "ab", "hyp": "AB", "score": own["score"], "id": 7}
+    assert own["tokens"] == 2, "without hyp it is a field of the input"
 
 
 def test_jsonl_gives_the_n_best_with_their_scores(tmp_path: Path, capsysbinary: Any) -> None:
