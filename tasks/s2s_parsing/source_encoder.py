@@ -58,15 +58,23 @@ class SourceEncoder:
         """Ids of every line, without bos and eos."""
         sentences = [words_of(line) for line in lines]
         encoded = self.subwords.encode([" ".join(words) for words in sentences])
-        return [self._aligned(ids, words) for ids, words in zip(encoded, sentences, strict=True)]
+        split = self._split(itertools.chain.from_iterable(sentences))
+        return [self._aligned(ids, words, split) for ids, words in zip(encoded, sentences, strict=True)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The words of ids, without the marks."""
         return self.subwords.decode([i for i in ids if i < self.subwords.size])
 
-    def _aligned(self, ids: list[int], words: list[str]) -> list[int]:
+    def _split(self, words: Iterable[str]) -> set[str]:
+        """Of these words, those that the subwords divide, as at a Unicode blank: their number alone does not show it
+        where another word of the sentence is dropped. No character of ASCII divides a word."""
+        unusual = sorted({word for word in words if not word.isascii()})
+        encoded = self.subwords.encode(unusual)
+        return {word for word, ids in zip(unusual, encoded, strict=True) if sum(self.word_marks[i] for i in ids) > 1}
+
+    def _aligned(self, ids: list[int], words: list[str], split: set[str]) -> list[int]:
         """The ids with one word-initial token per word, and the word-end tokens."""
-        if sum(self.word_marks[i] for i in ids) != len(words):
+        if sum(self.word_marks[i] for i in ids) != len(words) or not split.isdisjoint(words):
             ids = [i for word in words for i in self._word(word)]
         return self._marked(ids) if self.ends else ids
 

@@ -304,6 +304,15 @@ def test_ids_tell_where_each_word_begins_however_it_is_spelt(tmp_path: Path, n_e
     assert source.encode(["", "  "]) == [[], []]
 
 
+@pytest.mark.parametrize("divided", ["a\u00a0b", "x\u2581y", "the\u2009cat"])
+@pytest.mark.parametrize("dropped", ["\u200b", "\ufeff", "\u2581", "\u0001"])
+def test_a_divided_word_does_not_make_up_for_one_that_is_dropped(tmp_path: Path, divided: str, dropped: str) -> None:
+    source = SourceEncoder(subwords(tmp_path))
+    words = ["the", dropped, "cat", divided, "sleeps"]
+    (ids,) = source.encode([" ".join(words)])
+    assert ids == [i for alone in source.encode(words) for i in alone]
+
+
 def test_a_mark_behind_each_word_is_all_that_word_ends_adds(tmp_path: Path) -> None:
     plain, marked = (SourceEncoder(subwords(tmp_path), n_ends) for n_ends in (0, 1))
     (ids,), (with_ends,) = plain.encode(["the cat sleeps"]), marked.encode(["the cat sleeps"])
