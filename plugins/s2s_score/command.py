@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
+import logging
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Options) -> None:
     """Print every metric of every system, the first being the baseline, or the log-probabilities of every file."""
     config = composed.config
+    logging.basicConfig(format="warning: %(message)s")
     if config.model:
         from s2s_score.models import score_with_models  # torch comes with it, and metrics do without
 

@@ -367,6 +367,36 @@ def test_sentences_with_other_words_are_left_out_or_counted_as_missed() -> None:
     assert counted.value == pytest.approx(100 * 2 * 5 / (11 + 5))
 
 
+@pytest.mark.parametrize("label", ["ROOT", "", "S1", "VROOT"])
+@pytest.mark.parametrize("gold_has_it", [True, False], ids=["gold", "test"])
+def test_a_wrapper_of_one_side_alone_is_warned_of(
+    label: str, gold_has_it: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrapped, plain = GOLD.replace("TOP", label, 1), GOLD
+    gold, test = (wrapped, plain) if gold_has_it else (plain, wrapped)
+    assert metric()([test, plain], [[gold, plain]]).value < 100.0
+    (warning,) = caplog.messages
+    assert warning.startswith(f"evalb: 1 trees are in a bracket ({label} …) that the other side's do not have")
+
+
+@pytest.mark.parametrize(
+    ("gold", "test", "param"),
+    [
+        (GOLD, GOLD, "COLLINS"),
+        (GOLD.replace("TOP", "ROOT", 1), GOLD.replace("TOP", "ROOT", 1), "COLLINS"),
+        (GOLD.replace("TOP", "S1", 1), GOLD, "new"),
+        (GOLD[5:-1], GOLD, "COLLINS"),
+        (GOLD.replace("TOP", "ROOT", 1), "", "COLLINS"),
+    ],
+    ids=["TOP", "both sides", "not counted", "none", "no output"],
+)
+def test_a_wrapper_that_costs_nothing_is_not(
+    gold: str, test: str, param: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    metric(param=param)([test], [[gold]])
+    assert not caplog.messages
+
+
 def test_nothing_to_count_is_0_and_not_nan() -> None:
     score = metric()([""], [[""]], samples=5)
     assert (score.value, score.low, score.high) == (0.0, 0.0, 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Evalb"]
 
+import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from s2s.metrics import Metric, Score, bootstrap, interval
 from s2s_parsing.evalb.parameters import find_parameters
 from s2s_parsing.evalb.scoring import ERROR, SKIPPED, VALID, Figures, Scorer
 from s2s_parsing.evalb.totals import LabelTotals, Totals, f1, label_totals, percent
+from s2s_parsing.evalb.wrappers import unmatched_wrappers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from s2s_parsing import EvalbConfig
 
-
+logger = logging.getLogger(__name__)
 STATUS = {VALID: "valid", ERROR: "error", SKIPPED: "skipped"}
 
 
@@ -42,6 +44,7 @@ class Evalb(Metric):
     ) -> Score:
         """F1 over all sentences; the interval is from a bootstrap over sentences."""
         gold = _only(refs, hyps)
+        self._warn_of_wrappers(gold, hyps)
         figures = [self.scorer(ref, hyp) for ref, hyp in zip(gold, hyps, strict=True)]
         stats = self._stats(figures, gold, hyps)
         low = high = None
@@ -76,6 +79,16 @@ class Evalb(Metric):
             strays = np.count_nonzero(differences - np.mean(differences) > observed)
             p_values.append((int(strays) + 1) / (samples + 1))
         return p_values
+
+    def _warn_of_wrappers(self, gold: Sequence[str], hyps: Sequence[str]) -> None:
+        """Warn that a bracket around the trees of one side counts, which no score of EVALB shows."""
+        for label, n in unmatched_wrappers(gold, hyps, self.scorer).items():
+            logger.warning(
+                "%s: %s trees are in a bracket (%s …) that the other side's do not have; as in EVALB, param=%s counts "
+                "it, and nothing matches it. `python -m s2s_parsing.treebank FILE` prints trees under TOP, which does "
+                "not count",
+                *(self.name, f"{n:,}", label, self.parameters.name),
+            )
 
     def _resampled(
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int, seed: int
