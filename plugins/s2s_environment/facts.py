@@ -18,7 +18,7 @@ import torch
 import s2s
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from s2s import Plugins
     from s2s.distributed import World
@@ -59,7 +59,17 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         was, now = _get(old, "plugins", name, "sha256"), _get(new, "plugins", name, "sha256")
         if was and now and was != now:
             words.append(f"plugin '{name}' has changed since: the run goes on with what it is now")
+    for name, origin in _gone(old, new):
+        words.append(f"plugin '{name}' ({origin}) is no longer loaded: the run goes on without it")
     return words
+
+
+def _gone(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Plugins that were loaded and no longer are, with their origins; a file under another path now is the same."""
+    there = {_get(new, "plugins", name, "sha256") for name in new["plugins"]} - {None}
+    for name in _get(old, "plugins") or ():
+        if name not in new["plugins"] and _get(old, "plugins", name, "sha256") not in there:
+            yield name, _get(old, "plugins", name, "origin")
 
 
 def _get(tree: Any, *keys: str) -> Any:

@@ -73,6 +73,19 @@ def test_what_changes_the_last_bits_is_a_warning(plugins: Plugins) -> None:
     assert plugin == f"plugin '{PLUGIN}' has changed since: the run goes on with what it is now"
 
 
+def test_a_plugin_that_is_no_longer_loaded_is_a_warning_once(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    env = read(run_path("x") / "env.json")
+    del env["sha256"]
+    moved = f"elsewhere/{PLUGIN}"
+    env["plugins"] |= {"gone": {"origin": "gone-dist 1.5", "sha256": "another"}, moved: env["plugins"].pop(PLUGIN)}
+    (run_path("x") / "env.json").write_text(json.dumps(env))
+    assert begin(run_path("x"), plugins) == [
+        "plugin 'gone' (gone-dist 1.5) is no longer loaded: the run goes on without it"
+    ]
+    assert begin(run_path("x"), plugins) == []
+
+
 def test_starting_removes_what_killed_saves_left(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     remnant = run_path("x") / "checkpoints/.step-000002.tmp"
