@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["FLAGS", "Options", "refuse_blocked", "run_command", "split_flags"]
 
+import os
 import sys
 from dataclasses import dataclass, fields
 from types import MappingProxyType
@@ -58,6 +59,7 @@ def run_command(
     def run() -> int:
         plugins = load_plugins(local_plugins(argv))
         refuse_blocked(main, plugins)
+        _warn_of_broken(plugins)
         whole = plugins.registry.with_options(schema)
         flags, arguments = split_flags(argv, _switches(whole))
         if "--version" in flags:
@@ -83,6 +85,12 @@ def refuse_blocked(main: Callable[..., Any], plugins: Plugins) -> None:
     for name, module in plugins.registry.blocked.items():
         if module.partition(".")[0] == package != "s2s":
             raise ConfigError(f"S2S_BLOCK_PLUGINS={name} leaves out this very command; take it out")
+
+
+def _warn_of_broken(plugins: Plugins) -> None:
+    """Warn of them: nothing else shows the absence of a plugin that no option names, such as one with a constraint."""
+    for name, reason in sorted(plugins.registry.broken.items()) if os.environ.get("RANK", "0") == "0" else ():
+        print(f"warning: plugin '{name}' could not be loaded and is left out: {reason}", file=sys.stderr)
 
 
 def _deferred_groups(composed: ComposedConfig[Any]) -> Iterator[str]:

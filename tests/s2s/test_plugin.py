@@ -14,6 +14,8 @@ from types import SimpleNamespace
 import pytest
 from folders import ROOT
 
+from s2s.cli import run_command
+from s2s.config import GenerateConfig
 from s2s.errors import PluginError
 from s2s.model import Seq2Seq, State
 from s2s.objective import Objective
@@ -227,6 +229,13 @@ def test_an_error_in_a_local_plugin_says_where(local: Callable[[str], str]) -> N
     name = local("x = 1\n\nboom()\n")
     with pytest.raises(PluginError, match=rf"NameError: .* \(.*{name}\.py, line 3\)"):
         load_plugins([f"./{name}.py"])
+
+
+def test_a_command_warns_of_a_broken_plugin(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    install("boom()\n", point="zebra")
+    assert run_command(GenerateConfig, lambda *_: 0, ["run=x"]) == 0
+    broken = "NameError: name 'boom' is not defined (from zebra-dist 1.5)"
+    assert capsys.readouterr().err == f"warning: plugin 'zebra' could not be loaded and is left out: {broken}\n"
 
 
 def test_two_distributions_with_one_entry_point_name_are_both_named(install: Install) -> None:
