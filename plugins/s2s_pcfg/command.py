@@ -5,12 +5,16 @@ from __future__ import annotations
 __all__ = ["main"]
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError, DataError, Example, did_you_mean
+from s2s import DataError, Example, did_you_mean
 from s2s.cli import Options, run_command
+from s2s.data import read_lines
+from s2s.generation import standard_input
 from s2s.io import write_file
+from s2s_parsing.source_encoder import words_of
 from s2s_pcfg import ParseConfig, TrainConfig
 
 if TYPE_CHECKING:
@@ -49,7 +53,7 @@ def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, optio
     report = (lambda _: None) if options.quiet else (lambda line: print(line, flush=True))
     examples = list(_examples(config, plugins))
     by_words = config.leaves == "words"
-    classes = WordClasses.learn((w for e in examples for w in e.src.split()), config.rare) if by_words else None
+    classes = WordClasses.learn((w for e in examples for w in words_of(e.src)), config.rare) if by_words else None
     symbols, words = Symbols(), Symbols()
     forest = forest_of((e.tgt for e in examples), symbols, words, lambda tag, word: classes(word) if classes else tag)
     report(f"{len(examples):,} trees: {len(symbols)} symbols, {len(forest.binary):,} binary and {len(forest.unary):,} "
@@ -98,7 +102,7 @@ def parse_lines(
 
 
 def _parse(parser: Parser, line: str) -> str:
-    tokens = line.split()
+    tokens = words_of(line)
     if not tokens:
         return ""
     if parser.classes is not None:
@@ -110,9 +114,10 @@ def _parse(parser: Parser, line: str) -> str:
 
 
 def _lines(name: str) -> list[str]:
-    if name == "-":
-        return sys.stdin.read().splitlines()
-    try:
-        return Path(name).read_text(encoding="utf-8").split("\n")[: None if name == "-" else -1]
-    except OSError as error:
-        raise ConfigError(f"input={name}: cannot be read ({error.strerror})") from None
+    """All lines of a file, plain or gzip, or of standard input (-)."""
+    if name != "-":
+        return list(read_lines(Path(name)))
+    with tempfile.TemporaryDirectory() as folder:  # gzip detection rewinds the file, which a pipe cannot
+        spool = Path(folder) / "stdin"
+        spool.write_bytes(standard_input().buffer.read())
+        return list(read_lines(spool))

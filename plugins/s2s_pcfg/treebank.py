@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from s2s import DataError
+from s2s_parsing.treebank.brackets import BLANK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 TOP = "TOP"
 CHAIN, BETWEEN = "→", "@"
 """Joins the labels of a unary chain; begins an intermediate symbol"""
-BRACKET = re.compile(r"\(|\)|[^\s()]+")
+TOKEN = re.compile(rf"\(([^{BLANK}()]*)|(\))|([^{BLANK}()]+)")
+"""An opening bracket with its label, a closing one, or a word"""
 
 
 class Symbols:
@@ -131,24 +133,21 @@ def forest_of(trees: Iterable[str], symbols: Symbols, words: Symbols, word_class
 def _read(tree: str, builder: _Builder) -> int:
     """Add one tree; returns its root. Not recursive, since trees can be arbitrarily deep."""
     stack: list[tuple[str, list[int]]] = []
-    tokens, done = iter(BRACKET.findall(tree)), -1
-    for token in tokens:
-        if token == "(":
-            stack.append((next(tokens), []))
-        elif token == ")":
-            label, children = stack.pop()
+    tokens, done = iter(TOKEN.findall(tree)), -1
+    for opened, close, word in tokens:
+        if not close and not word:
+            stack.append((opened, []))
+            continue
+        label, children = stack.pop()
+        if word:
+            next(tokens)  # the end of its bracket
+            done = builder.word(label, word)
+        else:
             outermost = not stack and label == TOP and len(children) == 1
             done = children[0] if outermost else builder.bracket(label, children)
-            if not stack:
-                return done
-            stack[-1][1].append(done)
-        else:  # a word, whose bracket closes next
-            tag, _ = stack.pop()
-            next(tokens)
-            done = builder.word(tag, token)
-            if not stack:
-                return done
-            stack[-1][1].append(done)
+        if not stack:
+            return done
+        stack[-1][1].append(done)
     raise DataError(f"not a tree in brackets: {tree[:60]!r}")
 
 
@@ -156,7 +155,7 @@ def written(nodes: list[tuple[str, int, int]], words: list[str], root: int) -> s
     """The bracketing of a binarised tree: nodes (symbol, left, right), or (tag, -1, position) for words."""
     parts: list[str] = []
     stack: list[int | str] = [root]
-    n_top = not nodes[root][0].startswith(TOP)
+    n_top = nodes[root][0].split(CHAIN)[0] != TOP
     while stack:
         item = stack.pop()
         if isinstance(item, str):

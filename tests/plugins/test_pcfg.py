@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import itertools
 import math
 from dataclasses import replace
@@ -12,6 +13,9 @@ import pytest
 import torch
 
 from s2s.errors import DataError
+from s2s_parsing.source_encoder import words_of
+from s2s_parsing.tree import Tree, leaves
+from s2s_parsing.treebank import read_brackets
 from s2s_pcfg.coarse import CoarseChart, CoarseGrammar
 from s2s_pcfg.command import main
 from s2s_pcfg.em import Schedule, expectation
@@ -257,6 +261,36 @@ def test_the_command_learns_its_training_trees(
     Path("in.txt").write_text("".join(f"{line}\n" for line in (words if leaves == "words" else tags)))
     assert main(["parse", "input=in.txt", "--quiet"]) == 0
     assert capsys.readouterr().out.split("\n") == [TREES[0], "", TREES[2], TREES[4], ""]
+
+
+def test_every_line_becomes_a_tree_of_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("trees.mrg").write_text("".join(f"{tree}\n" for tree in TREES * 3))
+    assert main(["train", "task.train=trees.mrg", "splits=0", "iterations=1", "--quiet"]) == 0
+    sentences = ["a old\u00a0cat", "see ( dogs )", "cats\u2028 .", "see"]
+    text = "\n".join(sentences)  # the last line has no end
+    Path("in.txt").write_text(text)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    for name in ("in.txt", "-"):
+        assert main(["parse", f"input={name}", "--quiet"]) == 0
+        trees = read_brackets(enumerate(capsys.readouterr().out.split("\n"), 1))
+        assert [[leaf.word for leaf in leaves(tree)] for tree in trees if isinstance(tree, Tree)] == list(
+            map(words_of, sentences)
+        )
+
+
+@pytest.mark.parametrize(
+    "tree",
+    ["(TOP (NP (D a) (N old\u00a0cat)))", "(TOP ( (N cats) (. .)))", "(TOPIC (N cats) (. .))"],
+    ids=["a blank that separates no words", "no label", "a label that begins as TOP does"],
+)
+def test_odd_trees_are_given_back(tree: str) -> None:
+    symbols, words = Symbols(), Symbols()
+    forest = forest_of([tree], symbols, words, lambda _, word: word)
+    grammar = Grammar.of_treebank(forest, symbols, words)
+    assert written(*nodes_of(forest, grammar, 0)) == (tree if tree.startswith("(TOP ") else f"(TOP {tree})")
 
 
 def test_what_the_command_refuses(
