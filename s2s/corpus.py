@@ -32,7 +32,10 @@ class Corpus(ABC):
         return ()
 
     def settings(self) -> dict[str, Any]:
-        """Everything else that the examples depend on, as JSON; when it changes, the corpus is prepared again."""
+        """Everything else that the examples depend on, as JSON; when it changes, the corpus is prepared again.
+
+        Empty: all options of the corpus, as they are given.
+        """
         return {}
 
     def describe(self) -> Iterable[str]:

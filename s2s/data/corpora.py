@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Corpora", "CorpusOptions", "FileForm", "NamedCorpus", "parse_corpora"]
 
+import json
 from dataclasses import fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,6 +36,13 @@ class NamedCorpus(NamedTuple):
     """Its name in the registry"""
     weight: float
     """How often each pair is seen in one epoch"""
+    options: Mapping[str, Any]
+    """As they are given for it, those of the task included"""
+
+    def settings(self) -> dict[str, Any]:
+        """What its examples depend on besides files, as JSON: all its options, unless the corpus selects some."""
+        given: dict[str, Any] = json.loads(json.dumps(self.options, default=str))
+        return self.corpus.settings() or given
 
 
 class Corpora:
@@ -76,7 +84,7 @@ class Corpora:
         corpora = [(split, *item) for split in PREPARED for item in self.in_split(split).items()]
         files = [list(named.corpus.files(split)) for split, _, named in corpora]
         of_corpora = [
-            [split, name, named.entry, named.corpus.settings(), list(map(str, own))]
+            [split, name, named.entry, named.settings(), list(map(str, own))]
             for (split, name, named), own in zip(corpora, files, strict=True)
         ]
         return Dependencies(list(chain.from_iterable(files)), {**settings, "corpora": of_corpora})
@@ -95,8 +103,9 @@ class Corpora:
                 if option not in known:
                     raise ConfigError(f"no option '{option}'.{did_you_mean(option, [*known, *COMMON])}")
             shared = {name: value for name, value in self.shared.items() if name in known}
-            options = {"name": entry.name, **shared, **given.options}
-            return NamedCorpus(entry.build(entry_config(entry, options, given.key)), entry.name, given.weight)
+            options = {**shared, **given.options}
+            config = entry_config(entry, {"name": entry.name, **options}, given.key)
+            return NamedCorpus(entry.build(config), entry.name, given.weight, options)
         except UserError as error:
             if str(error).startswith(given.key):
                 raise

@@ -72,6 +72,41 @@ def test_what_is_prepared_depends_on_the_corpus_and_its_settings() -> None:
     assert json.dumps(heavier) == settings[0], "a weight changes no prepared file"
 
 
+COLUMNS = """
+from dataclasses import dataclass
+import s2s
+
+@dataclass(kw_only=True)
+class ColumnsConfig(s2s.Choice):
+    column: int = 1
+    invalid: str = "error"
+
+class Columns(s2s.Corpus):
+    def __init__(self, config):
+        self.column = config.column
+
+    def examples(self, split):
+        yield s2s.Example("a", "bcd"[self.column])
+
+@s2s.hookimpl
+def s2s_register(registry):
+    registry.corpus("columns", ColumnsConfig, Columns)
+"""
+
+
+def test_what_is_prepared_depends_on_all_options_of_a_corpus_without_settings(tmp_path: Path) -> None:
+    (tmp_path / "columns.py").write_text(COLUMNS)
+    entry = load_plugins([str(tmp_path / "columns.py")]).registry.get("task", "translation")
+
+    def prepared(options: dict[str, Any], **shared: Any) -> Path:
+        config = entry_config(entry, {"train": {"corpus": "columns", **options}, **shared}, "task")
+        return PreparationSpec(entry.build(config), DataConfig()).directory
+
+    directories = [prepared({}), prepared({"column": 0}), prepared({"column": 2}), prepared({}, invalid="drop")]
+    assert len(set(directories)) == len(directories)
+    assert prepared({"column": 2, "weight": 3}) == directories[2]
+
+
 @pytest.mark.parametrize(
     ("train", "other"),
     [
