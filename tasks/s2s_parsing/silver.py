@@ -10,6 +10,7 @@ __all__ = ["Parse", "confident", "main", "read_parses"]
 
 import argparse
 import math
+import re
 import sys
 from array import array
 from collections import Counter
@@ -21,12 +22,15 @@ from s2s import ConfigError, DataError
 from s2s.cli import guard
 from s2s.data import numbered_lines
 from s2s.io import write_lines
-from s2s_parsing.source_encoder import words_of
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.treebank import Cleaner, read_treebank
+from s2s_parsing.treebank.brackets import BLANK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+
+LEAF = re.compile(rf"\([^{BLANK}()]+[{BLANK}]+([^{BLANK}()]+)[{BLANK}]*\)")
+"""A leaf of a tree, with its word, in a tree that s2s-generate wrote"""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Parse:
     """A sentence with its tree and the parser's score."""
 
     sentence: str
-    """Words separated by one blank"""
+    """The words of the tree, separated by one blank: with raw=true, the input itself is not yet words"""
     tree: str
     score: float
 
@@ -48,8 +52,8 @@ def read_parses(path: Path) -> Iterator[Parse]:
             continue
         before = columns[0]
         try:
-            sentence, *_, tree, score = columns
-            yield Parse(" ".join(words_of(sentence)), tree, float(score))
+            _, *_, tree, score = columns
+            yield Parse(" ".join(LEAF.findall(tree)), tree, float(score))
         except ValueError:
             raise DataError(
                 f"{place}: expected a sentence, a tree and a score, as s2s-generate format=tsv writes them"

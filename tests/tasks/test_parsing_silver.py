@@ -64,6 +64,17 @@ def test_sentences_of_a_test_set_are_left_out_and_all_is_counted(parsed: Path, c
     )
 
 
+def test_raw_text_is_compared_by_the_words_of_its_trees(parsed: Path) -> None:
+    """As s2s-generate raw=true writes it, whose first column is the text before it is tokenised."""
+    tree = "(TOP (S (PRP It) (VBZ 's) (-LRB- -LRB-) (JJ odd) (-RRB- -RRB-) (. .)))"
+    parsed.write_text(f"It's (odd).\t{tree}\t-0.1\nIt 's ( odd ) .\t{tree}\t-0.2\n")
+    assert silver(parsed, "--keep", "1") == (0, [tree])
+    assert silver(parsed, "--keep", "1", "--longest", "5") == (0, [])
+    held_out = parsed.with_name("test.mrg")
+    held_out.write_text(f"{tree}\n")
+    assert silver(parsed, "--keep", "1", "--without", str(held_out)) == (0, [])
+
+
 @pytest.mark.parametrize(
     ("line", "options", "message"),
     [
