@@ -25,25 +25,17 @@ MAX_CHARACTERS = 10_000
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 
 
-class DanglingError(ConfigError):
-    """A reference to an option that does not exist."""
-
-
-class NotGivenError(ConfigError):
-    """A required option without a value."""
+class UnresolvedError(ConfigError):
+    """An option that has no value: it must be given, or refers to an option that does not exist."""
 
 
 def resolve(merged: MergedSettings, *, keep_unresolved: bool = False) -> dict[str, Any]:
-    """The value of every option, converted.
-
-    keep_unresolved: a value that cannot be known stays as it is written: a reference to an option that does not exist,
-    or a required option without a value, instead of a ConfigError.
-    """
+    """The value of every option, converted; what has no value raises UnresolvedError, or is kept as it stands."""
     resolver = _Resolver(merged)
     for key in merged.options:
         try:
             resolver.value(key)
-        except (DanglingError, NotGivenError):
+        except UnresolvedError:
             if not keep_unresolved:
                 raise
             resolver.pending.clear()
@@ -71,7 +63,7 @@ class _Resolver:
     def _converted(self, key: str) -> Any:
         option, (value, origin) = self.merged.options[key], self.merged.value(key)
         if value == MUST_BE_GIVEN or (option.required and origin == DEFAULT):
-            raise NotGivenError(f"{origin_prefix(origin)}{key} must be given; add {key}=… to the command line")
+            raise UnresolvedError(f"{origin_prefix(origin)}{key} must be given; add {key}=… to the command line")
         if not has_reference(value):
             return convert(option, value, origin) if key in self.merged.values else value
         whole = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
@@ -111,9 +103,9 @@ class _Resolver:
         if target in self.merged.options:
             return self.value(target)
         if key in self.merged.values:
-            raise DanglingError(f"{key}: ${{{target}}}: no such option.{did_you_mean(target, self.merged.options)}")
+            raise UnresolvedError(f"{key}: ${{{target}}}: no such option.{did_you_mean(target, self.merged.options)}")
         what = f"{key} follows {target}, which does not exist here"
-        raise DanglingError(f"{what}; set {key}=…, or choose otherwise")
+        raise UnresolvedError(f"{what}; set {key}=…, or choose otherwise")
 
 
 def _as_text(value: Any) -> str:

@@ -252,6 +252,15 @@ def test_plugins_shows_an_architecture_whose_size_depends_on_the_task(
     assert out.splitlines()[-1].startswith("parameters: not known without a task (arch=rnng: ")
 
 
+def test_plugins_shows_options_that_must_be_given(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = plugins(capsys, "show", "task=needy")
+    assert code == 0
+    assert "  task.corpus = (required)  [str]\n      What to read.\n" in out
+    code, out, _ = plugins(capsys, "show", "task=copy", "task.files=???")
+    assert code == 0
+    assert "  task.files = ???  " in out
+
+
 def test_plugins_shows_every_option_of_a_choice(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = plugins(capsys, "show", "search=beam", "search.beam=9")
     assert code == 0
