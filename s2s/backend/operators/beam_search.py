@@ -46,18 +46,18 @@ def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Ten
 
 @Operator
 def merge_finished(
-    candidates: Candidates, finished: Finished, eos: int, counted: int, penalties: Tensor, length: Tensor
+    candidates: Candidates, finished: Finished, eos: int, n_finishable: int, penalties: Tensor, length: Tensor
 ) -> Finished:
     """The E best of `finished` [B, E] and of the candidates [B, n] that end in eos; ties go to the former.
 
-    Only the first `counted` candidates may finish. The score of a finished candidate of sentence b is its sum of
+    Only the first `n_finishable` candidates may finish. The score of a finished candidate of sentence b is its sum of
     log-probabilities over penalties[length[b]].
     """
     score, _, token, log_prob, node = candidates
     ends = token == eos
     if ends.is_cpu and not ends.any():  # elsewhere, this test would synchronise with the device
         return finished
-    counts = ends & (torch.arange(ends.size(1), device=ends.device) < counted)
+    counts = ends & (torch.arange(ends.size(1), device=ends.device) < n_finishable)
     ended = (score / penalties[length][:, None]).masked_fill(~counts, -torch.inf)
     after = [torch.cat(pair, dim=1) for pair in zip(finished, (ended, node, log_prob), strict=True)]
     best, index = top_k.reference(after[0], finished[0].size(1))
