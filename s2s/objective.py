@@ -191,7 +191,8 @@ class Context(ABC):
         """The model of another run, frozen, on this device and in evaluation mode, such as a teacher.
 
         name: as in `s2s-generate run=`, optionally with @checkpoint. Raises ConfigError unless both runs have the
-        same vocabulary. Its weights are not saved with this run: a resumed run needs the other one to exist.
+        same vocabulary. Its weights are not saved with this run: a resumed run reads the same checkpoint again, and
+        raises ConfigError if it is gone or has changed.
         """
 
     def texts(self, batch: Batch, outputs: Sequence[Sequence[Sequence[int]]]) -> list[list[str]]:

@@ -28,6 +28,7 @@ from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
 from s2s.training.objective_context import RunContext
+from s2s.training.other_runs import OtherRuns
 from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
@@ -121,7 +122,9 @@ class _Builder:
         """The training step: the model as the strategy distributes it, objective, backend, optimizer and schedule."""
         config, world = self.config, self.world
         strategy.wrap(model)
-        context = RunContext(task, config.seed, world.device, self.plugins, strategy, self.run.path / "tokenizer")
+        run, plugins = self.run, self.plugins
+        others = OtherRuns(run.path, world, plugins)
+        context = RunContext(task, config.seed, world.device, plugins, strategy, run.tokenizer, others)
         objective: Objective = self.chosen("objective", context)
         if isinstance(model, HasAuxiliary):
             objective = WithAuxiliary(objective, model)

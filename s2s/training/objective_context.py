@@ -21,9 +21,9 @@ from s2s.model import evaluating
 from s2s.objective import Context
 from s2s.plugin import Plugins
 from s2s.registry import Choice, Entry
-from s2s.run import find_run, tokenizer
-from s2s.run.trained_run import load_run
+from s2s.run import tokenizer
 from s2s.task import Task
+from s2s.training.other_runs import OtherRuns
 
 if TYPE_CHECKING:
     from s2s.batch import Batch
@@ -41,6 +41,7 @@ class RunContext(Context):
     strategy: Strategy
     tokenizer: Path
     """Folder of the run's own tokeniser"""
+    other_runs: OtherRuns
 
     def search(self, spec: Any, option: str) -> RunDecode:
         """A registered search."""
@@ -52,11 +53,9 @@ class RunContext(Context):
         return RunSentenceMetric(entry.build(config))
 
     def load_run(self, name: str, option: str) -> Seq2Seq:
-        """The model of another run with the same vocabulary, frozen."""
-        run, _, checkpoint = name.partition("@")
+        """See `Context.load_run`."""
         try:
-            directory = find_run(run, option)
-            found = load_run(directory, checkpoint or "auto", self.plugins, self.device)
+            directory, found = self.other_runs.load(name, option)
         except CheckpointError as error:
             raise ConfigError(f"{error} (the objective needs this run whenever training starts or resumes)") from error
         same = tokenizer.identity(directory / "tokenizer") == tokenizer.identity(self.tokenizer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,13 +11,15 @@ import torch
 from search_calls import find
 from small_runs import CPU, build, letters_config, letters_plugins, make_run
 
+from s2s import checkpoint
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.distributed import OneProcess
+from s2s.distributed import OneProcess, World
 from s2s.errors import ConfigError
 from s2s.run import run_path
 from s2s.training.objective_context import RunContext
+from s2s.training.other_runs import OtherRuns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +49,7 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunContext:
     folder = tmp_path / "tokenizer"
     folder.mkdir()
     task.learn(folder)
-    return RunContext(task, 1, CPU, PLUGINS, Noting(), folder)
+    return RunContext(task, 1, CPU, PLUGINS, Noting(), folder, OtherRuns(tmp_path, World(), PLUGINS))
 
 
 @pytest.fixture
@@ -116,6 +119,64 @@ def test_the_model_of_another_run_is_frozen(context: RunContext) -> None:
         assert torch.equal(loaded.embed.weight, weights[step]["embed.weight"])  # type: ignore[union-attr, arg-type]
         assert not loaded.training
         assert not any(p.requires_grad for p in loaded.parameters())
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_a_resumed_run_reads_the_checkpoints_with_which_it_began(context: RunContext, name: str) -> None:
+    """Not those of updates that the other runs have made since."""
+    begun = {}
+    for run, step in (("x", 1), ("y", 2)):
+        make_run(run_path(run), PLUGINS, [step])
+        begun[run] = _embedding(context.load_run(run, "objective.teachers"))
+        _save_again(run_path(run), 3)
+    _has_begun(context.other_runs.directory)
+    resumed = replace(context, other_runs=replace(context.other_runs, loaded={}))
+    assert torch.equal(_embedding(resumed.load_run(name, "objective.teachers")), begun[name])
+
+
+def test_a_run_that_begins_anew_reads_the_newest_checkpoint(context: RunContext) -> None:
+    """One that has no checkpoint of its own."""
+    make_run(run_path("x"), PLUGINS, [1])
+    first = context.load_run("x", "objective.teachers")
+    _save_again(run_path("x"), 2)
+    assert not torch.equal(_embedding(context.load_run("x", "objective.teachers")), _embedding(first))
+
+
+def test_a_checkpoint_that_was_replaced_since_is_refused(context: RunContext) -> None:
+    make_run(run_path("x"), PLUGINS, [1])
+    context.load_run("x", "objective.teachers")
+    _has_begun(context.other_runs.directory)
+    _save_again(run_path("x"), 1)
+    with pytest.raises(ConfigError, match=r"^objective\.teachers=x: .*step-000001 has changed since this run began"):
+        context.load_run("x", "objective.teachers")
+
+
+def test_ranks_must_read_the_same_checkpoint(context: RunContext) -> None:
+    class OfTwo(World):
+        def all_gather(self, value: Any) -> list[Any]:
+            return [value, "another"]
+
+    make_run(run_path("x"), PLUGINS, [1])
+    context = replace(context, other_runs=OtherRuns(context.other_runs.directory, OfTwo(), PLUGINS))
+    with pytest.raises(ConfigError, match=r"^the ranks found different checkpoints of objective\.teachers=x, such as"):
+        context.load_run("x", "objective.teachers")
+
+
+def _embedding(model: Seq2Seq) -> torch.Tensor:
+    weight: torch.Tensor = model.embed.weight  # type: ignore[union-attr, assignment]
+    return weight
+
+
+def _save_again(run: Path, step: int) -> None:
+    """Save a checkpoint of other weights, in place of one that the run has of the same step."""
+    folder = run / "checkpoints"
+    weights = checkpoint.load(checkpoint.steps(folder)[-1]).tensors["model"]
+    others = {name: torch.randn_like(tensor) for name, tensor in weights.items()}
+    checkpoint.save(folder, checkpoint.step_name(step), {"model": others}, {"step": step})
+
+
+def _has_begun(run: Path) -> None:
+    checkpoint.save(run / "checkpoints", checkpoint.step_name(1), {"model": {"x": torch.zeros(1)}}, {"step": 1})
 
 
 def test_another_run_must_have_the_same_tokeniser(context: RunContext) -> None:
