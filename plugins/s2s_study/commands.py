@@ -24,6 +24,7 @@ from s2s.config import Config
 from s2s.io import write_file
 from s2s.metrics import build_metrics
 from s2s_study.examples import examples_of
+from s2s_study.inputs import inputs_of
 from s2s_study.scores import scores_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def evaluate_commands(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
     values["hours"] = sum(seconds for _, seconds in _ended(folder, job)) / 3600
     machine = f"1 x cpu ({platform.machine()}), Python {platform.python_version()}"
     facts = {"values": values, "scores": scores, "checkpoint": "", "config": to_yaml(config), "machine": machine}
-    return {"hyps": hyps, "refs": refs}, facts
+    return {"hyps": hyps, "refs": refs}, {**facts, "inputs": inputs_of(task, job.evaluate)}
 
 
 def _task_of(job: Job) -> tuple[Config, Task]:

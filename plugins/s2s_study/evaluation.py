@@ -20,6 +20,7 @@ from s2s.io import write_file
 from s2s.metrics import build_metrics
 from s2s.run import load_run
 from s2s_study.examples import examples_of
+from s2s_study.inputs import inputs_of
 from s2s_study.operations import counted_operations
 from s2s_study.scores import scores_of
 
@@ -55,7 +56,8 @@ def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
         values |= found
     checkpoint = runs[0].checkpoint_path.name
     facts = {"values": values, "scores": scores, "checkpoint": checkpoint, "config": to_yaml(runs[0].config)}
-    return (outputs if examples else {}), facts | {"machine": _machine(Path(job.runs[0]))}
+    facts |= {"machine": _machine(Path(job.runs[0])), "inputs": inputs_of(runs[0].task, job.evaluate)}
+    return (outputs if examples else {}), facts
 
 
 def training_cost(directory: Path, tflops: float | None) -> dict[str, float | None]:

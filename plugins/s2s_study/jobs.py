@@ -24,6 +24,7 @@ from s2s.compose import ComposedConfig, compose, to_yaml
 from s2s.config import Config
 from s2s.io import write_file
 from s2s_study import StudyConfig
+from s2s_study.inputs import InputCheck
 from s2s_study.rows import Row, rows_of
 
 
@@ -105,20 +106,21 @@ class Study:
 
 
 def plan(config: StudyConfig, plugins: Plugins, local: Sequence[str], output: Path, steps: int | None = None) -> Study:
-    """Compose every run before any begins, and write its configuration.
+    """Compose every run before any begins, and write its configuration; results of other data raise ConfigError.
 
     local: the user's own plugins. steps: train for this many updates instead of train.steps, from which the run's name
     and schedule still follow; a later job may continue the run.
     """
     (output / "jobs").mkdir(parents=True, exist_ok=True)
     rows, jobs = rows_of(config), dict[str, list[Job]]()
+    check = InputCheck(plugins, output / "jobs")
     for row in rows:
         if row.ensemble_of:
             jobs[row.name] = [_ensemble(row, jobs[row.ensemble_of])]
         else:
             nothing: list[Job | None] = [None] * len(config.seeds)
             starts, before = ([*jobs.get(name, nothing)] for name in (row.init_from_row, row.after_row))
-            make = _JobFactory(config, plugins, local, output, steps)
+            make = _JobFactory(config, plugins, local, output, steps, check)
             jobs[row.name] = [make(row, *of_seed) for of_seed in zip(config.seeds, starts, before, strict=True)]
     return Study(rows, jobs)
 
@@ -147,6 +149,7 @@ class _JobFactory:
     local: Sequence[str]
     output: Path
     steps: int | None
+    check_inputs: InputCheck
 
     def __call__(self, row: Row, seed: int, start: Job | None, before: Job | None) -> Job:
         folder, study = self.output.absolute(), self.config
@@ -161,7 +164,7 @@ class _JobFactory:
         local = [f"plugins=[{','.join(self.local)}]"] if self.local else []
         steps = [] if self.steps is None else [f"train.steps={self.steps}"]
         directory = str(folder / "runs" / run)
-        return Job(
+        job = Job(
             name=name,
             row=row.name,
             seed=seed,
@@ -175,6 +178,8 @@ class _JobFactory:
             needs=[needed.name for needed in (start, before) if needed],
             commands=list(row.commands),
         )
+        self.check_inputs(job, whole)
+        return job
 
     def _composed(self, row: Row, seed: int, start: Job | None) -> ComposedConfig[Config]:
         """Base, then row, then seed; an error names the file."""

@@ -15,6 +15,7 @@ __all__ = [
     "Corpora",
     "CorpusOptions",
     "FileForm",
+    "FileStamp",
     "Invalid",
     "Line",
     "MappedCorpus",
@@ -23,6 +24,7 @@ __all__ = [
     "TokenizerKind",
     "blocks",
     "first_misaligned_line",
+    "has_same_contents",
     "missing_file_error",
     "n_workers",
     "numbered_lines",
@@ -31,6 +33,7 @@ __all__ = [
     "parse_corpora",
     "prepare",
     "read_lines",
+    "stamp_file",
     "tokenizer_kind",
 ]
 
@@ -41,6 +44,7 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
     from s2s.data.encode import n_workers
+    from s2s.data.file_stamp import FileStamp, has_same_contents, stamp_file
     from s2s.data.mapped_corpus import MappedCorpus
     from s2s.data.misalignment import first_misaligned_line
     from s2s.data.preparation import prepare
@@ -65,5 +69,15 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy_names(
     __name__,
-    *("corpora", "text", "mapped_corpus", "encode", "misalignment", "preparation_spec", "preparation", "tokenizer"),
+    *(
+        "corpora",
+        "text",
+        "file_stamp",
+        "mapped_corpus",
+        "encode",
+        "misalignment",
+        "preparation_spec",
+        "preparation",
+        "tokenizer",
+    ),
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +135,26 @@ def test_only_what_is_new_runs_and_tables_come_without_runs(folder: Path) -> Non
     assert study() == 0
     assert (n_trained(folder), table(folder)["dry", "bleu"]["n"]) == (2, "1")
     assert float(table(folder)["base", "bleu"]["low"]) <= float(table(folder)["base", "bleu"]["mean"])
+
+
+def test_results_of_data_that_were_edited_since_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side in ("en", "de"):
+        shutil.copy(folder / f"a.{side}", folder / f"t.{side}")
+    base = {**STUDY["base"], "task": {**STUDY["base"]["task"], "test": ["t.en", "t.de"]}}
+    evaluate = {**STUDY["evaluate"], "split": "test"}
+    write(folder, seeds=[1], rows={"base": {}}, base=base, evaluate=evaluate)
+    assert study() == 0
+    for name, of in (("a.de", r"\S*/a\.de"), ("t.de", "test split")):
+        before = (folder / name).read_bytes()
+        (folder / name).write_bytes(before.replace(before[:3], b"neu", 1))
+        assert study() == 2
+        said = rf"rows: base: its result is of other data than there are now \({of} has changed\)"
+        assert re.search(said, capsys.readouterr().err)
+        (folder / name).write_bytes(before)
+        assert study() == 0, "other times of the same contents"
+    (folder / "a.de").unlink()
+    assert study("only_table=true") == 0, "nothing to compare with"
+    assert n_trained(folder) == 1
 
 
 def test_rows_may_start_from_another_and_decode_as_an_ensemble(folder: Path) -> None:

@@ -1,0 +1,74 @@
+"""What a result depends on outside of its job: the files of its data and the examples that it decodes."""
+
+from __future__ import annotations
+
+__all__ = ["InputCheck", "inputs_of"]
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s import ConfigError
+from s2s.data import FileStamp, has_same_contents, stamp_file
+from s2s_study.examples import examples_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from s2s import Plugins, Task
+    from s2s.config import Config
+    from s2s_study.jobs import Job
+
+
+def inputs_of(task: Task, evaluate: Mapping[str, Any]) -> dict[str, Any]:
+    """Stamps of the training and development files, and the hash of the decoded examples, for JSON."""
+    files = {str(path.absolute()): asdict(stamp_file(path)) for path in task.dependencies().files}
+    return {"files": files, "examples": _digest(task, evaluate)}
+
+
+class InputCheck:
+    """Finds results of other data than there are now: files are edited in place, and options do not show it."""
+
+    def __init__(self, plugins: Plugins, folder: Path) -> None:
+        self.plugins, self.folder = plugins, folder
+        self.unchanged: dict[str, bool] = {}
+        """A file and its stamp -> whether it still has these contents"""
+        self.digests: dict[str, str] = {}
+        """A task and what is decoded of it -> `_digest`"""
+
+    def __call__(self, job: Job, config: Config) -> None:
+        """Raise ConfigError if the job has a result of other data; a file that is gone cannot be compared."""
+        inputs = (job.result(self.folder) or {}).get("inputs")
+        if inputs is None:
+            return
+        changed = [name for name, stamp in inputs["files"].items() if not self._is_unchanged(name, stamp)]
+        gone = [name for name in inputs["files"] if not Path(name).is_file()]
+        if not changed and not gone and self._examples(job, config) != inputs["examples"]:
+            changed = [f"{job.evaluate['split']} split"]
+        if changed:
+            raise ConfigError(
+                f"rows: {job.row}: its result is of other data than there are now ({changed[0]} has changed): put them "
+                "back, or give another output=FOLDER for a study of the new ones"
+            )
+
+    def _is_unchanged(self, name: str, stamp: dict[str, Any]) -> bool:
+        key = json.dumps([name, stamp])
+        if key not in self.unchanged:
+            path = Path(name)
+            self.unchanged[key] = not path.is_file() or has_same_contents(path, FileStamp(**stamp))
+        return self.unchanged[key]
+
+    def _examples(self, job: Job, config: Config) -> str:
+        key = repr((config.task, job.evaluate))
+        if key not in self.digests:
+            task: Task = self.plugins.registry.get("task", config.task.name).build(config.task)
+            self.digests[key] = _digest(task, job.evaluate)
+        return self.digests[key]
+
+
+def _digest(task: Task, evaluate: Mapping[str, Any]) -> str:
+    """Hash of the examples' sources and targets."""
+    pairs = [[example.src, example.tgt] for example in examples_of(task, evaluate)]
+    return hashlib.sha256(json.dumps(pairs, default=str).encode()).hexdigest()
