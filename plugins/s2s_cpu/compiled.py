@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 SOURCES = sorted((Path(__file__).parent / "c").glob("*.[ch]"))
 FLAGS = ("-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+COMPILE_SECONDS = 600
+"""Limit for the compiler, which takes 6 s of a core: on a machine with much other work, minutes"""
 SHIPPED = Path(__file__).parent / "shipped"
 """Where a wheel has its libraries; they are trusted like the modules beside them"""
 
@@ -141,7 +143,7 @@ def compile_library(path: Path, march: Sequence[str] = ("-march=native",)) -> Pa
         made = Path(folder) / path.name
         sources = [str(source) for source in SOURCES if source.suffix == ".c"]
         command = [compiler, *FLAGS, *march, *sources, "-o", str(made), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
         if done.returncode:
             raise OSError(f"{compiler} cannot compile {SOURCES[0].parent}: {done.stderr.strip()[:200]}")
         digest = _digest_file(made)
