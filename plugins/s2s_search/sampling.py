@@ -70,7 +70,7 @@ class Samples(ActiveBatch[SampledSentence]):
     token: Tensor
     """[B, 1] before the first step, then [B, K]: the newest tokens"""
     live: Tensor
-    """[B, K], False: has ended, or no token was allowed"""
+    """[B, K], False: has ended, no token was allowed, or the sentence wants fewer samples"""
 
     @property
     def n_hypotheses(self) -> int:
@@ -97,6 +97,7 @@ class Sampling(StreamingSearch[Samples]):
         limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
         limit = torch.tensor(limits, device=device)
         numbers, longest = range(self.request.nbest), max(limits) + 1
+        wanted = torch.tensor([sentence.nbest or len(numbers) for sentence in sentences])
         uniform = [
             _uniform(self.config.seed, k, list(sentence.ids), longest) for sentence in sentences for k in numbers
         ]
@@ -106,7 +107,7 @@ class Sampling(StreamingSearch[Samples]):
             length=torch.zeros_like(limit),
             limit=limit,
             token=torch.full_like(src[:, :1], vocab.bos),
-            live=torch.ones(len(sentences), self.request.nbest, dtype=torch.bool, device=device),
+            live=(torch.arange(len(numbers)) < wanted[:, None]).to(device),
             state=model.start(model.encode(src, pad)),
             constraint_state=self.constrain(sentences, src, pad, limit),
         )

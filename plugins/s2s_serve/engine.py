@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
-    from s2s.decoding import Hypothesis, SourceSentence
+    from s2s.decoding import Hypothesis, SentenceConstraint, SourceSentence
     from s2s.generation import LoadedGenerator, Segment
 
 T = TypeVar("T")
@@ -104,11 +104,15 @@ class Engine:
             self.n_waiting -= n_tokens
             self.rate = 0.9 * self.rate + 0.1 * n_tokens / max(time.monotonic() - begun, 1e-3)
 
-    async def search(self, segment: Segment, *, align: bool) -> list[Hypothesis]:
-        """The outputs of a segment, best first; cancelling the call removes it from the batch."""
+    async def search(self, segment: Segment, *, nbest: int, align: bool) -> list[Hypothesis]:
+        """The outputs of a segment, best first; cancelling the call removes it from the batch.
+
+        nbest: the outputs of which there is use; more may be found, but no others are the best.
+        """
         ids = [*segment.ids, self.task.vocab.eos]
         queue = self.queue
-        found = await asyncio.wrap_future(self._put(ids, segment))
+        n_candidates = replace(self.generator.config, nbest=nbest).n_candidates
+        found = await asyncio.wrap_future(self._put(ids, segment.constraint, n_candidates))
         if queue is self.queue:  # else the search has failed since
             self.answered = queue
         generator = self.aligning_generator if align and self.aligning_generator else self.generator
@@ -129,9 +133,10 @@ class Engine:
         """Run a function that reads or writes text, such as the tokeniser, outside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self.text, function)
 
-    def _put(self, ids: list[int], segment: Segment | None = None) -> Future[list[Hypothesis]]:
-        constraint = segment.constraint if segment else None
-        return self._enqueue(lambda queue: queue.put(ids, constraint, timeout=0))
+    def _put(
+        self, ids: list[int], constraint: SentenceConstraint | None = None, nbest: int = 1
+    ) -> Future[list[Hypothesis]]:
+        return self._enqueue(lambda queue: queue.put(ids, constraint, nbest=nbest, timeout=0))
 
     def _enqueue(self, add: Callable[[MeteredQueue], Future[T]]) -> Future[T]:
         """The queue's future; if its search fails at this moment, that of the next search's queue."""

@@ -34,6 +34,8 @@ class TextOptions:
     """Split each line into sentences, where the task can"""
     raw: bool = False
     """The text is untokenised: the task tokenises it into words"""
+    nbest: int = 1
+    """Outputs of which there is use"""
     align: bool = False
 
 
@@ -127,7 +129,7 @@ async def _output(engine: Engine, sentence: Sentence, options: TextOptions, wind
 
 
 async def _search(engine: Engine, segment: Segment, options: TextOptions) -> list[Hypothesis]:
-    return await engine.search(segment, align=options.align) if segment.ids else []
+    return await engine.search(segment, nbest=options.nbest, align=options.align) if segment.ids else []
 
 
 def join_lines(engine: Engine, sentences: Sequence[Sentence], found: Sequence[Output], n: int) -> list[TextCandidate]:

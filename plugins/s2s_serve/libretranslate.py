@@ -125,7 +125,7 @@ class Service:
             return [text]
 
         async def plain(part: str) -> list[str]:
-            options = TextOptions()
+            options = TextOptions(nbest=n + 1)
             sentences = await read_text(engine, part, options)
             with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
                 found = [output async for output in outputs(engine, sentences, options)]

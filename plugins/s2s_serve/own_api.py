@@ -110,8 +110,9 @@ async def _validate(server: Server, body: GenerateBody) -> ValidatedRequest:
     if engine.aligning_generator is None and {"align", "attention"} & set(body.fields):
         raise invalid(f"fields: the architecture of {engine.name} gives no attention; leave out align and attention")
     align = "align" in body.fields
+    phrases = tuple(filter(None, body.phrases))
     options = TextOptions(
-        prefix=body.prefix, phrases=tuple(filter(None, body.phrases)), split=body.split, raw=body.raw, align=align
+        prefix=body.prefix, phrases=phrases, split=body.split, raw=body.raw, nbest=body.nbest, align=align
     )
     return ValidatedRequest(engine, texts, [await read_text(engine, text, options) for text in texts], options, body)
 

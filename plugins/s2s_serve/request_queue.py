@@ -80,10 +80,16 @@ class RequestQueue(SentenceQueue):
         self._closed = False
 
     def put(
-        self, ids: Sequence[int], constraint: SentenceConstraint | None = None, timeout: float | None = None
+        self,
+        ids: Sequence[int],
+        constraint: SentenceConstraint | None = None,
+        *,
+        nbest: int | None = None,
+        timeout: float | None = None,
     ) -> Future[list[Hypothesis]]:
         """Add a sentence of source ids, eos included; the future of its hypotheses, best first.
 
+        constraint, nbest: see `SourceSentence`.
         Blocks while `max_waiting` sentences wait; raises `queue.Full` after `timeout` seconds, and `QueueClosedError`.
         """
         with self._changed:
@@ -94,7 +100,7 @@ class RequestQueue(SentenceQueue):
                 raise QueueClosedError("the queue is closed")
             index, future = next(self._numbers), Future[list[Hypothesis]]()
             self._futures[index] = future
-            self._waiting.append(SourceSentence(index, ids, constraint))
+            self._waiting.append(SourceSentence(index, ids, constraint, nbest))
             self._changed.notify_all()
         future.add_done_callback(lambda done: self._drop(index) if done.cancelled() else None)
         return future

@@ -46,6 +46,9 @@ class SourceSentence:
     """Source tokens, eos included"""
     constraint: SentenceConstraint | None = None
     """Constraint on its output"""
+    nbest: int | None = None
+    """Hypotheses that its caller uses, the best of its result; None: all. Where those depend on how many are found, as
+    in sampling, no more are found; else there may be more, up to `SearchRequest.nbest`."""
 
 
 class SentenceQueue(ABC):

@@ -119,6 +119,15 @@ def test_samples_are_the_same_when_sentences_are_let_in_as_others_leave(n_tokens
             assert [h.score for h in found[i]] == pytest.approx([h.score for h in alone], rel=1e-5)
 
 
+def test_a_sentence_that_asks_for_fewer_samples_draws_the_first_ones() -> None:
+    sampler, wanted = Sampling(SampleConfig(max_len_b=6)), [1, 3, None, 2]
+    queue = FixedQueue((SourceSentence(i, [4 + i, 5, EOS], nbest=n) for i, n in enumerate(wanted)), n_tokens=1000)
+    found = find_queued(sampler, table(), queue, VOCAB, nbest=4)
+    for i, n in enumerate(wanted):
+        (alone,) = find(sampler, table(), *batch_of([[4 + i, 5]]), VOCAB, nbest=n or 4)
+        assert [h.tokens for h in found[i]] == [h.tokens for h in alone]
+
+
 def test_a_sentence_that_is_done_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where states join, a queue that holds two at once takes fewer steps than pairs one after the other."""
     monkeypatch.setattr(State, "supports_join", True)

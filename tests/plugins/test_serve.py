@@ -82,6 +82,19 @@ def test_outputs_are_those_of_s2s_generate(server: Served, run: str, tmp_path: P
         assert [f"{i}-{j}" for i, j in ours["sentences"][0]["align"]] == theirs["align"]
 
 
+@pytest.mark.parametrize("nbest", [1, 3])
+def test_samples_are_those_of_s2s_generate(run: str, tmp_path: Path, nbest: int) -> None:
+    """As many are drawn for a request as it asks for: of more, the most probable would be another output."""
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines(12)))
+    arguments = [f"run={run}", f"input={tmp_path}/in.txt", f"output={tmp_path}/out.jsonl", "input_format=text"]
+    arguments += ["format=jsonl", f"nbest={nbest}", "search=sample", "threads=1", "--quiet"]
+    assert generate.main(arguments) == 0
+    expected = [json.loads(line)["hyp"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    body = {"text": lines(12), "nbest": nbest, "split": False}
+    found = post(run, "/v1/generate", body, generate={"search": "sample"}).json()["results"]
+    assert [each["hyp"] for each in found] == expected
+
+
 def test_a_text_has_the_lines_that_a_file_with_it_has(server: Served) -> None:
     """Of a file, s2s-generate reads one line: what looks like the end of a line to some programs is white space."""
     (found,) = server.post("/v1/generate", {"text": "a dog\u2028sees\x0ca cat", "split": False}).json()["results"]
