@@ -46,6 +46,11 @@ def _ids_of(texts: Sequence[str], task: Task) -> list[list[int]]:
     for text, tokens in zip(texts, ids, strict=True):
         if not tokens:
             raise ConfigError(f"bad_words: {text!r} has no tokens in task={task.config.name}; leave it out")
+        if task.vocab.unk in tokens:
+            raise ConfigError(
+                f"bad_words: {text!r} has symbols that are not in the vocabulary of task={task.config.name}, and would "
+                "forbid others that are not as well; leave it out"
+            )
     return ids
 
 

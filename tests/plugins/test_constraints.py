@@ -6,6 +6,7 @@ Shapes: B sentences, K hypotheses per sentence, V symbols.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -142,3 +143,10 @@ def test_without_options_the_tasks_own_constraint_is_left_as_it_is(own: Any) -> 
 def test_a_text_without_symbols_cannot_be_banned() -> None:
     with pytest.raises(ConfigError, match=r"bad_words: '\?' has no tokens"):
         build_constraint(generate_config(bad_words=["?"]), Letters(), shipped())
+
+
+def test_a_text_with_unknown_symbols_cannot_be_banned() -> None:
+    task = Letters()
+    task.vocab = replace(task.vocab, unk=4)
+    with pytest.raises(ConfigError, match=r"bad_words: 'ba' has symbols that are not in the vocabulary of task="):
+        build_constraint(generate_config(bad_words=["b", "ba"]), task, shipped())
