@@ -137,7 +137,7 @@ class Task(ABC):
 
     @abstractmethod
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
-        """Ids of new inputs, without bos and eos."""
+        """Ids of new inputs, without bos and eos; an input without ids, such as an empty one, has an empty output."""
 
     @abstractmethod
     def detokenize(self, ids: Sequence[int], src: str) -> str:

@@ -52,11 +52,13 @@ class Reader:
         return segments, None
 
     def _encoded(self, lines: Sequence[str]) -> list[list[int]]:
-        ids_of_filled = iter(self.task.encode_source([line for line in lines if line.strip()]))
-        return [next(ids_of_filled) if line.strip() else [] for line in lines]
+        """The ids of each line; a blank line is read as an empty one."""
+        return self.task.encode_source([line if line.strip() else "" for line in lines])
 
     def _segments(self, given: Input, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:
         """One segment, or one for each part of an input that is too long and has no constraint of its own."""
+        if constraint is not None and not ids:
+            raise DataError("an input without tokens has an empty output; leave out its prefix and phrases")
         if len(ids) < self.longest:
             return [Segment(given.src, ids, constraint)]
         if self.config.too_long == "error":

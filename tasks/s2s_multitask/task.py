@@ -92,10 +92,10 @@ class Multitask(Task):
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of new inputs, without bos and eos, beginning with the tag; empty for an empty input."""
-        texts = [split_prefix(line, self.tasks) for line in lines]
-        encoded: list[list[int]] = [[]] * len(texts)
+        texts = {index: split_prefix(line, self.tasks) for index, line in enumerate(lines) if line}
+        encoded: list[list[int]] = [[]] * len(lines)
         for name, task in self.tasks.items():
-            indices = [index for index, (of, _) in enumerate(texts) if of == name]
+            indices = [index for index, (of, _) in texts.items() if of == name]
             for index, src in zip(indices, task.encode_source([texts[index][1] for index in indices]), strict=True):
                 encoded[index] = self._tagged(name, src)
         return encoded

@@ -87,10 +87,16 @@ def test_the_first_development_pairs_are_of_all_tasks(task: Multitask) -> None:
     assert [e.src.partition(":")[0] for e in first(task, "valid", "mixed")] == ["translate", "parse"] * 3
 
 
-@pytest.mark.parametrize("line", ["the cat sleeps", "pares: the cat", "", "12:30 is late"])
+@pytest.mark.parametrize("line", ["the cat sleeps", "pares: the cat", " ", "12:30 is late"])
 def test_a_line_without_a_task_is_refused_with_their_names(task: Multitask, line: str) -> None:
     with pytest.raises(DataError, match=r"an input begins with its task, as in 'translate: …'.*parse"):
         task.encode_source([line])
+
+
+def test_an_empty_line_needs_no_task(task: Multitask) -> None:
+    empty, line, without_text = task.encode_source(["", "translate: the cat", "parse: "])
+    assert (empty, without_text) == ([], [])
+    assert [line] == task.encode_source(["translate: the cat"])
 
 
 def test_a_batch_of_both_is_constrained_as_each_alone(task: Multitask) -> None:

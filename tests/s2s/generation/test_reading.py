@@ -72,6 +72,22 @@ def test_nothing_is_split_where_it_is_to_be_cut_or_has_a_constraint_of_its_own()
         assert (counts.split, counts.truncated) == (0, 1)
 
 
+@pytest.mark.parametrize("text", ["", " \t", "12"])
+def test_what_an_output_should_contain_needs_an_input_that_has_one(text: str) -> None:
+    segments, _, error = read([text], constraint="some")
+    assert segments == []
+    assert str(error) == "an input without tokens has an empty output; leave out its prefix and phrases"
+
+
+def test_a_task_that_needs_no_input_has_an_output_for_an_empty_one() -> None:
+    class Unconditional(Sentences):
+        def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+            return [[4] for _ in lines]
+
+    segments, error = Reader(Unconditional(), GenerateConfig(), 4, Counts(), None)([Input(""), Input(" ")])
+    assert (segments, error) == ([[Segment("", [4])], [Segment(" ", [4])]], None)
+
+
 def test_an_error_comes_with_what_was_before_it() -> None:
     segments, counts, error = read(["ab", "abcd", "c"], too_long="error")
     assert segments == [[("ab", 2, None)]]
