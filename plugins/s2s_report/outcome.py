@@ -110,10 +110,10 @@ class DataStatistics:
     words: dict[str, Counter[str]] = field(default_factory=lambda: {"src": Counter(), "tgt": Counter()})
     """How often each word of a side occurs"""
     pieces: Counter[int] = field(default_factory=Counter)
-    """How often each token of the targets occurs"""
+    """How often each token of the targets occurs, special ones left out"""
 
     n_vocab: int = 0
-    """Size of the target vocabulary"""
+    """Size of the target vocabulary, special tokens left out"""
 
     def rarest(self, text: str, side: Side) -> int:
         """How often the rarest word of a text occurs."""
@@ -122,7 +122,8 @@ class DataStatistics:
 
 def read_statistics(task: Task, n: int) -> DataStatistics:
     """Statistics of the first `n` training pairs of every corpus; empty if they can no longer be read."""
-    found = DataStatistics(n_vocab=task.vocab.tgt)
+    special = {task.vocab.pad, task.vocab.unk, task.vocab.bos, task.vocab.eos}
+    found = DataStatistics(n_vocab=task.vocab.tgt - len(special))
     for corpus, _ in task.corpora("train"):
         some: list[Example] = []
         for example in islice(task.examples("train", corpus), n):
@@ -137,5 +138,5 @@ def read_statistics(task: Task, n: int) -> DataStatistics:
             found.words["src"].update(src.split())
             found.words["tgt"].update(tgt.split())
         for pair in task.encode(some):
-            found.pieces.update(pair.tgt)
+            found.pieces.update(token for token in pair.tgt if token not in special)
     return found

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from capitals import Capitals
 from tiny_runs import train_tiny
 
-from s2s import AttentionMap
+from s2s import AttentionMap, Encoded, Example
 from s2s.metrics import Comparison, Score
 from s2s_generate import command as generate
 from s2s_report import command
@@ -23,13 +24,14 @@ from s2s_report.curves import BOTTOM, HEIGHT, TOP, Series, chart
 from s2s_report.detail_section import detail_section
 from s2s_report.document import Details, Section, Table, Text, as_html, as_markdown
 from s2s_report.flags import flags_of
-from s2s_report.outcome import DataStatistics, buckets
+from s2s_report.outcome import DataStatistics, buckets, read_statistics
 from s2s_report.outcome_sections import data_section
 from s2s_report.run_log import read_log
 from s2s_report.training_sections import cost, training_verdict
 from s2s_report.word_diff import diff_html
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 GOLD = "(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))) (. .))"
@@ -193,6 +195,24 @@ def test_words_and_tokens_are_counted_by_how_often_they_occur() -> None:
     assert table.rows == [["0", "0", "4"], ["1–4", "2", "1"], ["20–99", "1", "1"]], "4 of 6 tokens never occur"
     assert found.rarest("b c", "tgt") == 4
     assert found.rarest("b c", "src") == 0
+
+
+def test_of_tokens_only_those_of_text_are_counted() -> None:
+    """Not pad, bos, eos and unk, even where an unknown word occurs."""
+
+    class Words(Capitals):
+        def corpora(self, split: str) -> list[tuple[str, float]]:
+            return [("some", 1.0)]
+
+        def examples(self, split: str, corpus: str) -> Iterator[Example]:
+            return iter([Example("x", "ab"), Example("x", "a?")])
+
+        def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+            ids = {"a": 4, "b": 5, "?": self.vocab.unk}
+            return [Encoded([4], [ids[letter] for letter in example.tgt]) for example in examples]
+
+    found = read_statistics(Words(), 10)
+    assert (found.pieces, found.n_vocab) == ({4: 2, 5: 1}, 26)
 
 
 def test_what_the_attention_says_in_words() -> None:
