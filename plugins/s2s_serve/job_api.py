@@ -4,16 +4,22 @@ from __future__ import annotations
 
 __all__ = ["job_api"]
 
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import StreamingResponse
 
 from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from s2s_serve.jobs import Jobs
     from s2s_serve.server import Server
+
+
+BLOCK = 1 << 16
+"""Bytes sent at once"""
 
 
 def job_api(server: Server) -> APIRouter:
@@ -37,11 +43,21 @@ def job_api(server: Server) -> APIRouter:
     @api.get("/{number}/output", summary="The lines that are done", response_model=None)
     async def output(number: str) -> Response:
         job = jobs().find(number)
-        path = jobs().path(job, "output.txt")
-        return FileResponse(path, media_type="text/plain") if path.exists() else Response(media_type="text/plain")
+        if not job.n_bytes:
+            return Response(media_type="text/plain")
+        file = jobs().path(job, "output.txt").open("rb")  # may be deleted, or grow, while it is sent
+        headers = {"content-length": str(job.n_bytes)}
+        return StreamingResponse(_first(file, job.n_bytes), media_type="text/plain", headers=headers)
 
     @api.delete("/{number}", status_code=204, summary="Forget a job")
     async def delete(number: str) -> None:
         jobs().delete(jobs().find(number))
 
     return api
+
+
+def _first(file: IO[bytes], n: int) -> Iterator[bytes]:
+    """The first `n` bytes of a file, which is then closed."""
+    with file:
+        for begin in range(0, n, BLOCK):
+            yield file.read(min(BLOCK, n - begin))

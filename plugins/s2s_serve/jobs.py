@@ -49,6 +49,8 @@ class Job:
     raw: bool
     n_lines: int = 0
     n_done: int = field(default=0, compare=False)
+    n_bytes: int = field(default=0, compare=False)
+    """Size of the output lines that are done; the file may have a part of another"""
     n_failed: int = 0
     """Lines without an output; their output lines are empty"""
     deleted: bool = False
@@ -71,7 +73,7 @@ class Jobs:
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(folder.glob("*/job.json"), key=lambda path: path.stat().st_mtime):
             job = Job(**json.loads(path.read_bytes()))
-            job.n_done = self._count_written(job)
+            job.n_done, job.n_bytes = self._count_written(job)
             self.jobs[job.id] = job
             if job.n_done < job.n_lines and job.run in server.engines:
                 self.waiting.put_nowait(job)
@@ -119,13 +121,14 @@ class Jobs:
 
     async def _process(self, job: Job) -> None:
         engine = self.server.engine(job.run)
-        with self.path(job, "input.txt").open(encoding="utf-8", newline="\n") as lines:
+        with self.path(job, "input.txt").open(encoding="utf-8-sig", newline="\n") as lines:  # without a BOM
             next(islice(lines, job.n_done, job.n_done), None)
             while (chunk := list(islice(lines, CHUNK))) and not job.deleted:
                 found = await asyncio.gather(*(self._line(engine, job, line.rstrip("\r\n")) for line in chunk))
                 if job.deleted:
                     return
-                await asyncio.to_thread(_append, self.path(job, "output.txt"), [hyp or "" for hyp in found])
+                path, hyps = self.path(job, "output.txt"), [hyp or "" for hyp in found]
+                job.n_bytes = await asyncio.to_thread(_append, path, hyps)
                 job.n_done += len(chunk)
                 if n_failed := found.count(None):
                     job.n_failed += n_failed
@@ -165,17 +168,17 @@ class Jobs:
             raise invalid("the file is empty; send its text as the body")
         return n_lines + (last != b"\n")
 
-    def _count_written(self, job: Job) -> int:
-        """The number of lines written; an incomplete last line, left by a crash, is removed."""
+    def _count_written(self, job: Job) -> tuple[int, int]:
+        """The lines written, and their bytes; an incomplete last line, left by a crash, is removed."""
         path = self.path(job, "output.txt")
         if not path.exists():
-            return 0
+            return 0, 0
         with path.open("rb+") as file:
             n_lines = n_whole = 0
             for line in file:
                 n_lines, n_whole = (n_lines + 1, n_whole + len(line)) if line.endswith(b"\n") else (n_lines, n_whole)
             file.truncate(n_whole)
-        return n_lines
+        return n_lines, n_whole
 
     @contextlib.asynccontextmanager
     async def processing(self) -> AsyncIterator[None]:
@@ -195,8 +198,10 @@ def _check_utf8(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool
         raise invalid("the file is not UTF-8") from None
 
 
-def _append(path: Path, lines: list[str]) -> None:
+def _append(path: Path, lines: list[str]) -> int:
+    """Append lines; the size of the file, in bytes."""
     with path.open("a", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
         file.flush()
         os.fsync(file.fileno())
+        return os.fstat(file.fileno()).st_size

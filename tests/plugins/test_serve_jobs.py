@@ -21,6 +21,8 @@ pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 from listening import IPV4_LOOPBACK, listening
 from serving import client_of, tiny_server, train_run
 
+from s2s_serve.jobs import Jobs
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -58,6 +60,36 @@ def test_a_line_is_a_line(run: str, tmp_path: Path) -> None:
 
     asyncio.run(talk())
     assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_a_bom_is_no_part_of_the_first_line(run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def itself(_: Jobs, _engine: Any, _job: Any, line: str) -> str:
+        return line
+
+    async def talk() -> bytes:
+        async with client_of(tiny_server(run, jobs=str(tmp_path / "jobs"))) as client:
+            number = (await client.post("/v1/jobs", content="\ufeffone\r\n\ufefftwo".encode())).json()["id"]
+            await finished(client, number)
+            return (await client.get(f"/v1/jobs/{number}/output")).content
+
+    monkeypatch.setattr(Jobs, "_line", itself)
+    assert asyncio.run(talk()).decode() == "one\n\ufefftwo\n", "as s2s-generate reads them"
+
+
+def test_of_a_line_that_is_being_written_nothing_is_served(run: str, tmp_path: Path) -> None:
+    async def talk() -> tuple[httpx.Response, httpx.Response]:
+        async with client_of(tiny_server(run, jobs=str(tmp_path / "jobs"))) as client:
+            number = (await client.post("/v1/jobs", content=FILE)).json()["id"]
+            await finished(client, number)
+            whole = await client.get(f"/v1/jobs/{number}/output")
+            with (tmp_path / "jobs" / number / "output.txt").open("ab") as file:
+                file.write(b"a whole line\nhalf a l")
+            return whole, await client.get(f"/v1/jobs/{number}/output")
+
+    whole, later = asyncio.run(talk())
+    assert len(whole.text.splitlines()) == len(LINES)
+    assert later.content == whole.content
+    assert later.headers["content-length"] == str(len(whole.content))
 
 
 def test_a_job_goes_on_where_the_server_was_stopped(run: str, tmp_path: Path) -> None:
