@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["translate_html"]
+__all__ = ["text_of", "translate_html"]
 
 from html import escape
 from html.parser import HTMLParser
@@ -16,14 +16,24 @@ RAW_TEXT_TAGS = ("script", "style")
 UNTRANSLATED_TAGS = (*RAW_TEXT_TAGS, "code", "pre")
 
 
+def text_of(source: str) -> str:
+    """The text that would be translated."""
+    return " ".join(text for is_text, text in _parse(source) if is_text)
+
+
 async def translate_html(source: str, translate: Callable[[str], Awaitable[list[str]]]) -> list[str]:
     """The outputs of the whole: the k-th consists of the k-th best of each piece of text between two tags."""
+    parts = _parse(source)
+    outputs = {i: await translate(text) for i, (is_text, text) in enumerate(parts) if is_text and text.strip()}
+    n = max(map(len, outputs.values()), default=1)
+    return ["".join(_render(i, *part, outputs, k) for i, part in enumerate(parts)) for k in range(n)]
+
+
+def _parse(source: str) -> list[tuple[bool, str]]:
     parser = _Parts()
     parser.feed(source)
     parser.close()
-    outputs = {i: await translate(text) for i, (is_text, text) in enumerate(parser.parts) if is_text and text.strip()}
-    n = max(map(len, outputs.values()), default=1)
-    return ["".join(_render(i, *part, outputs, k) for i, part in enumerate(parser.parts)) for k in range(n)]
+    return parser.parts
 
 
 def _render(i: int, is_text: bool, text: str, outputs: dict[int, list[str]], k: int) -> str:
@@ -34,7 +44,7 @@ def _render(i: int, is_text: bool, text: str, outputs: dict[int, list[str]], k: 
 
 
 class _Parts(HTMLParser):
-    """The parts of the source: text, and everything else unchanged."""
+    """The parts of the source, each with whether it is text; everything else is unchanged."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

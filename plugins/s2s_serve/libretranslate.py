@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 
 from s2s_serve.connection import cancel_on_disconnect
 from s2s_serve.generating import TextOptions, join_lines, outputs, read_text
-from s2s_serve.html_text import translate_html
+from s2s_serve.html_text import text_of, translate_html
 from s2s_serve.languages import LANGUAGE_NAMES, Detector, directions
 from s2s_serve.refusal import RefusedError
 
@@ -104,7 +104,8 @@ class Service:
         if not target or form not in ("text", "html"):
             raise _bad("Invalid request: missing target parameter" if not target else f"{form} format is not supported")
         self.server.check_texts(texts)
-        detected = [await self._detect(text) for text in texts] if source == "auto" else None
+        plain = [text_of(text) for text in texts] if form == "html" else texts
+        detected = [await self._detect(text) for text in plain] if source == "auto" else None
         sources = [one.language for one in detected] if detected else [source] * len(texts)
         engines = [None if src == target else self._engine(src, target) for src in sources]
         with self.server.running():

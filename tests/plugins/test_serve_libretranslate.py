@@ -93,6 +93,14 @@ def test_tags_stay_and_text_between_them_is_translated(server: Served) -> None:
     assert found.endswith("</p><script>the cat</script><!-- a cat -->")
 
 
+def test_the_language_of_a_page_is_that_of_its_text(server: Served) -> None:
+    markup = '<p title="der alter hund isst die katze"><!-- der hund isst --><script>die katze isst</script>'
+    query = QUERY | {"source": "auto", "format": "html"}
+    found = server.post("/translate", query | {"q": f"{markup}the old <b>dog</b></p>"}).json()
+    plain = server.post("/translate", query | {"q": "the old dog"}).json()
+    assert found["detectedLanguage"] == plain["detectedLanguage"]
+
+
 @pytest.mark.parametrize(
     "page",
     [
