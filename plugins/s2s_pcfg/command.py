@@ -55,7 +55,12 @@ def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, optio
     by_words = config.leaves == "words"
     classes = WordClasses.learn((w for e in examples for w in words_of(e.src)), config.rare) if by_words else None
     symbols, words = Symbols(), Symbols()
-    forest = forest_of((e.tgt for e in examples), symbols, words, lambda tag, word: classes(word) if classes else tag)
+    forest = forest_of(
+        (e.tgt for e in examples),
+        symbols,
+        words,
+        lambda tag, word, position: classes(word, position) if classes else tag,
+    )
     report(f"{len(examples):,} trees: {len(symbols)} symbols, {len(forest.binary):,} binary and {len(forest.unary):,} "
            f"unary rules, {len(words):,} {'word classes' if by_words else 'tags'}")  # fmt: skip
     if options.dry_run:

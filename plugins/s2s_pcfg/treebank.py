@@ -23,6 +23,9 @@ from s2s_parsing.treebank.brackets import BLANK
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    WordClass = Callable[[str, str, int], str]
+    """Tag, word, position in the sentence, from 0 -> the class by which the grammar represents the word"""
+
 TOP = "TOP"
 CHAIN, BETWEEN = "→", "@"
 """Joins the labels of a unary chain; begins an intermediate symbol"""
@@ -74,7 +77,7 @@ class Forest(NamedTuple):
 class _Builder:
     """Builds a forest, node by node."""
 
-    def __init__(self, symbols: Symbols, words: Symbols, word_class: Callable[[str, str], str]) -> None:
+    def __init__(self, symbols: Symbols, words: Symbols, word_class: WordClass) -> None:
         self.symbols, self.words, self.word_class = symbols, words, word_class
         self.rules: dict[str, dict[tuple[int, ...], int]] = {"lexical": {}, "unary": {}, "binary": {}}
         self.nodes: list[tuple[int, int, int, int, int]] = []
@@ -87,9 +90,9 @@ class _Builder:
         self.nodes.append((number, left, right, height, symbol))
         return len(self.nodes) - 1
 
-    def word(self, tag: str, word: str) -> int:
+    def word(self, tag: str, word: str, position: int) -> int:
         symbol = self.symbols.add(tag)
-        return self.node(symbol, (symbol, self.words.add(self.word_class(tag, word))), -1, -1)
+        return self.node(symbol, (symbol, self.words.add(self.word_class(tag, word, position))), -1, -1)
 
     def bracket(self, label: str, children: list[int]) -> int:
         """A node over the children; chains of unary nodes are joined into one."""
@@ -116,9 +119,8 @@ class _Builder:
         return self.nodes[node][4]
 
 
-def forest_of(trees: Iterable[str], symbols: Symbols, words: Symbols, word_class: Callable[[str, str], str]) -> Forest:
-    """The forest of bracketed trees, one per line; `word_class(tag, word)` is the class by which the grammar represents
-    a word."""
+def forest_of(trees: Iterable[str], symbols: Symbols, words: Symbols, word_class: WordClass) -> Forest:
+    """The forest of bracketed trees, one per line."""
     builder = _Builder(symbols, words, word_class)
     for tree in trees:
         builder.roots.append(_read(tree, builder))
@@ -133,7 +135,7 @@ def forest_of(trees: Iterable[str], symbols: Symbols, words: Symbols, word_class
 def _read(tree: str, builder: _Builder) -> int:
     """Add one tree; returns its root. Not recursive, since trees can be arbitrarily deep."""
     stack: list[tuple[str, list[int]]] = []
-    tokens, done = iter(TOKEN.findall(tree)), -1
+    tokens, done, n_words = iter(TOKEN.findall(tree)), -1, 0
     for opened, close, word in tokens:
         if not close and not word:
             stack.append((opened, []))
@@ -141,7 +143,8 @@ def _read(tree: str, builder: _Builder) -> int:
         label, children = stack.pop()
         if word:
             next(tokens)  # the end of its bracket
-            done = builder.word(label, word)
+            done = builder.word(label, word, n_words)
+            n_words += 1
         else:
             outermost = not stack and label == TOP and len(children) == 1
             done = children[0] if outermost else builder.bracket(label, children)

@@ -27,8 +27,8 @@ class WordClasses:
         """From the words of all training trees."""
         return cls(word for word, n in Counter(words).items() if n > rare)
 
-    def __call__(self, word: str, position: int = 1) -> str:
-        """The class of a word; in first position, a capital is less informative."""
+    def __call__(self, word: str, position: int) -> str:
+        """The class of a word at a position of the sentence; at 0, a capital is less informative."""
         return word if word in self.known else signature(word, first=position == 0)
 
 

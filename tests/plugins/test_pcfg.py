@@ -21,6 +21,7 @@ from s2s_pcfg.command import main
 from s2s_pcfg.em import Schedule, expectation
 from s2s_pcfg.fine import FineChart
 from s2s_pcfg.grammar import Grammar, normalised, smoothed
+from s2s_pcfg.parser import Parser
 from s2s_pcfg.refine import Plan, iterate, merge, merge_losses, split, train
 from s2s_pcfg.treebank import Forest, Symbols, forest_of, written
 from s2s_pcfg.words import WordClasses, signature
@@ -37,7 +38,7 @@ TREES = [
 def learnt(n_splits: int = 1, n: int = 3) -> tuple[Grammar, Schedule]:
     """A grammar of these trees whose substates differ."""
     symbols, words = Symbols(), Symbols()
-    forest = forest_of(TREES, symbols, words, lambda _, word: word)
+    forest = forest_of(TREES, symbols, words, lambda _tag, word, _position: word)
     schedule = Schedule.of(forest)
     grammar, _ = iterate(Grammar.of_treebank(forest, symbols, words), schedule, 1, str, "")
     draw = torch.Generator().manual_seed(1)
@@ -243,10 +244,22 @@ def test_pruning_at_nothing_changes_nothing() -> None:
 
 def test_rare_words_are_known_by_their_shape() -> None:
     classes = WordClasses.learn(["the", "cat", "the", "cat", "Zeus"], rare=1)
-    assert [classes(w) for w in ("the", "Zeus", "1,024", "re-entered", "IBM")] == [
+    assert [classes(w, 1) for w in ("the", "Zeus", "1,024", "re-entered", "IBM")] == [
         "the", "UNK-CAP-us", "UNK-NUM", "UNK-DASH-ed", "UNK-ALLCAPS",
     ]  # fmt: skip
     assert signature("Running", first=True) == "UNK-INIT-ing"
+
+
+def test_a_word_has_the_same_class_in_training_as_in_parsing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    trees = ["(TOP (S (NP (NNS Shares)) (VP (VBP fell))))", "(TOP (S (NP (NNP Maggie) (NNP Shares)) (VP (VBP fell))))"]
+    Path("trees.mrg").write_text("".join(f"{tree}\n" for tree in trees))
+    assert main(["train", "task.train=trees.mrg", "splits=0", "iterations=1", "rare=2", "--quiet"]) == 0
+    parser = Parser(Path("grammar.npz"), 0.0)
+    assert parser.classes is not None
+    sentences = [["Shares", "fell"], ["Maggie", "Shares", "fell"]]
+    used = {parser.classes(word, i) for sentence in sentences for i, word in enumerate(sentence)}
+    assert used == set(parser.grammar.words.names)
 
 
 @pytest.mark.parametrize("leaves", ["words", "tags"])
@@ -288,7 +301,7 @@ def test_every_line_becomes_a_tree_of_its_own_words(
 )
 def test_odd_trees_are_given_back(tree: str) -> None:
     symbols, words = Symbols(), Symbols()
-    forest = forest_of([tree], symbols, words, lambda _, word: word)
+    forest = forest_of([tree], symbols, words, lambda _tag, word, _position: word)
     grammar = Grammar.of_treebank(forest, symbols, words)
     assert written(*nodes_of(forest, grammar, 0)) == (tree if tree.startswith("(TOP ") else f"(TOP {tree})")
 
@@ -303,7 +316,7 @@ def test_what_the_command_refuses(
     assert main(["trian"]) == 2
     assert "Did you mean 'train'?" in capsys.readouterr().err
     with pytest.raises(DataError, match="not a tree in brackets"):
-        forest_of(["(S (NP"], Symbols(), Symbols(), lambda _, word: word)
+        forest_of(["(S (NP"], Symbols(), Symbols(), lambda _tag, word, _position: word)
 
 
 def test_training_is_the_same_for_the_same_seed() -> None:
