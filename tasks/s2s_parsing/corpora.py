@@ -14,6 +14,7 @@ from s2s_parsing.treebank import (
     MALFORMED,
     NOTHING_LEFT,
     Cleaner,
+    EmptiedTree,
     MalformedTree,
     read_brackets,
     read_treebank,
@@ -107,7 +108,7 @@ class TreeCleaning:
         trees = list(read_brackets([(1, example.tgt)], cleaner))
         malformed = [tree for tree in trees if isinstance(tree, MalformedTree)]
         if len(trees) == 1 and not malformed:
-            return NOTHING_LEFT if trees[0] is None else trees[0]  # type: ignore[return-value]  # no MalformedTree
+            return NOTHING_LEFT if isinstance(trees[0], EmptiedTree) else trees[0]  # type: ignore[return-value]  # no MalformedTree
         if self.config.invalid == "drop":
             return MALFORMED
         what = malformed[0].what if malformed else f"{len(trees)} trees on a line, expected one"

@@ -13,15 +13,15 @@ __all__ = ["Constituent", "Pool", "constituents", "main", "substituted"]
 import argparse
 import random
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s import ConfigError, DataError
+from s2s import ConfigError
 from s2s.cli import guard
 from s2s.io import write_lines
 from s2s_parsing.tree import TOP, Tree, leaves
-from s2s_parsing.treebank import Cleaner, read_treebank, treebank_files
+from s2s_parsing.treebank import cleaned_trees, treebank_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -138,12 +138,7 @@ def _run(options: argparse.Namespace) -> int:
     for name in ("copies", "constituents", "longest"):
         if getattr(options, name) < 1:
             raise ConfigError(f"--{name} {getattr(options, name)}: give a positive number")
-    files = [file for path in options.treebank for file in treebank_files(path)]
-    trees: list[Tree] = []
-    for tree in read_treebank(files, Cleaner(Counter()), "error"):
-        if not isinstance(tree, Tree):
-            raise DataError(f"{tree.reason}; mend the treebank")
-        trees.append(tree)
+    trees = list(cleaned_trees(file for path in options.treebank for file in treebank_files(path)))
     n = write_lines(options.output, (str(tree) for tree in augmented(trees, options)))
     print(f"{options.output}: {n:,} trees from {len(trees):,}", file=sys.stderr)
     return 0

@@ -131,8 +131,15 @@ def test_numbers_below_one_are_refused(treebank: Path, capsys: Any, option: str)
     assert f"{option} 0: give a positive number" in capsys.readouterr().err
 
 
-def test_a_malformed_treebank_is_refused_and_nothing_is_written(treebank: Path, capsys: Any) -> None:
-    treebank.write_text("(TOP (S (NN a))\n")
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [("(TOP (S (NN a))", "1 bracket is not closed"), ("(TOP (-NONE- *))", "the tree that ends here has only traces")],
+    ids=["a bracket left open", "only traces"],
+)
+def test_a_tree_that_cannot_be_used_is_refused_with_its_place_and_nothing_is_written(
+    treebank: Path, capsys: Any, line: str, reason: str
+) -> None:
+    treebank.write_text(f"{LINES[0]}\n{line}\n")
     assert main([str(treebank), "-o", str(treebank.with_name("more.mrg"))]) == 2
-    assert "train.mrg" in capsys.readouterr().err
+    assert f"{treebank}:2: {reason}" in capsys.readouterr().err
     assert not treebank.with_name("more.mrg").exists()

@@ -16,7 +16,15 @@ from parsing_trees import each_treebank, trees
 from s2s.errors import DataError
 from s2s.task import Rejected
 from s2s_parsing.tree import TOP, Tree, Word, bracketed, leaves, to_nltk
-from s2s_parsing.treebank import Cleaner, MalformedTree, read_brackets, read_treebank, split_joined, treebank_files
+from s2s_parsing.treebank import (
+    Cleaner,
+    EmptiedTree,
+    MalformedTree,
+    read_brackets,
+    read_treebank,
+    split_joined,
+    treebank_files,
+)
 from s2s_parsing.treebank.__main__ import main as treebank_command
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ SLEEPS = Tree(TOP, (Tree("S", (Tree("NP", (Word("NN", "cat"),)), Tree("VP", (Wor
 LINE = "(TOP (S (NP (NN cat)) (VP (VBZ sleeps))))"
 
 
-def read(text: str, builder: Builder | None = None) -> list[Tree | MalformedTree | None]:
+def read(text: str, builder: Builder | None = None) -> list[Tree | MalformedTree | EmptiedTree]:
     return list(read_brackets(enumerate(text.split("\n"), 1), builder))
 
 
@@ -125,7 +133,7 @@ def test_traces_go_with_the_brackets_that_they_leave_empty() -> None:
     tree, counts = cleaned(text)
     assert tree == "(TOP (S (NP (NN cat)) (VP (VBZ seems) (S (VP (TO to) (VP (VB sleep)))))))"
     assert counts == {"traces removed": 1, "brackets emptied and removed": 1, "function tags removed": 1}
-    assert read("( (S (NP (-NONE- *))))", Cleaner(Counter())) == [None]
+    assert read("( (S (NP (-NONE- *))))", Cleaner(Counter())) == [EmptiedTree(1)]
 
 
 @pytest.mark.parametrize(
@@ -214,6 +222,15 @@ def test_a_malformed_tree_stops_with_its_place_or_is_dropped_and_keeps_its_own(t
         list(read_treebank([file]))
     found = list(read_treebank([file], Cleaner(Counter()), "drop"))
     assert found == [SLEEPS, Rejected("malformed tree"), SLEEPS, Rejected("only traces"), SLEEPS]
+
+
+def test_a_tree_of_traces_alone_stops_the_command_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "a.mrg", LINE, "( (NP", "  (-NONE- *)))", LINE)
+    monkeypatch.setattr("sys.argv", ["treebank", str(file)])
+    assert treebank_command() == 2
+    assert f"error: {file}:3: the tree that ends here has only traces" in capsys.readouterr().err
 
 
 def test_a_line_that_is_not_text_spoils_its_own_tree_only(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ __all__ = [
     "SECTIONS",
     "Builder",
     "Cleaner",
+    "EmptiedTree",
     "MalformedTree",
     "Split",
     "Unary",
+    "cleaned_trees",
     "join_chains",
     "read_brackets",
     "read_treebank",
@@ -18,11 +20,13 @@ __all__ = [
     "treebank_files",
 ]
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from s2s import DataError, Rejected
 from s2s.data import DROP_HINT, numbered_lines
-from s2s_parsing.treebank.brackets import Builder, MalformedTree, read_brackets
+from s2s_parsing.tree import Tree
+from s2s_parsing.treebank.brackets import Builder, EmptiedTree, MalformedTree, read_brackets
 from s2s_parsing.treebank.cleaning import Cleaner, Unary, join_chains, split_joined
 from s2s_parsing.treebank.files import SECTIONS, Split, treebank_files
 
@@ -31,7 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.data import Invalid
-    from s2s_parsing.tree import Tree
 
 NOTHING_LEFT = Rejected("only traces")
 MALFORMED = Rejected("malformed tree")
@@ -44,14 +47,30 @@ def read_treebank(
 
     A `Cleaner` as the builder removes what a parser does not learn; without one, trees are unchanged.
     """
+    for _, tree in _placed(files, builder, invalid):
+        if isinstance(tree, Tree):
+            yield tree
+        else:
+            yield NOTHING_LEFT if isinstance(tree, EmptiedTree) else MALFORMED
+
+
+def cleaned_trees(files: Iterable[Path]) -> Iterator[Tree]:
+    """Every tree of the files without what a parser does not learn; one of which nothing is left is an error."""
+    for file, tree in _placed(files, Cleaner(Counter()), "error"):
+        if not isinstance(tree, Tree):
+            raise DataError(f"{file}:{tree.line}: the tree that ends here has only traces; remove it")
+        yield tree
+
+
+def _placed(
+    files: Iterable[Path], builder: Builder | None, invalid: Invalid
+) -> Iterator[tuple[Path, Tree | MalformedTree | EmptiedTree]]:
+    """Every tree with its file."""
     for file in files:
         for tree in read_brackets(_lines(file, invalid), builder):
-            if isinstance(tree, MalformedTree):
-                if invalid == "error":
-                    raise DataError(f"{file}:{tree.line}: {tree.what}; {DROP_HINT}")
-                yield MALFORMED
-            else:
-                yield NOTHING_LEFT if tree is None else tree
+            if isinstance(tree, MalformedTree) and invalid == "error":
+                raise DataError(f"{file}:{tree.line}: {tree.what}; {DROP_HINT}")
+            yield file, tree
 
 
 def _lines(file: Path, invalid: Invalid) -> Iterator[tuple[int, str]]:

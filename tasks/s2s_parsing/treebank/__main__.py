@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from pathlib import Path
 
-from s2s import DataError
 from s2s.cli import guard
-from s2s_parsing.tree import Tree, leaves
-from s2s_parsing.treebank import Cleaner, read_treebank, treebank_files
+from s2s_parsing.tree import leaves
+from s2s_parsing.treebank import cleaned_trees, treebank_files
 
 
 def main() -> int:
@@ -28,9 +26,7 @@ def main() -> int:
 
 def _run(options: argparse.Namespace) -> int:
     files = [file for path in options.paths for file in treebank_files(path, options.split)]
-    for tree in read_treebank(files, Cleaner(Counter()), "error"):
-        if not isinstance(tree, Tree):
-            raise DataError(f"{tree.reason}; mend the treebank")
+    for tree in cleaned_trees(files):
         sys.stdout.write(" ".join(leaf.word for leaf in leaves(tree)) if options.words else str(tree))
         sys.stdout.write("\n")
     return 0

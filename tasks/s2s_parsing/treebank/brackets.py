@@ -6,7 +6,7 @@ that begins with a bracket. (Continuation lines of a tree are indented, or begin
 
 from __future__ import annotations
 
-__all__ = ["WRAPPERS", "Builder", "MalformedTree", "Trees", "read_brackets"]
+__all__ = ["WRAPPERS", "Builder", "EmptiedTree", "MalformedTree", "Trees", "read_brackets"]
 
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -30,6 +30,13 @@ class MalformedTree(NamedTuple):
 
     line: int
     what: str
+
+
+class EmptiedTree(NamedTuple):
+    """A tree of which the builder dropped everything."""
+
+    line: int
+    """The line on which it ends"""
 
 
 class Builder(Protocol):
@@ -56,8 +63,8 @@ class Trees:
 
 def read_brackets(
     lines: Iterable[tuple[int, str]], builder: Builder | None = None
-) -> Iterator[Tree | MalformedTree | None]:
-    """Every tree of numbered lines, its root labelled TOP; None where the builder drops everything."""
+) -> Iterator[Tree | MalformedTree | EmptiedTree]:
+    """Every tree of numbered lines, its root labelled TOP."""
     reader = _Reader(builder or Trees())
     for number, line in lines:
         yield from reader.read(number, line)
@@ -80,7 +87,7 @@ class _Reader:
         self.skipping = False
         """After an error, until a line begins with a bracket."""
 
-    def read(self, number: int, line: str) -> Iterator[Tree | MalformedTree | None]:
+    def read(self, number: int, line: str) -> Iterator[Tree | MalformedTree | EmptiedTree]:
         """The trees that end on this line, or the error in it."""
         if line.startswith("("):
             if self.stack:
@@ -90,7 +97,7 @@ class _Reader:
         if self.skipping:
             return
         try:
-            yield from [_rooted(node) for node in self._nodes(number, line)]
+            yield from [_rooted(node) or EmptiedTree(number) for node in self._nodes(number, line)]
         except _Fault as fault:
             self.stack.clear()
             self.skipping = True
