@@ -34,8 +34,13 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
     """Load shipped plugins, then installed ones, each in the order of their names, `local` ones as given.
 
     A broken installed plugin is recorded in `registry.broken`; a broken local one, which the user has just
-    named, is an error.
+    named, is an error. So is a `local` one with S2S_NO_PLUGINS=1, and an S2S_BLOCK_PLUGINS that names no plugin.
     """
+    if local and _only_shipped():
+        named = f"plugins=[{','.join(local)}]"
+        raise PluginError(
+            f"{named}: S2S_NO_PLUGINS=1 leaves out all plugins that s2s does not ship; take one of them out"
+        )
     manager, registry = pluggy.PluginManager(GROUP), Registry()
     manager.add_hookspecs(Hooks)
     manager.register(CoreHooks(), name="core")
@@ -114,17 +119,27 @@ def _refuse_misspelt_hooks(name: str, plugin: Any) -> None:
 def _installed(registry: Registry) -> Iterator[tuple[EntryPoint, str]]:
     """Entry points with their distribution and version, those that s2s ships first, blocked ones left out."""
     blocked = {n.strip() for n in os.environ.get("S2S_BLOCK_PLUGINS", "").split(",") if n.strip()}
-    only_shipped = os.environ.get("S2S_NO_PLUGINS", "") not in ("", "0")
     points = dict.fromkeys(entry_points(group=GROUP))
+    _refuse_unknown(blocked, {point.name for point in points})
     # A distribution parses its metadata on every access to its name: 0.1 s for the plugins of s2s alone.
     names = {dist: dist.name if dist else "" for dist in {point.dist for point in points}}
     origins = {dist: f"{name} {dist.version}" for dist, name in names.items() if dist}
     found = [(names[p.dist] == "s2s-toolkit", p, origins[p.dist] if p.dist else p.value) for p in points]
     for is_shipped, point, origin in sorted(found, key=lambda f: (not f[0], f[1].name, f[2])):
-        if point.name in blocked or (only_shipped and not is_shipped):
+        if point.name in blocked or (not is_shipped and _only_shipped()):
             registry.blocked[point.name] = point.module
         else:
             yield point, origin
+
+
+def _refuse_unknown(blocked: set[str], installed: set[str]) -> None:
+    """A misspelt name would leave its plugin in use."""
+    for name in sorted(blocked - installed):
+        raise PluginError(f"S2S_BLOCK_PLUGINS={name}: no such plugin is installed.{did_you_mean(name, installed)}")
+
+
+def _only_shipped() -> bool:
+    return os.environ.get("S2S_NO_PLUGINS", "") not in ("", "0")
 
 
 def _import_local(name: str) -> ModuleType:

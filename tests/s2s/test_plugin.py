@@ -167,6 +167,22 @@ def test_the_environment_blocks_plugins(install: Install, monkeypatch: pytest.Mo
         plugins.registry.get("arch", "transformer")
 
 
+def test_a_blocked_name_that_no_plugin_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "recpie")
+    with pytest.raises(PluginError, match=r"S2S_BLOCK_PLUGINS=recpie: no such plugin .* Did you mean 'recipe'"):
+        load_plugins()
+
+
+def test_no_plugins_refuses_files_named_on_the_command_line(
+    local: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = local("raise SystemExit('imported')")
+    monkeypatch.setenv("S2S_NO_PLUGINS", "1")
+    with pytest.raises(PluginError, match=rf"^plugins=\[{name}\]: S2S_NO_PLUGINS=1 leaves out all plugins"):
+        load_plugins([name])
+    assert name not in sys.modules
+
+
 def test_no_plugins_leaves_the_shipped_ones(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     install(GOOD.format(name="late"), point="zebra")
     monkeypatch.setenv("S2S_NO_PLUGINS", "1")
