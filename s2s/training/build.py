@@ -20,6 +20,7 @@ from s2s.generation.generator import Generator
 from s2s.log import Log
 from s2s.metrics import build_metrics
 from s2s.objective import HasAuxiliary, WithAuxiliary
+from s2s.optim.learning_rate import checked
 from s2s.plugin import Plugins
 from s2s.run import RunDirectory
 from s2s.training.batch_plan import BatchPlan
@@ -141,7 +142,7 @@ class _Builder:
             model=model,
             objective=objective,
             optimizer=self.chosen("optim", trainable_parameters(model, config.arch.name)),
-            schedule=self.chosen("schedule"),
+            schedule=checked(self.chosen("schedule"), config.schedule.name),
             world=world,
             strategy=strategy,
             backend=backend,

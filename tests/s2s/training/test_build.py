@@ -46,6 +46,27 @@ def test_a_sentence_that_the_model_cannot_take_is_refused_at_once(
     assert "update 1" not in out
 
 
+RATES = """from s2s import Choice, hookimpl
+
+@hookimpl
+def s2s_register(registry):
+    registry.schedule("mine", Choice, lambda config: lambda step: 0.01 if step < 2 else float("{rate}"))
+"""
+
+
+@pytest.mark.parametrize("rate", ["nan", "-1e-3", "inf"])
+def test_a_schedule_that_gives_an_impossible_rate_is_named_before_the_update(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rate: str
+) -> None:
+    plugin = tmp_path / "rates.py"
+    plugin.write_text(RATES.format(rate=rate))
+    options = ["task=letters", "arch=tiny", "schedule=mine", "train.steps=3", "train.tokens=9"]
+    places = [f"run={tmp_path / 'run'}", f"data.prepared={tmp_path / 'prepared'}"]
+    assert main([f"plugins=[{PLUGIN},{plugin}]", *options, *places]) == 2
+    said = f"error: schedule=mine gives update 2 the learning rate {float(rate)}; it must be finite and not negative"
+    assert said in capsys.readouterr().err
+
+
 def test_a_missing_development_set_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     places = [f"run={tmp_path / 'run'}", f"data.prepared={tmp_path / 'prepared'}"]
     assert main([f"plugins=[{PLUGIN}]", "task=letters", "arch=tiny", "train.steps=1", "train.tokens=9", *places]) == 0

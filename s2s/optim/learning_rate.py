@@ -1,0 +1,27 @@
+"""Learning rates of a schedule, checked before an update uses them."""
+
+from __future__ import annotations
+
+__all__ = ["checked"]
+
+import math
+from typing import TYPE_CHECKING
+
+from s2s.errors import ConfigError
+
+if TYPE_CHECKING:
+    from s2s.optim import Schedule
+
+
+def checked(schedule: Schedule, name: str) -> Schedule:
+    """The schedule; raises ConfigError where its rate is negative or not finite, which would ruin the weights."""
+
+    def rate(step: int) -> float:
+        lr = schedule(step)
+        if not 0 <= lr < math.inf:
+            raise ConfigError(
+                f"schedule={name} gives update {step:,} the learning rate {lr}; it must be finite and not negative"
+            )
+        return lr
+
+    return rate
