@@ -73,11 +73,24 @@ class Entry:
     plugin: str
 
     def build(self, *args: Any) -> Any:
-        """What the factory makes of `args`, the first of which is the config."""
-        if isinstance(self.factory, str):
-            module, _, attribute = self.factory.partition(":")
-            return getattr(importlib.import_module(module), attribute)(*args)
-        return self.factory(*args)
+        """What the factory makes of `args`, the first of which is the config.
+
+        Raises PluginError if the factory does not exist or returns None.
+        """
+        built = self._callable()(*args)
+        if built is None:
+            raise PluginError(f"plugin '{self.plugin}': the factory of {self.group} '{self.name}' returned None")
+        return built
+
+    def _callable(self) -> Factory:
+        if not isinstance(self.factory, str):
+            return self.factory
+        name, _, attribute = self.factory.partition(":")
+        module = importlib.import_module(name)
+        if not hasattr(module, attribute):
+            what = f"the factory of {self.group} '{self.name}', '{self.factory}', does not exist"
+            raise PluginError(f"plugin '{self.plugin}': {what}.{did_you_mean(attribute, vars(module))}")
+        return getattr(module, attribute)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -62,6 +62,26 @@ def test_a_factory_may_be_named_and_is_imported_when_built() -> None:
     assert registry.get("arch", "now").build("a", "b") == "a/b"
     with pytest.raises(ModuleNotFoundError):
         registry.get("arch", "later").build(ToyConfig())
+
+
+@pytest.mark.parametrize(
+    ("factory", "said"),
+    [
+        (lambda *_: None, "plugin 'mine': the factory of arch 'toy' returned None"),
+        (
+            "os.path:jion",
+            "plugin 'mine': the factory of arch 'toy', 'os.path:jion', does not exist. Did you mean 'join'?",
+        ),
+    ],
+    ids=["None", "no such attribute"],
+)
+def test_a_factory_that_makes_nothing_is_an_error_that_names_the_plugin(factory: Any, said: str) -> None:
+    registry = Registry()
+    registry.plugin = "mine"
+    registry.arch("toy", ToyConfig, factory)
+    with pytest.raises(PluginError) as caught:
+        registry.get("arch", "toy").build(ToyConfig())
+    assert str(caught.value) == said
 
 
 def test_a_clash_names_both_plugins() -> None:
