@@ -7,6 +7,7 @@ __all__ = ["FLAGS", "Options", "refuse_blocked", "run_command", "split_flags"]
 import os
 import sys
 from dataclasses import dataclass, fields
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +16,7 @@ from s2s.compose import ComposedConfig, compose, local_plugins, to_yaml
 from s2s.compose.renamed import targets
 from s2s.compose.suggestions import command_name
 from s2s.compose.yaml12 import to_text
-from s2s.errors import ConfigError, did_you_mean
+from s2s.errors import ConfigError, PluginError, did_you_mean
 from s2s.plugin import Plugins, load_plugins
 from s2s.registry import GROUPS
 
@@ -68,7 +69,7 @@ def run_command(
         if "--help" in flags:
             print(plugins.hook.s2s_help(schema=whole, topics=arguments, flags=FLAGS, plugins=plugins))
             return 0
-        composed = compose(whole, arguments, plugins)
+        composed = _composed(whole, arguments, plugins)
         if "--print-config" in flags:
             composed = complete(composed, plugins) if complete else composed
             print(to_yaml(composed.config, composed.origins) + "".join(_deferred_groups(composed)), end="")
@@ -76,6 +77,20 @@ def run_command(
         return main(composed, plugins, Options("--dry-run" in flags, "--quiet" in flags)) or 0
 
     return guard(command_name(schema), run)
+
+
+def _composed(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> ComposedConfig[T]:
+    """The configuration; an error about a file of a run names the plugins that the run had and that are absent here."""
+    try:
+        return compose(schema, arguments, plugins)
+    except (ConfigError, PluginError) as error:
+        folders = dict.fromkeys(Path(name).parent for name in arguments if name.endswith((".yaml", ".yml")))
+        if not folders:
+            raise
+        from s2s.run import absent_plugins_hint  # brings torch, which other errors do not need
+
+        hints = [absent_plugins_hint(folder, plugins) for folder in folders]
+        raise type(error)(f"{error}{''.join(hints)}") from error
 
 
 def refuse_blocked(main: Callable[..., Any], plugins: Plugins) -> None:

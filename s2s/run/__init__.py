@@ -12,6 +12,7 @@ from __future__ import annotations
 __all__ = [
     "Run",
     "RunDirectory",
+    "absent_plugins_hint",
     "find_run",
     "load_run",
     "load_task",
@@ -25,4 +26,4 @@ from s2s.run import tokenizer
 from s2s.run.directory import RunDirectory
 from s2s.run.paths import find_run, run_path
 from s2s.run.record import read_run_record
-from s2s.run.trained_run import Run, load_run, load_task, read_weights
+from s2s.run.trained_run import Run, absent_plugins_hint, load_run, load_task, read_weights

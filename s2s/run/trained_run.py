@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Run", "load_run", "load_task", "read_weights"]
+__all__ = ["Run", "absent_plugins_hint", "load_run", "load_task", "read_weights"]
 
 import logging
 from dataclasses import dataclass
@@ -130,11 +130,19 @@ def _config(directory: Path, plugins: Plugins) -> Config:
             logger.warning("%s is not as the run wrote it: edited, or damaged by a disk", directory / RESOLVED)
         return config
     except (ConfigError, PluginError) as error:
-        had = _env(directory).get("plugins")
-        lacking = sorted(set(had) - set(plugins.loaded)) if isinstance(had, dict) else []
-        hint = f"; it was trained with the plugins {', '.join(lacking)}: " if lacking else ""
-        action = "install them, or give plugins=[…] if you trust them" if lacking else ""
-        raise CheckpointError(f"run {directory} cannot be loaded: {error}{hint}{action}") from error
+        hint = absent_plugins_hint(directory, plugins)
+        raise CheckpointError(f"run {directory} cannot be loaded: {error}{hint}") from error
+
+
+def absent_plugins_hint(directory: Path, plugins: Plugins) -> str:
+    """Plugins with which a run was trained and that are not loaded, as the end of an error message."""
+    had = _env(directory).get("plugins")
+    lacking = sorted(set(had) - set(plugins.loaded)) if isinstance(had, dict) else []
+    if not lacking:
+        return ""
+    return (
+        f"; it was trained with the plugins {', '.join(lacking)}: install them, or give plugins=[…] if you trust them"
+    )
 
 
 def _refuse_other_tokenizer(directory: Path) -> None:

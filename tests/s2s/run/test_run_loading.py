@@ -9,6 +9,7 @@ import torch
 from small_runs import CPU, PLUGIN, build, letters_config, make_run
 
 from s2s import checkpoint
+from s2s.cli.train import main as train
 from s2s.errors import CheckpointError
 from s2s.plugin import load_plugins
 from s2s.run import RunDirectory, load_run, run_path
@@ -143,6 +144,15 @@ def test_a_run_never_brings_code_along(plugins: Plugins) -> None:
     assert "runs/x cannot be loaded" in str(caught.value)
     assert "letters" in str(caught.value)
     assert f"it was trained with the plugins {PLUGIN}: install them, or give plugins=[…]" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "resolved.yaml"])
+def test_continuing_without_the_plugins_of_a_run_names_them(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    make_run(run_path("x"), plugins, [1])
+    assert train([str(run_path("x") / name)]) == 2
+    assert f"it was trained with the plugins {PLUGIN}: install them, or give plugins=[…]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("line", ["plugins: [./evil.py]", "run: ${oc.env:HOME}", "run: !!python/name:os.system ''"])
