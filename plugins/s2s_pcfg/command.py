@@ -14,8 +14,8 @@ from s2s.cli import Options, run_command
 from s2s.data import read_lines
 from s2s.generation import standard_input
 from s2s.io import write_file
-from s2s_parsing.source_encoder import words_of
 from s2s_pcfg import ParseConfig, TrainConfig
+from s2s_pcfg.words import WordClasses, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,13 +47,12 @@ def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, optio
     from s2s_pcfg.parser import save_parser
     from s2s_pcfg.refine import Plan, iterate, train
     from s2s_pcfg.treebank import Symbols, forest_of
-    from s2s_pcfg.words import WordClasses
 
     config = composed.config
     report = (lambda _: None) if options.quiet else (lambda line: print(line, flush=True))
     examples = list(_examples(config, plugins))
     by_words = config.leaves == "words"
-    classes = WordClasses.learn((w for e in examples for w in words_of(e.src)), config.rare) if by_words else None
+    classes = WordClasses.learn((w for e in examples for w in split_words(e.src)), config.rare) if by_words else None
     symbols, words = Symbols(), Symbols()
     forest = forest_of(
         (e.tgt for e in examples),
@@ -107,7 +106,7 @@ def parse_lines(
 
 
 def _parse(parser: Parser, line: str) -> str:
-    tokens = words_of(line)
+    tokens = split_words(line)
     if not tokens:
         return ""
     if parser.classes is not None:

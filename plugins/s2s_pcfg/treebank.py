@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from s2s import DataError
-from s2s_parsing.treebank.brackets import BLANK
+from s2s_pcfg.words import BLANK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-__all__ = ["WordClasses", "signature"]
+__all__ = ["BLANK", "WordClasses", "signature", "split_words"]
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+BLANK = r"\x20\t\n\v\f\r"
+"""Characters that separate words: a no-break space is part of a word"""
 SUFFIXES = (
     *("ing", "ed", "ly", "ion", "er", "est", "ity", "al", "ness", "ment", "ous", "ive", "able", "ism", "ist"),
     *("ate", "ize", "ic", "ers", "ies", "ss", "us", "is", "s", "y"),
 )
+
+
+def split_words(line: str) -> list[str]:
+    """The words of a sentence as the parsing task has them, with brackets escaped as in the Penn Treebank."""
+    return re.findall(rf"[^{BLANK}]+", line.replace("(", "-LRB-").replace(")", "-RRB-"))
 
 
 class WordClasses:

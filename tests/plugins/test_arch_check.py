@@ -28,7 +28,7 @@ def corpus(tmp_path: Path) -> MappedCorpus:
     draw = torch.Generator().manual_seed(1)
     sides = [[torch.randint(4, 9, (2 + i % 5,), generator=draw).tolist() for i in range(20)] for _ in range(2)]
     with MappedCorpusWriter(tmp_path / "c", 9, 9) as writer:
-        writer.append(*map(RaggedIds.of, sides))
+        writer.append(*map(RaggedIds.from_lists, sides))
     return MappedCorpus(tmp_path / "c")
 
 

@@ -74,7 +74,7 @@ def test_rare_tokens_are_those_that_counting_finds(tmp_path: Path, joint: bool) 
     rng, size = np.random.default_rng(1), 60
     sides = [[rng.zipf(1.4, 12).clip(4, size - 1).tolist() for _ in range(200)] for _ in range(2)]
     with MappedCorpusWriter(tmp_path / "c", size, size) as writer:
-        writer.append(*map(RaggedIds.of, sides))
+        writer.append(*map(RaggedIds.from_lists, sides))
     found = rare_tokens(Vocab(src=size, tgt=size, joint=joint), [(MappedCorpus(tmp_path / "c"), 1.0)])
     counts = [Counter(token for sentence in side for token in sentence) for side in sides]
     expected = {"joint": counts[0] + counts[1]} if joint else {"source": counts[0], "target": counts[1]}

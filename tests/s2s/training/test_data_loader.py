@@ -56,7 +56,7 @@ def test_nothing_is_read_for_a_run_that_is_over() -> None:
 def test_of_a_batch_only_this_ranks_pairs_are_read() -> None:
     batches: Any = Numbered()
     state = TrainerState()
-    loader = DataLoader(batches, DataConfig(), local=lambda batch: [batch[:1]])
+    loader = DataLoader(batches, DataConfig(), local_micro_batches=lambda batch: [batch[:1]])
     for batch in loader.iterate(state, lambda: state.step == 9):
         assert isinstance(batch, LazyBatch)
         assert [pair is None for pair in batch.pairs] == [False, True]

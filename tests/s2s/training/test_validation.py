@@ -208,7 +208,7 @@ def test_what_needs_a_development_set_says_so(validation: Validation, patience: 
 
 def test_values_can_be_compared_if_they_are_of_the_same_sentences(validation: Validation, tmp_path: Path) -> None:
     with MappedCorpusWriter(tmp_path / "other", validation.task.vocab.src, validation.task.vocab.tgt) as writer:
-        writer.append(*[RaggedIds.of([validation.task.encode_source(["cab"])[0]])] * 2)
+        writer.append(*[RaggedIds.from_lists([validation.task.encode_source(["cab"])[0]])] * 2)
     other = [MappedCorpus(tmp_path / "other")]
     beam = replace(validation.config, search=BeamConfig(name="beam", beam=3))
     fewer = replace(validation, examples=validation.examples[:3])
