@@ -139,8 +139,8 @@ def test_an_option_of_training_that_makes_sense_is_taken(given: dict[str, Any]) 
 
 
 def test_numbers_that_are_not_known_yet_are_none() -> None:
-    assert TrainConfig().seconds is None
-    assert TrainConfig(budget="2m").seconds == 120
+    assert TrainConfig().budget_seconds is None
+    assert TrainConfig(budget="2m").budget_seconds == 120
     assert TrainConfig(tokens=70).n_tokens == 70
     assert [TrainConfig(micro_tokens=n).n_micro_tokens for n in (5, "auto", None)] == [5, None, None]
     with pytest.raises(AssertionError):
