@@ -117,7 +117,7 @@ def test_a_large_table_is_read_in_the_prepacked_weight(sharing: Any, monkeypatch
         return [[(h.score, h.tokens) for h in hypotheses] for hypotheses in found]
 
     kept = model(**options)
-    monkeypatch.setattr(replacing, "LARGE_TABLE", 1)
+    monkeypatch.setattr(replacing, "LARGE_TABLE_BYTES", 1)
     freed = model(**options)
     assert outputs(freed) == outputs(kept)
     before, after = (sum(p.numel() for p in one.parameters()) for one in (kept, freed))
@@ -130,7 +130,7 @@ def test_a_large_table_is_read_in_the_prepacked_weight(sharing: Any, monkeypatch
 
 
 def test_a_table_whose_rows_are_summed_to_words_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replacing, "LARGE_TABLE", 1)
+    monkeypatch.setattr(replacing, "LARGE_TABLE_BYTES", 1)
     words = replace(VOCAB, word_begins=[True] * VOCAB.src)
     assert model(vocab=words).embeddings.target_table is not None
     assert model(vocab=words, share_embeddings="target").embeddings.target_table is None
