@@ -86,7 +86,7 @@ def test_a_shipped_library_is_used_without_a_compiler(shipped: Path, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(shipped / "cache"))
     with COMPILED.compiled_library(recompile=False) as (path, warning):
         assert (path, warning) == (shipped / "x86-64-v3.so", "")
-    for options in ({"anew": True}, {"anew": False, "shipped": False}):
+    for options in ({"recompile": True}, {"recompile": False, "shipped": False}):
         with pytest.raises(FileNotFoundError, match="no C compiler"), COMPILED.compiled_library(**options):
             pass
 
