@@ -38,7 +38,8 @@ class OtherRuns:
         or has changed.
         """
         given, _, wanted = name.partition("@")
-        directory, began = find_run(given, option), self._recorded().get(name)
+        directory, recorded = find_run(given, option), self._recorded()
+        began = recorded.get(name)
         run = load_run(directory, began["checkpoint"] if began else wanted or "auto", self.plugins, self.world.device)
         path = run.checkpoint_path
         found = {"checkpoint": path.name, "sha256": sha256(path / "MANIFEST.json")}
@@ -50,8 +51,8 @@ class OtherRuns:
         if began not in (None, found):
             raise CheckpointError(f"{option}={name}: {path} has changed since this run began with it; put it back")
         self.loaded[name] = found
-        if self.world.is_main:
-            write_file(self.directory / FILE, dump_record({"checkpoints": self.loaded}))
+        if self.world.is_main and not began:
+            write_file(self.directory / FILE, dump_record({"checkpoints": {**recorded, **self.loaded}}))
         return directory, run
 
     def _recorded(self) -> dict[str, Any]:

@@ -121,8 +121,8 @@ def test_the_model_of_another_run_is_frozen(context: RunContext) -> None:
         assert not any(p.requires_grad for p in loaded.parameters())
 
 
-@pytest.mark.parametrize("name", ["x", "y"])
-def test_a_resumed_run_reads_the_checkpoints_with_which_it_began(context: RunContext, name: str) -> None:
+@pytest.mark.parametrize("names", ["xy", "yx"])
+def test_a_resumed_run_reads_the_checkpoints_with_which_it_began(context: RunContext, names: str) -> None:
     """Not those of updates that the other runs have made since."""
     begun = {}
     for run, step in (("x", 1), ("y", 2)):
@@ -131,7 +131,8 @@ def test_a_resumed_run_reads_the_checkpoints_with_which_it_began(context: RunCon
         _save_again(run_path(run), 3)
     _has_begun(context.other_runs.directory)
     resumed = replace(context, other_runs=replace(context.other_runs, loaded={}))
-    assert torch.equal(_embedding(resumed.load_run(name, "objective.teachers")), begun[name])
+    for name in names:
+        assert torch.equal(_embedding(resumed.load_run(name, "objective.teachers")), begun[name])
 
 
 def test_a_run_that_begins_anew_reads_the_newest_checkpoint(context: RunContext) -> None:
