@@ -87,6 +87,10 @@ class ParsingConfig(Choice):
     """Parts of speech in outputs. form: as task.linear writes them. predict: with every word, in any form."""
     word_labels: Literal["none", "tags"] = "none"
     """Labels of the source words of training trees: their parts of speech, for an architecture with arch.label_loss."""
+    style: str = ""
+    """Name of the corpus in task.train whose annotation outputs follow. With it, the encoder is told from which corpus
+    a sentence is, so that treebanks with different guidelines can be learnt together; a sentence that begins with
+    <NAME> follows another one. Empty: corpora are not told apart."""
     word_ends: Literal["none", "mark", "number"] = "none"
     """Token after every source word. mark: always the same. number: one of 16 in turn, which the word's token in the
     target also has; from few trees, a model then learns its current word much sooner."""
@@ -113,6 +117,8 @@ class ParsingConfig(Choice):
             raise ConfigError(f"task.word_ends={self.word_ends} is for task.words=subwords; give task.word_ends=none")
         if self.word_labels != "none" and self.words != "parts":
             raise ConfigError(f"task.word_labels={self.word_labels} needs task.words=parts")
+        if self.style and self.words != "parts":
+            raise ConfigError(f"task.style={self.style} needs task.words=parts")
         if self.tags == "predict" and self.word_ends == "number":
             raise ConfigError("task.tags=predict and task.word_ends=number exclude each other")
         if self.tags == "predict" and self.linear == "released":

@@ -19,6 +19,7 @@ from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Ta
 from s2s_parsing.ptb_tokenizer import tokenize
 from s2s_parsing.source_encoder import SourceEncoder, words_of
 from s2s_parsing.stack_guide import StackGuide
+from s2s_parsing.styles import Styles
 from s2s_parsing.svg_tree import html, svg
 from s2s_parsing.text_tree import pretty
 from s2s_parsing.tree import Tree, Word, leaves, map_words, to_nltk
@@ -58,6 +59,7 @@ class Parsing(Task):
         form = Tagged(form) if config.tags == "predict" else form
         self.form = Numbered(form) if config.word_ends == "number" else form
         self._corpora = corpora_of(config, registry)
+        self.styles = Styles([c.name for c in self._corpora.named("train")] if config.style else (), config.style)
         self._kind = tokenizer_kind(config.subword, self._corpora.registry)
         self._cleaning = TreeCleaning(config)
 
@@ -65,6 +67,7 @@ class Parsing(Task):
         """The corpora of training and development, and every option that determines trees or ids."""
         config = self.config
         settings = {**self._shape(), "subword": config.subword, "size": config.size}
+        settings |= {"style": config.style} if config.style else {}
         return self._corpora.dependencies(settings)
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
@@ -72,9 +75,9 @@ class Parsing(Task):
         return self._corpora.names_and_weights(split)
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """Words separated by blanks, and the cleaned tree on one line."""
+        """Words separated by blanks, with styles behind the mark of theirs, and the cleaned tree on one line."""
         for tree in self._cleaning.clean(self._corpora.examples(split, corpus), split, corpus):
-            yield tree if isinstance(tree, Rejected) else self._example(tree)
+            yield tree if isinstance(tree, Rejected) else self._example(tree, corpus)
 
     def learn(self, directory: Path) -> None:
         """Train the subwords and collect the target vocabulary, from all usable training trees."""
@@ -82,20 +85,20 @@ class Parsing(Task):
         trees = TreeStatistics(self.form)
         if config.words == "parts":
             counts = count_words(self._sentences(trees))
-            save_words(counts, directory / WORDS, trees.tag_names() if config.word_labels == "tags" else ())
+            labels = trees.tag_names() if config.word_labels == "tags" else ()
+            save_words(counts, directory / WORDS, labels, styles=self.styles.names)
         else:
             self._kind.learn(self._sentences(trees), directory / SOURCE, config.size, option=option)
         save_vocabulary(trees.vocabulary(), directory / TARGET)
-        written = {**self._shape(), "source": self._load_source(directory).identity, "cleaned": self._cleaning.counts}
+        written = {**self._settings(self._load_source(directory)), "cleaned": self._cleaning.counts}
         write_file(directory / SETTINGS, json.dumps(written, indent=2).encode() + b"\n")
         self.load(directory)
 
     def load(self, directory: Path) -> None:
         """Read the vocabularies; raises DataError if they do not fit the configuration."""
         self.source = self._load_source(directory)
-        expected = {**self._shape(), "source": self.source.identity}
-        written = _read_settings(directory / SETTINGS)
-        for key, value in expected.items():
+        written = {"styles": []} | _read_settings(directory / SETTINGS)  # older preparations have none
+        for key, value in self._settings(self.source).items():
             if written.get(key) != value:
                 raise DataError(
                     f"{directory}: made with {key}={written.get(key)}, but {key}={value} is configured; prepare again"
@@ -114,19 +117,21 @@ class Parsing(Task):
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Ids of both sides, without bos and eos."""
         trees = [read_tree(example.tgt) for example in examples]
+        lines = [self.styles.marked(example.src) for example in examples]
         if isinstance(self.source, WordParts) and self.source.labels:
-            src = [self.source.encode_labelled(leaves(tree)) for tree in trees]
+            marks = (self.styles.split(line)[0] for line in lines)
+            src = [self.source.encode_labelled(leaves(tree), mark) for tree, mark in zip(trees, marks, strict=True)]
         else:
-            src = self.encode_source([example.src for example in examples])
+            src = self.source.encode(lines)
         return [Encoded(ids, self.target.encode(self._written(tree))) for ids, tree in zip(src, trees, strict=True)]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of new sentences, without bos and eos."""
-        return self.source.encode(lines)
+        return self.source.encode([self.styles.marked(line) for line in lines])
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The tree on one line; its leaves are the words of `src` whatever the ids are."""
-        tree, mended = self.target.decode(ids, words_of(src))
+        tree, mended = self.target.decode(ids, self._words(src))
         self.counts["malformed and repaired"] += mended
         return self._read_out(tree)
 
@@ -156,18 +161,19 @@ class Parsing(Task):
         return self.source.pieces
 
     def source_words(self, src: str) -> Sequence[int | None]:
-        """Counted from the subwords that begin words."""
+        """Counted from the subwords that begin words; the mark of a style is the first word of a line that has it."""
         (ids,) = self.encode_source([src])
-        marks = accumulate(self.source.word_marks[i] for i in ids)
-        return [n - 1 for n in marks]
+        before = bool(self.styles.split(src)[0])
+        return [n - 1 + before for n in accumulate(self.source.word_marks[i] for i in ids)]
 
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
         """None: the leaves of a tree are the words of its sentence, so that no alignment is needed."""
         return [None] * len(ids)
 
     def read_raw(self, line: str) -> str:
-        """The tokens of a raw sentence, separated by blanks."""
-        return " ".join(tokenize(line))
+        """The tokens of a raw sentence, separated by blanks, behind the mark of its style if it has one."""
+        mark, text = self.styles.split(line)
+        return " ".join([*words_of(mark), *tokenize(text)])
 
     def as_object(self, hyp: str) -> nltk.Tree:
         """The tree as an nltk.Tree."""
@@ -176,7 +182,7 @@ class Parsing(Task):
     def fallback(self, src: str) -> str:
         """A right-branching tree, if the search found none."""
         self.counts["without a parse, right-branching instead"] += 1
-        return self._read_out(self.target.punctuation.retag(fallback(words_of(src))))
+        return self._read_out(self.target.punctuation.retag(fallback(self._words(src))))
 
     def constraint(self) -> Constraint:
         """Only trees over the sentence's words, at most 1.5 times as deep as the deepest training tree."""
@@ -200,12 +206,20 @@ class Parsing(Task):
             key: getattr(self.config, key) for key, old in newer.items() if getattr(self.config, key) != old
         }
 
+    def _words(self, src: str) -> list[str]:
+        """The words of a line, without the mark of a style."""
+        return words_of(self.styles.split(src)[1])
+
+    def _settings(self, source: SourceEncoder | WordParts) -> dict[str, Any]:
+        """What prepared data were made with, and must be loaded with."""
+        return {**self._shape(), "source": source.identity, "styles": list(self.styles.names)}
+
     def _load_source(self, directory: Path) -> SourceEncoder | WordParts:
         if self.config.words == "parts":
             return load_words(directory / WORDS)
         return SourceEncoder(self._kind.load(directory / SOURCE), N_ENDS[self.config.word_ends])
 
-    def _example(self, tree: Tree) -> Example | Rejected:
+    def _example(self, tree: Tree, corpus: str) -> Example | Rejected:
         written = self._written(tree)
         try:
             self.form.tokens(written)
@@ -213,7 +227,7 @@ class Parsing(Task):
             return UNWRITABLE
         if written is not tree and str(split_joined(written)) != str(tree):
             return UNWRITABLE
-        return Example(" ".join(word for _, word in leaves(tree)), str(tree))
+        return Example(self.styles.marked(" ".join(word for _, word in leaves(tree)), corpus), str(tree))
 
     def _written(self, tree: Tree) -> Tree:
         """The tree as it is linearised: with task.unary=join, one bracket for every chain."""
@@ -227,7 +241,7 @@ class Parsing(Task):
         """The training sentences; their trees are added to `statistics` meanwhile, so that files are read only once."""
         for example in self._usable():
             statistics.add(self._written(read_tree(example.tgt)))
-            yield " ".join(words_of(example.src))
+            yield " ".join(self._words(example.src))
 
     def _usable(self) -> Iterator[Example]:
         for corpus, _ in self.corpora("train"):

@@ -19,6 +19,7 @@ from s2s import DataError
 from s2s.data import UNK, missing_file_error
 from s2s.io import write_file
 from s2s_parsing.source_encoder import words_of
+from s2s_parsing.styles import mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,15 +38,33 @@ Goldberg, 2016)"""
 
 
 class WordParts:
-    """Turns words into ids: for each word first its own id or unk, then those of its parts."""
+    """Turns words into ids: for each word first its own id or unk, then those of its parts.
+
+    The sentence's annotation style is one more part of each of its words, so that its embedding is added to all of them
+    (treebank embeddings, Stymne et al., 2018).
+    """
 
     ends: Sequence[int] = ()
 
-    def __init__(self, counts: Mapping[str, int], n_buckets: int = N_BUCKETS, labels: Sequence[str] = ()) -> None:
-        self.counts, self.n_buckets = counts, n_buckets
-        self.pieces = [*SPECIAL, *counts, *(f"<part {i}>" for i in range(n_buckets)), *(f"<is {x}>" for x in labels)]
-        self.labels = {label: i for i, label in enumerate(labels, len(self.pieces) - len(labels))}
+    def __init__(
+        self,
+        counts: Mapping[str, int],
+        n_buckets: int = N_BUCKETS,
+        labels: Sequence[str] = (),
+        styles: Sequence[str] = (),
+    ) -> None:
+        self.counts, self.n_buckets, self.styles = counts, n_buckets, styles
+        self.pieces = [
+            *SPECIAL,
+            *counts,
+            *(f"<part {i}>" for i in range(n_buckets)),
+            *(f"<style {name}>" for name in styles),
+            *(f"<is {label}>" for label in labels),
+        ]
+        self.labels = {label: i for i, label in enumerate(labels, self.size - len(labels))}
         """Labels of words, with their ids"""
+        first_style = self.size - len(labels) - len(styles)
+        self._marks = {mark_of(name): [i] for i, name in enumerate(styles, first_style)}
         self.ids = {word: i for i, word in enumerate(counts, len(SPECIAL))}
         first_bucket = len(SPECIAL) + len(counts)
         self.word_marks = [UNK <= i < first_bucket and i not in (2, 3) for i in range(len(self.pieces))]
@@ -68,19 +87,27 @@ class WordParts:
     def identity(self) -> str:
         """A hash of everything that determines ids."""
         labels = [list(self.labels)] if self.labels else []
-        return hashlib.sha256(json.dumps([self.counts, self.n_buckets, *labels]).encode()).hexdigest()
+        styles = [{"styles": self.styles}] if self.styles else []
+        return hashlib.sha256(json.dumps([self.counts, self.n_buckets, *labels, *styles]).encode()).hexdigest()
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Ids of every line, without bos and eos."""
-        return [[i for word in words_of(line) for i in self._parts(word)] for line in lines]
+        """Ids of every line, without bos and eos; a line may begin with the mark of a style."""
+        return [self._encoded(words_of(line)) for line in lines]
 
-    def encode_labelled(self, words: Iterable[tuple[str, str]]) -> list[int]:
-        """Ids of a sentence of (label, word): those of each word, then of its label if that is known."""
-        return [i for label, word in words for i in (*self._parts(word), *self._of_label(label))]
+    def encode_labelled(self, words: Iterable[tuple[str, str]], mark: str = "") -> list[int]:
+        """Ids of a sentence of (label, word) in a style: those of each word, then of its label if that is known."""
+        style = self._marks.get(mark, [])
+        return [i for label, word in words for i in (*self._parts(word), *style, *self._of_label(label))]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The words of ids; unknown words cannot be recovered."""
         return " ".join(self.pieces[i] for i in ids if self.word_marks[i])
+
+    def _encoded(self, words: Sequence[str]) -> list[int]:
+        mark, *others = words or [""]
+        if mark in self._marks:
+            return self.encode_labelled((("", word) for word in others), mark)
+        return [i for word in words for i in self._parts(word)]
 
     def _of_label(self, label: str) -> list[int]:
         return [self.labels[label]] if label in self.labels else []
@@ -115,20 +142,28 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
     return Counter(word for line in lines for word in words_of(line))
 
 
-def save_words(counts: Counter[str], path: Path, labels: Sequence[str] = (), n_buckets: int = N_BUCKETS) -> None:
-    """Write the frequent words, and the labels that words have, to a JSON file."""
+def save_words(
+    counts: Counter[str],
+    path: Path,
+    labels: Sequence[str] = (),
+    n_buckets: int = N_BUCKETS,
+    styles: Sequence[str] = (),
+) -> None:
+    """Write the frequent words, the labels that words have and the styles of sentences to a JSON file."""
     kept = sorted((word for word in counts if counts[word] >= RARE), key=lambda word: (-counts[word], word))
     written = {"n_buckets": n_buckets, "words": [[word, counts[word]] for word in kept]}
     written |= {"labels": list(labels)} if labels else {}
+    written |= {"styles": list(styles)} if styles else {}
     write_file(path, json.dumps(written, ensure_ascii=False).encode(errors="surrogatepass") + b"\n")
 
 
 def load_words(path: Path) -> WordParts:
-    """Read words and labels from a file; raises DataError if it is damaged."""
+    """Read words, labels and styles from a file; raises DataError if it is damaged."""
     try:
         written = json.loads(path.read_bytes().decode(errors="surrogatepass"))
-        counts, labels = {str(word): int(n) for word, n in written["words"]}, written.get("labels", ())
-        return WordParts(counts, int(written["n_buckets"]), [str(label) for label in labels])
+        counts = {str(word): int(n) for word, n in written["words"]}
+        labels, styles = ([str(name) for name in written.get(key, ())] for key in ("labels", "styles"))
+        return WordParts(counts, int(written["n_buckets"]), labels, styles)
     except FileNotFoundError:
         raise missing_file_error(path) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

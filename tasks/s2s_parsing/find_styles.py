@@ -1,0 +1,215 @@
+"""`python -m s2s_parsing.find_styles TREEBANK … -o FOLDER`: divides a treebank by annotation style.
+
+Annotators who understood the guidelines differently leave long stretches of sentences with different rules. They are
+found by a hidden Markov model: each sentence has one of K styles, seldom another than the sentence before it, and each
+style has its own distribution of rules (a label with the labels of its children, words left out). Learnt by expectation
+maximisation from several random beginnings, of which the most probable is taken.
+
+Shapes: T sentences, K styles, V rules.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Divided", "StyleModel", "divide", "main", "posteriors", "rules_of"]
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2s import ConfigError, DataError
+from s2s.cli import guard
+from s2s.io import write_lines
+from s2s_parsing.tree import Tree
+from s2s_parsing.treebank import cleaned_trees, treebank_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Array = NDArray[np.float64]
+
+RARE = 10
+"""Rules that occur less often are left out"""
+PRIOR = 50.0
+"""Occurrences of rules, distributed as in the whole treebank, that every style has beside its own"""
+BLOCK = 100
+"""Sentences that get the same random styles at the beginning"""
+N_BEGINNINGS = 5
+N_ITERATIONS = 60
+N_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class StyleModel:
+    """The rules of every style."""
+
+    rules: Sequence[str]
+    log_probs: Array
+    """[K, V]"""
+    persistence: float
+    """Probability that a sentence has the style of the one before it"""
+
+    def posteriors(self, trees: Sequence[Tree]) -> tuple[Array, float]:
+        """[T, K], the probability of each style for each sentence, and the log-likelihood of all."""
+        numbers = {rule: number for number, rule in enumerate(self.rules)}
+        return self.of_rules([[numbers[rule] for rule in rules_of(tree) if rule in numbers] for tree in trees])
+
+    def of_rules(self, sentences: Sequence[Sequence[int]]) -> tuple[Array, float]:
+        """The same from the numbers of each sentence's rules."""
+        emissions = np.array([self.log_probs[:, rules].sum(1) for rules in sentences])
+        return posteriors(emissions, self.persistence)
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A treebank's styles, the most frequent first."""
+
+    model: StyleModel
+    styles: NDArray[np.int64]
+    """[T], of each sentence"""
+    gain: float
+    """Nats a sentence by which several styles explain the rules better than one"""
+
+    def distinctive(self) -> list[tuple[str, Array]]:
+        """The rules that tell most about the style, each with its frequency in 10,000 rules of each style, [K]."""
+        probs = np.exp(self.model.log_probs)
+        information = (probs * (self.model.log_probs - np.log(probs.mean(0)))).sum(0)
+        return [(self.model.rules[i], 1e4 * probs[:, i]) for i in information.argsort()[::-1][:N_SHOWN]]
+
+
+def rules_of(tree: Tree) -> Iterator[str]:
+    """Every bracket of a tree as `NP -> DT NN`."""
+    children = [child.label if isinstance(child, Tree) else child.tag for child in tree.children]
+    yield f"{tree.label} -> {' '.join(children)}"
+    for child in tree.children:
+        if isinstance(child, Tree):
+            yield from rules_of(child)
+
+
+def posteriors(emissions: Array, persistence: float) -> tuple[Array, float]:
+    """Log-probabilities [T, K] of what is seen in each style -> the probability of each style at each place, [T, K],
+    and the log-likelihood.
+
+    The forward and backward messages are products of T matrices, all of whose prefixes are found in log2 T steps.
+    """
+    n_styles = emissions.shape[1]
+    moves = np.full((n_styles, n_styles), (1 - persistence) / max(1, n_styles - 1))
+    np.fill_diagonal(moves, persistence if n_styles > 1 else 1.0)
+    most = emissions.max(1, keepdims=True)
+    steps = moves * np.exp(emissions - most)[:, None, :]  # [T, K before, K now]
+    forward, scale = _prefix_products(steps)
+    backward = _prefix_products(steps[::-1].mT)[0][::-1].mT  # product of the steps from t to the end
+    reached = forward.mean(1)  # every style is equally probable at first: `moves` keeps this distribution
+    left = np.concatenate([backward[1:].sum(2), np.ones((1, n_styles))])
+    joint = reached * left
+    return joint / joint.sum(1, keepdims=True), float(np.log(reached[-1].sum()) + scale + most.sum())
+
+
+def divide(trees: Sequence[Tree], n_styles: int, length: float, seed: int = 1) -> Divided:
+    """Learn the styles of trees in their order. `length`: sentences after which the style changes, on average."""
+    counts = Counter(rule for tree in trees for rule in rules_of(tree))
+    rules = [rule for rule, count in counts.items() if count >= RARE]
+    if not rules:
+        raise DataError(f"no rule occurs {RARE} times in {len(trees):,} trees; styles are found in larger treebanks")
+    numbers = {rule: number for number, rule in enumerate(rules)}
+    sentences = [[numbers[rule] for rule in rules_of(tree) if rule in numbers] for tree in trees]
+    persistence = 1 - 1 / length
+    draws = np.random.default_rng(seed)
+    found = [
+        _learn(sentences, rules, _beginning(draws, len(trees), n_styles), persistence) for _ in range(N_BEGINNINGS)
+    ]
+    model, shares, likelihood = max(found, key=lambda one: one[2])
+    *_, alone = _learn(sentences, rules, np.ones((len(trees), 1)), persistence)
+    order = shares.sum(0).argsort()[::-1]
+    styles = shares[:, order].argmax(1)
+    return Divided(StyleModel(rules, model.log_probs[order], persistence), styles, (likelihood - alone) / len(trees))
+
+
+def _learn(
+    sentences: Sequence[Sequence[int]], rules: Sequence[str], shares: Array, persistence: float
+) -> tuple[StyleModel, Array, float]:
+    """Expectation maximisation from the shares [T, K] of the styles in sentences, until these hardly change."""
+    flat = np.array([rule for sentence in sentences for rule in sentence])
+    owners = np.repeat(np.arange(len(sentences)), [len(sentence) for sentence in sentences])
+    overall = np.bincount(flat, minlength=len(rules)) / len(flat)
+    for _ in range(N_ITERATIONS):
+        counts = np.array([np.bincount(flat, share[owners], len(rules)) for share in shares.T]) + PRIOR * overall
+        model = StyleModel(rules, np.log(counts / counts.sum(1, keepdims=True)), persistence)
+        before, (shares, likelihood) = shares, model.of_rules(sentences)
+        if np.abs(shares - before).max() < 1e-3:
+            break
+    return model, shares, likelihood
+
+
+def _beginning(draws: np.random.Generator, n_sentences: int, n_styles: int) -> Array:
+    """Random shares [T, K], the same for neighbouring sentences."""
+    blocks = draws.dirichlet([0.5] * n_styles, size=n_sentences // BLOCK + 1)
+    return np.repeat(blocks, BLOCK, axis=0)[:n_sentences]
+
+
+def _prefix_products(matrices: Array) -> tuple[Array, float]:
+    """[T, K, K] -> the products of the first 1, 2, …, T matrices, each divided by a number, and the logarithm of the
+    last one's number."""
+    products, scales, step = matrices.copy(), np.zeros(len(matrices)), 1
+    while step < len(products):
+        joined = products[:-step] @ products[step:]
+        most = joined.max((1, 2), keepdims=True)
+        scales[step:] = scales[:-step] + scales[step:] + np.log(most[:, 0, 0])
+        products[step:] = joined / most
+        step *= 2
+    return products, float(scales[-1])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m s2s_parsing.find_styles", description="Divide a treebank by annotation style"
+    )
+    parser.add_argument("treebank", type=Path, nargs="+", help="files or folders, sentences in the order of annotation")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder for a treebank of each style")
+    parser.add_argument("--styles", type=int, default=2, help="number of styles (2)")
+    parser.add_argument("--length", type=float, default=100, help="sentences in one style, on average (100)")
+    parser.add_argument("--like", type=Path, nargs="*", default=[], help="treebanks to tell the styles of")
+    parser.add_argument("--seed", type=int, default=1, help="of the random beginnings (1)")
+    options = parser.parse_args(arguments)
+    return guard(parser.prog, lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.styles < 2:
+        raise ConfigError(f"--styles {options.styles}: give 2 or more")
+    if not options.length > 1:
+        raise ConfigError(f"--length {options.length:g}: give more than 1 sentence")
+    trees = _read(options.treebank)
+    found = divide(trees, options.styles, options.length, options.seed)
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{options.output}: cannot be made ({error.strerror})") from None
+    for style in range(options.styles):
+        file = options.output / f"style{style + 1}.mrg.gz"
+        n_written = write_lines(
+            file, (str(tree) for tree, own in zip(trees, found.styles, strict=True) if own == style)
+        )
+        print(f"{file}: {n_written:,} trees", file=sys.stderr)
+    print(f"{found.gain:.2f} nats a sentence better than one style; of 10,000 rules in each style:", file=sys.stderr)
+    for rule, frequencies in found.distinctive():
+        print("".join(f"{frequency:8.1f}" for frequency in frequencies), "", rule, file=sys.stderr)
+    for path in options.like:
+        shares = found.model.posteriors(_read([path]))[0].mean(0)
+        print(f"{path}:", ", ".join(f"{s:.0%} style{i}" for i, s in enumerate(shares, 1)), file=sys.stderr)
+    return 0
+
+
+def _read(paths: Sequence[Path]) -> list[Tree]:
+    return list(cleaned_trees(file for path in paths for file in treebank_files(path)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

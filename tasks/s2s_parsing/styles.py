@@ -1,0 +1,51 @@
+"""Annotation styles: which corpus a sentence is from, as `<NAME>` in front of it."""
+
+from __future__ import annotations
+
+__all__ = ["Styles", "mark_of"]
+
+from typing import TYPE_CHECKING
+
+from s2s import ConfigError
+from s2s.errors import did_you_mean
+from s2s_parsing.source_encoder import words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Styles:
+    """The training corpora that a parser tells apart, and the one whose annotation outputs follow."""
+
+    def __init__(self, names: Sequence[str] = (), default: str = "") -> None:
+        """Without names, sentences have no marks. `default`: the style of a sentence without a mark."""
+        self.names = names
+        self.marks = [mark_of(name) for name in names]
+        self.default = mark_of(default)
+        if names and default not in names:
+            raise ConfigError(
+                f"task.style={default}: not the name of a corpus in task.train.{did_you_mean(default, names)}"
+            )
+        for name in names:
+            if words_of(name) != [name]:
+                raise ConfigError(
+                    f"task.train.{name}: as a style, a corpus needs a name without blanks and round brackets"
+                )
+
+    def marked(self, sentence: str, corpus: str = "") -> str:
+        """The sentence behind a mark: its own, else that of `corpus` if this is a style, else the default."""
+        mark, text = self.split(sentence)
+        if not self.marks or mark or not words_of(text):
+            return sentence
+        of_corpus = mark_of(corpus)
+        return f"{of_corpus if of_corpus in self.marks else self.default} {sentence}"
+
+    def split(self, sentence: str) -> tuple[str, str]:
+        """The mark, empty if there is none, and the sentence behind it."""
+        first = words_of(sentence)[:1]
+        return (first[0], sentence.partition(first[0])[2]) if first and first[0] in self.marks else ("", sentence)
+
+
+def mark_of(style: str) -> str:
+    """What a sentence of this style begins with."""
+    return f"<{style}>"
