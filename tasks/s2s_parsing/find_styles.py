@@ -84,12 +84,12 @@ class Divided:
 
 
 def rules_of(tree: Tree) -> Iterator[str]:
-    """Every bracket of a tree as `NP -> DT NN`."""
-    children = [child.label if isinstance(child, Tree) else child.tag for child in tree.children]
-    yield f"{tree.label} -> {' '.join(children)}"
-    for child in tree.children:
-        if isinstance(child, Tree):
-            yield from rules_of(child)
+    """Every bracket of a tree as `NP -> DT NN`, each before those within it."""
+    stack = [tree]
+    while stack:
+        label, children = stack.pop()
+        yield f"{label} -> {' '.join(child.label if isinstance(child, Tree) else child.tag for child in children)}"
+        stack.extend(child for child in reversed(children) if isinstance(child, Tree))
 
 
 def posteriors(emissions: Array, persistence: float) -> tuple[Array, float]:
