@@ -225,7 +225,9 @@ class Registry:
     def absent_hint(self) -> str:
         """Plugins that might have registered a missing name, had they been loaded, as the end of an error message."""
         broken = "".join(f" Plugin '{p}' could not be loaded: {why}." for p, why in sorted(self.broken.items()))
-        blocked = f" Blocked by S2S_BLOCK_PLUGINS: {', '.join(self.blocked)}." if self.blocked else ""
+        blocked = (
+            f" Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: {', '.join(self.blocked)}." if self.blocked else ""
+        )
         return broken + blocked
 
     def names(self, group: str) -> list[str]:

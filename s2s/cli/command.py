@@ -94,12 +94,14 @@ def _composed(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> Co
 
 
 def refuse_blocked(main: Callable[..., Any], plugins: Plugins) -> None:
-    """Raises ConfigError if S2S_BLOCK_PLUGINS names the plugin that `main` belongs to."""
+    """Raises ConfigError if S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS leaves out the plugin that `main` belongs to."""
     spec = getattr(sys.modules.get(main.__module__), "__spec__", None)  # has the name of a module run as __main__, too
     package = (spec.name if spec else main.__module__).partition(".")[0]
     for name, module in plugins.registry.blocked.items():
         if module.partition(".")[0] == package != "s2s":
-            raise ConfigError(f"S2S_BLOCK_PLUGINS={name} leaves out this very command; take it out")
+            raise ConfigError(
+                f"S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS leaves out {name}, the plugin of this command; unset it"
+            )
 
 
 def _warn_of_broken(plugins: Plugins) -> None:

@@ -98,7 +98,7 @@ def _configured(composed: ComposedConfig[Config], plugins: Plugins, world: World
     for key, value in (("train.budget", config.train.budget), ("recipe", config.recipe.name)):
         if found is None and value not in ("", "none"):
             blocked = ", ".join(plugins.registry.blocked)
-            off = f"; blocked by S2S_BLOCK_PLUGINS: {blocked}" if blocked else ""
+            off = f"; left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: {blocked}" if blocked else ""
             raise ConfigError(f"{key}={value}: no plugin is loaded that could follow it{off}; leave it out")
     return found or composed
 

@@ -46,8 +46,9 @@ class LanguageModel(Task):
         self._kind = tokenizer_kind(config.subword, self._corpora.registry)
 
     def dependencies(self) -> Dependencies:
-        """The text, and the tokeniser."""
-        return self._corpora.dependencies({"tokenizer": tokenizer.identity(self._tokenizer())})
+        """The text, and the tokeniser with how its files are read."""
+        settings = {"tokenizer": tokenizer.identity(self._tokenizer()), "subword": self.config.subword}
+        return self._corpora.dependencies(settings)
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""

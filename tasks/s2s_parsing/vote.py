@@ -163,7 +163,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.output in options.parsed:
         raise ConfigError(f"{options.output}: both read and written; give another name with -o")
     n_written = write_lines(options.output, _elections(options.parsed))
-    print(f"{options.output}: {n_written:,} trees of {len(options.parsed)} parsers", file=sys.stderr)
+    print(f"{options.output}: {n_written:,} trees, files that voted: {len(options.parsed)}", file=sys.stderr)
     return 0
 
 

@@ -136,4 +136,4 @@ def test_several_models_without_the_plugin_are_refused(
     monkeypatch.setenv("S2S_BLOCK_PLUGINS", "ensemble")
     code, _, err = call("s2s-generate", [*GENERATE, *asked], capsys)
     assert code == 2
-    assert f"{said} Blocked by S2S_BLOCK_PLUGINS: ensemble." in err
+    assert f"{said} Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: ensemble." in err

@@ -323,4 +323,7 @@ def test_options_without_the_plugin_are_refused(
 ) -> None:
     monkeypatch.setenv("S2S_BLOCK_PLUGINS", "fine_tuning")
     assert train("stage", option) == 2
-    assert "no loaded plugin has them. Blocked by S2S_BLOCK_PLUGINS: fine_tuning." in capsys.readouterr().err
+    assert (
+        "no loaded plugin has them. Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: fine_tuning."
+        in capsys.readouterr().err
+    )

@@ -141,7 +141,7 @@ def test_without_the_plugin_values_are_as_configured(
     assert not (run / PLAN).exists()
     capsys.readouterr()
     assert main([*corpus, *small, "run=other", "train.budget=3s"]) == 2
-    assert "train.budget=3s: no plugin is loaded that could follow it; blocked by S2S_BLOCK_PLUGINS: recipe" in (
+    assert "no plugin is loaded that could follow it; left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: recipe" in (
         capsys.readouterr().err
     )
 

@@ -50,13 +50,14 @@ def generator(plugins: Plugins, **options: Any) -> Generator:
 )
 def test_an_option_goes_with_its_plugin(bare: Plugins, argument: str) -> None:
     name, blocked = argument.partition("=")[0], BLOCKED.replace(",", ", ")
-    said = f"^{name}: no such option. No loaded plugin offers it. Blocked by S2S_BLOCK_PLUGINS: {blocked}."
+    left_out = f"Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: {blocked}."
+    said = f"^{name}: no such option. No loaded plugin offers it. {left_out}"
     with pytest.raises(ConfigError, match=said):
         compose(GenerateConfig, [argument], bare)
 
 
 def test_words_are_not_aligned(bare: Plugins) -> None:
-    with pytest.raises(ConfigError, match=r"fields=\['align'\]: no loaded plugin aligns words. Blocked by"):
+    with pytest.raises(ConfigError, match=r"fields=\['align'\]: no loaded plugin aligns words. Left out by"):
         generator(bare, format="jsonl", fields=["align"])
 
 

@@ -115,6 +115,17 @@ def test_what_is_missing_is_said(options: dict[str, Any], complaint: str) -> Non
         ).dependencies()
 
 
+def test_another_way_to_read_the_tokeniser_prepares_the_text_again(trained: Path) -> None:
+    del trained
+    settings = [
+        LanguageModel(
+            LanguageModelConfig(name="language_model", train="mono.de", tokenizer="runs/x", subword=subword)
+        ).dependencies()
+        for subword in ("bpe", "unigram")
+    ]
+    assert settings[0] != settings[1]
+
+
 def test_a_run_that_writes_no_subwords_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"neither tgt.model nor joint.model is there"):
         LanguageModel(LanguageModelConfig(name="language_model", train="a", tokenizer="x")).load(tmp_path)

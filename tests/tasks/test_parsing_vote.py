@@ -112,7 +112,7 @@ def test_the_command_reads_both_formats(tmp_path: Path, capsys: pytest.CaptureFi
     nbest = written(tmp_path / "b.jsonl", [[(B, -1.0), (A, -1.2)], [("", 0.0)], [(B, -1.0)]])
     assert main([str(plain), str(nbest), "-o", str(tmp_path / "out.mrg")]) == 0
     assert (tmp_path / "out.mrg").read_text() == f"{A}\n\n{B.replace('(NP (DT a) (NN dog))', '(DT a) (NNP dog)')}\n"
-    assert "3 trees of 2 parsers" in capsys.readouterr().err
+    assert "3 trees, files that voted: 2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

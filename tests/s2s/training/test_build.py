@@ -216,8 +216,8 @@ def test_without_a_plugin_that_measures_it_a_precision_must_be_given(
     with pytest.raises(ConfigError) as caught:
         trial_run(letters_config(plugins, *given).config, plugins, World()).__enter__()
     assert str(caught.value) == (
-        "train.precision=auto: no plugin is loaded that measures it; give fp32 or bf16. Blocked by S2S_BLOCK_PLUGINS: "
-        "precision."
+        "train.precision=auto: no plugin is loaded that measures it; give fp32 or bf16. "
+        "Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: precision."
     )
 
 
@@ -230,6 +230,6 @@ def test_without_a_plugin_that_measures_memory_batches_are_as_large_as_they_are_
     with pytest.raises(ConfigError) as caught:
         built(tmp_path, "train.tokens=auto").__enter__()
     assert str(caught.value) == (
-        "train.tokens=auto: no plugin is loaded that measures memory; give a number. Blocked by S2S_BLOCK_PLUGINS: "
-        "batch_size."
+        "train.tokens=auto: no plugin is loaded that measures memory; give a number. "
+        "Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: batch_size."
     )
