@@ -186,7 +186,9 @@ def _run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--styles {options.styles}: give 2 or more")
     if not options.length > 1:
         raise ConfigError(f"--length {options.length:g}: give more than 1 sentence")
-    trees = _read(options.treebank)
+    if options.seed < 0:
+        raise ConfigError(f"--seed {options.seed}: give 0 or more")
+    trees, like = _read(options.treebank), {path: _read([path]) for path in options.like}
     found = divide(trees, options.styles, options.length, options.seed)
     try:
         options.output.mkdir(parents=True, exist_ok=True)
@@ -201,14 +203,17 @@ def _run(options: argparse.Namespace) -> int:
     print(f"{found.gain:.2f} nats a sentence better than one style; of 10,000 rules in each style:", file=sys.stderr)
     for rule, frequencies in found.distinctive():
         print("".join(f"{frequency:8.1f}" for frequency in frequencies), "", rule, file=sys.stderr)
-    for path in options.like:
-        shares = found.model.posteriors(_read([path]))[0].mean(0)
+    for path, others in like.items():
+        shares = found.model.posteriors(others)[0].mean(0)
         print(f"{path}:", ", ".join(f"{s:.0%} style{i}" for i, s in enumerate(shares, 1)), file=sys.stderr)
     return 0
 
 
 def _read(paths: Sequence[Path]) -> list[Tree]:
-    return list(cleaned_trees(file for path in paths for file in treebank_files(path)))
+    trees = list(cleaned_trees(file for path in paths for file in treebank_files(path)))
+    if not trees:
+        raise DataError(f"{', '.join(map(str, paths))}: no tree there")
+    return trees
 
 
 if __name__ == "__main__":

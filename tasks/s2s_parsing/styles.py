@@ -32,13 +32,18 @@ class Styles:
                     f"task.train.{name}: as a style, a corpus needs a name without blanks and round brackets"
                 )
 
-    def marked(self, sentence: str, corpus: str = "") -> str:
-        """The sentence behind a mark: its own, else that of `corpus` if this is a style, else the default."""
+    def of_corpus(self, sentence: str, corpus: str) -> str:
+        """A corpus's sentence behind the mark of this corpus if it is a style, else the default one.
+
+        Also if its first word equals a mark: only what a user gives has a mark already.
+        """
+        mark = mark_of(corpus)
+        return f"{mark if mark in self.marks else self.default} {sentence}" if self.marks else sentence
+
+    def marked(self, sentence: str) -> str:
+        """The sentence behind its own mark, else behind the default one."""
         mark, text = self.split(sentence)
-        if not self.marks or mark or not words_of(text):
-            return sentence
-        of_corpus = mark_of(corpus)
-        return f"{of_corpus if of_corpus in self.marks else self.default} {sentence}"
+        return sentence if not self.marks or mark or not words_of(text) else f"{self.default} {sentence}"
 
     def split(self, sentence: str) -> tuple[str, str]:
         """The mark, empty if there is none, and the sentence behind it."""

@@ -227,7 +227,7 @@ class Parsing(Task):
             return UNWRITABLE
         if written is not tree and str(split_joined(written)) != str(tree):
             return UNWRITABLE
-        return Example(self.styles.marked(" ".join(word for _, word in leaves(tree)), corpus), str(tree))
+        return Example(self.styles.of_corpus(" ".join(word for _, word in leaves(tree)), corpus), str(tree))
 
     def _written(self, tree: Tree) -> Tree:
         """The tree as it is linearised: with task.unary=join, one bracket for every chain."""

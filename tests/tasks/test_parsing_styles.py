@@ -104,6 +104,22 @@ def test_a_mark_is_not_a_word_of_the_tree(tmp_path: Path, files: dict[str, Any])
     assert "<flat>" in task.detokenize(pair.tgt, f"{SENTENCE[:-3]} <flat>"), "only in front"
 
 
+@pytest.mark.parametrize("labels", ["none", "tags"])
+def test_the_first_word_of_a_tree_may_equal_a_mark(tmp_path: Path, files: dict[str, Any], labels: str) -> None:
+    odd = FLAT.replace("the", "<deep>", 1)
+    (tmp_path / "flat.mrg").write_text(f"{FLAT}\n{odd}\n")
+    task = learnt(tmp_path / "task", files, word_labels=labels)
+    plain = learnt(tmp_path / "without", files, word_labels=labels, style="")
+    *_, example = task.examples("train", "flat")
+    assert isinstance(example, Example)
+    assert example.src == f"<flat> <deep> {SENTENCE.removeprefix('the ')}"
+    (pair,), (unmarked,) = task.encode([example]), plain.encode([Example(example.src.removeprefix("<flat> "), odd)])
+    style = task.source.pieces.index("<style flat>")
+    names = [task.source.pieces[i] for i in pair.src if i != style]
+    assert names == [plain.source.pieces[i] for i in unmarked.src]
+    assert task.detokenize(pair.tgt, example.src) == plain.detokenize(unmarked.tgt, f"<deep>{SENTENCE[3:]}")
+
+
 def test_words_are_counted_behind_the_mark(tmp_path: Path, files: dict[str, Any]) -> None:
     task = learnt(tmp_path / "task", files)
     line = f"<flat> {SENTENCE}"
@@ -208,6 +224,11 @@ def test_rules_leave_words_out() -> None:
     ]
 
 
+def test_rules_of_a_tree_deeper_than_the_recursion_limit() -> None:
+    tree = read_tree(f"(TOP {'(NP ' * 3000}(NN a){')' * 3000})")
+    assert list(rules_of(tree)) == ["TOP -> NP", *["NP -> NP"] * 2999, "NP -> NN"]
+
+
 def test_the_command_divides_a_treebank_and_loses_no_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines, _ = stretches()
     treebank, like, output = tmp_path / "train.mrg", tmp_path / "dev.mrg", tmp_path / "new" / "styles"
@@ -227,12 +248,20 @@ def test_the_command_divides_a_treebank_and_loses_no_tree(tmp_path: Path, capsys
     [
         (["--styles", "1"], "--styles 1: give 2 or more"),
         (["--length", "1"], "--length 1: give more than 1"),
+        (["--seed", "-1"], "--seed -1: give 0 or more"),
+        (["--like", "empty.mrg"], "empty.mrg: no tree there"),
         ([], "no rule occurs 10 times"),
     ],
 )
 def test_mistakes_are_told_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    said: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.mrg").touch()
     treebank = tmp_path / "few.mrg"
     treebank.write_text(f"{FLAT}\n")
     assert main([str(treebank), "-o", str(tmp_path), *options]) == 2
