@@ -128,6 +128,9 @@ def divide(trees: Sequence[Tree], n_styles: int, length: float, seed: int = 1) -
     *_, alone = _learn(sentences, rules, np.ones((len(trees), 1)), persistence)
     order = shares.sum(0).argsort()[::-1]
     styles = shares[:, order].argmax(1)
+    n_found = len(np.unique(styles))
+    if n_found < n_styles:
+        raise DataError(f"only {n_found} of {n_styles} styles have trees, of {len(trees):,}; give fewer styles")
     return Divided(StyleModel(rules, model.log_probs[order], persistence), styles, (likelihood - alone) / len(trees))
 
 
@@ -182,20 +185,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.styles < 2:
-        raise ConfigError(f"--styles {options.styles}: give 2 or more")
-    if not options.length > 1:
-        raise ConfigError(f"--length {options.length:g}: give more than 1 sentence")
-    if options.seed < 0:
-        raise ConfigError(f"--seed {options.seed}: give 0 or more")
-    trees, like = _read(options.treebank), {path: _read([path]) for path in options.like}
+    _check(options)
+    files = [options.output / f"style{style}.mrg.gz" for style in range(1, options.styles + 1)]
+    trees = _read(options.treebank, without=files)
+    like = {path: _read([path]) for path in options.like}
     found = divide(trees, options.styles, options.length, options.seed)
     try:
         options.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{options.output}: cannot be made ({error.strerror})") from None
-    for style in range(options.styles):
-        file = options.output / f"style{style + 1}.mrg.gz"
+    for style, file in enumerate(files):
         n_written = write_lines(
             file, (str(tree) for tree, own in zip(trees, found.styles, strict=True) if own == style)
         )
@@ -209,10 +208,26 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(paths: Sequence[Path]) -> list[Tree]:
-    trees = list(cleaned_trees(file for path in paths for file in treebank_files(path)))
+def _check(options: argparse.Namespace) -> None:
+    if options.styles < 2:
+        raise ConfigError(f"--styles {options.styles}: give 2 or more")
+    if not options.length > 1:
+        raise ConfigError(f"--length {options.length:g}: give more than 1 sentence")
+    if not 1 - 1 / options.length < 1:  # a style that never changes cannot be found by expectation maximisation
+        raise ConfigError(f"--length {options.length:g}: too many sentences; give fewer than the treebank has")
+    if options.seed < 0:
+        raise ConfigError(f"--seed {options.seed}: give 0 or more")
+
+
+def _read(paths: Sequence[Path], without: Sequence[Path] = ()) -> list[Tree]:
+    """The trees of all paths; an error if there are none, or if one of the files is `without`, the files to write."""
+    files = [file for path in paths for file in treebank_files(path)]
+    outputs = {path.resolve() for path in without}
+    if both := [file for file in files if file.resolve() in outputs]:
+        raise ConfigError(f"{both[0]}: both read and written; give another folder with -o")
+    trees = list(cleaned_trees(files))
     if not trees:
-        raise DataError(f"{', '.join(map(str, paths))}: no tree there")
+        raise DataError(f"{', '.join(map(str, paths))}: no trees in it")
     return trees
 
 

@@ -248,8 +248,10 @@ def test_the_command_divides_a_treebank_and_loses_no_tree(tmp_path: Path, capsys
     [
         (["--styles", "1"], "--styles 1: give 2 or more"),
         (["--length", "1"], "--length 1: give more than 1"),
+        (["--length", "inf"], "--length inf: too many sentences"),
+        (["--length", "1e18"], "--length 1e+18: too many sentences"),
         (["--seed", "-1"], "--seed -1: give 0 or more"),
-        (["--like", "empty.mrg"], "empty.mrg: no tree there"),
+        (["--like", "empty.mrg"], "empty.mrg: no trees in it"),
         ([], "no rule occurs 10 times"),
     ],
 )
@@ -268,3 +270,31 @@ def test_mistakes_are_told_in_one_line(
     shown = capsys.readouterr().err
     assert said in shown
     assert shown.count("\n") == 1
+
+
+@pytest.mark.parametrize(("like", "said"), [("empty", "no trees in it"), ("missing", "no such file")])
+def test_a_treebank_to_compare_with_is_read_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], like: str, said: str
+) -> None:
+    (tmp_path / "train.mrg").write_text("\n".join(stretches()[0]))
+    (tmp_path / "empty").touch()
+    arguments = [str(tmp_path / "train.mrg"), "-o", str(tmp_path / "styles"), "--like", str(tmp_path / like)]
+    assert main(arguments) == 2
+    shown = capsys.readouterr().err
+    assert f"{like}: {said}" in shown
+    assert shown.count("\n") == 1
+    assert not (tmp_path / "styles").exists()
+
+
+def test_the_treebank_is_not_overwritten_by_its_styles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    treebank = tmp_path / "style1.mrg.gz"
+    treebank.write_bytes(gzip.compress("\n".join(stretches()[0]).encode()))
+    before = treebank.read_bytes()
+    assert main([str(treebank), "-o", str(tmp_path)]) == 2
+    assert "both read and written" in capsys.readouterr().err
+    assert treebank.read_bytes() == before
+
+
+def test_a_style_without_trees_is_refused() -> None:
+    with pytest.raises(DataError, match="of 9 styles have trees, of 20; give fewer"):
+        divide([read_tree(FLAT)] * 20, 9, length=50)
