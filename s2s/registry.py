@@ -33,6 +33,8 @@ GROUPS = {
 SERVICES = {
     "corpus": "raw examples: factory(config) -> s2s.corpus.Corpus",
     "intermediate": "what exporters read: factory(arch config, model) -> s2s.intermediate.IntermediateModel",
+    "merged_weights": "what train.init_from takes of a run whose model adapts another: "
+    "factory(arch config, weights by name) -> those of the other model",
     "tokenizer": "text as ids: factory(config) -> s2s.data.TokenizerKind",
     "input_format": "how s2s-generate reads inputs: factory(config) -> s2s.generation.InputFormat",
     "output_format": "how s2s-generate writes outputs: factory(config, generator) -> s2s.generation.OutputFormat",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 PLUGINS = [name for name in FILES if not name.startswith("test_")]
-NAMED_BY_OPTIONS = SERVICES.keys() - {"corpus", "intermediate", "inference_engine"}
+NAMED_BY_OPTIONS = SERVICES.keys() - {"corpus", "intermediate", "merged_weights", "inference_engine"}
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 

@@ -22,7 +22,7 @@ from s2s_fine_tuning.vocab_rows import match_tokens, rows_by_size, take_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Plugins, Seq2Seq, TokenNames
+    from s2s import Choice, Plugins, Registry, Seq2Seq, TokenNames
     from s2s.distributed import World
 
 SIDES: tuple[Side, Side] = ("src", "tgt")
@@ -62,6 +62,7 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
         directory, wanted = _find(given)
         path, weights = read_weights(directory, wanted)
         other_config, other_task = load_task(directory, plugins)
+        weights = _merged(other_config.arch, weights, plugins.registry)
     except CheckpointError as error:
         raise CheckpointError(f"train.init_from={given}: {error}") from error
     _refuse_other_ranks(path, world)
@@ -73,7 +74,11 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
     names = names_in_source(state, config.train.init_map)
     loaded = Loader(given, own, other).load(state, weights, names)
     model.load_state_dict(loaded.tensors, strict=False)
-    return [f"{len(loaded.tensors)} of {len(state)} tensors from {path}{_kept(state, loaded.tensors)}", *loaded.report]
+    left = [name for name in weights if name not in {*names.values(), *(state.keys() - names.keys())}]
+    more = _listed("as initialised", [name for name in state if name not in loaded.tensors]) + _listed(
+        "not taken", left
+    )
+    return [f"{len(loaded.tensors)} of {len(state)} tensors from {path}{more}", *loaded.report]
 
 
 @dataclass
@@ -199,6 +204,14 @@ def _with_rows(of: Vocabularies, model: Seq2Seq | None, plugins: Plugins) -> Voc
     return Vocabularies(of.config, of.task, of.tokenizer, rows)
 
 
-def _kept(state: Mapping[str, Tensor], taken: Mapping[str, Tensor]) -> str:
-    new = [name for name in state if name not in taken]
-    return f"; as initialised: {', '.join(new[:3])}{f' and {len(new) - 3} more' if len(new) > 3 else ''}" if new else ""
+def _merged(arch: Choice, weights: dict[str, Tensor], registry: Registry) -> dict[str, Tensor]:
+    """The weights of the model that the other run's architecture adapts, if it adapts one; else the weights."""
+    if ("merged_weights", arch.name) not in registry.entries:
+        return weights
+    merged: dict[str, Tensor] = registry.get("merged_weights", arch.name).build(arch, weights)
+    return merged
+
+
+def _listed(what: str, names: Sequence[str]) -> str:
+    """The first names, for the first screen; empty if there are none."""
+    return f"; {what}: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}" if names else ""

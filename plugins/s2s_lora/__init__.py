@@ -55,6 +55,7 @@ def s2s_register(registry: Registry) -> None:
     defaults = {"schedule": {"name": "constant", "lr": 1e-3, "warmup": 0}, "train": {"init_map": {ADAPTERS: None}}}
     registry.preset("arch", "lora", {"name": "lora", "defaults": defaults})
     registry.add("intermediate", "lora", LoRAConfig, partial(_intermediate, registry))
+    registry.add("merged_weights", "lora", LoRAConfig, "s2s_lora.adapters:merged_weights")
 
 
 @hookimpl(tryfirst=True)
@@ -68,7 +69,13 @@ def s2s_configure(composed: ComposedConfig[Config]) -> None:
 def _inner(registry: Registry, config: LoRAConfig) -> Choice:
     """The config of the adapted architecture."""
     options = {"name": config.of} if isinstance(config.of, str) else dict(config.of)
-    return choice_config("arch", options.pop("name"), options, registry)
+    inner = choice_config("arch", options.pop("name"), options, registry)
+    if isinstance(inner, LoRAConfig):
+        raise ConfigError(
+            "arch.of=lora: adapters have no adapters; give the arch.of of the run in train.init_from, whose adapters "
+            "are added to its weights"
+        )
+    return inner
 
 
 def _build(registry: Registry, config: LoRAConfig, vocab: Vocab) -> Seq2Seq:

@@ -5,7 +5,7 @@ Shapes: I inputs, O outputs, r rank.
 
 from __future__ import annotations
 
-__all__ = ["adapt", "merge"]
+__all__ = ["adapt", "merge", "merged_weights"]
 
 import math
 import re
@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s import ConfigError
+from s2s_lora import ADAPTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from s2s_lora import LoRAConfig
 
@@ -58,6 +59,17 @@ def merge(model: nn.Module) -> None:
         del module.lora_a, module.lora_b, module.lora_hook
         if "weight_and_bias" in vars(module):
             del module.weight_and_bias
+
+
+def merged_weights(config: LoRAConfig, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights by name, without the adapters: each is added to the weight of its linear map."""
+    merged = {name: tensor for name, tensor in weights.items() if not re.search(ADAPTERS, name)}
+    for name, a in weights.items():
+        linear, is_a, _ = name.rpartition(".lora_a")
+        if is_a:
+            scaled = config.alpha / config.rank * weights[f"{linear}.lora_b"]
+            merged[f"{linear}.weight"] = merged[f"{linear}.weight"] + scaled @ a
+    return merged
 
 
 def adapted(model: nn.Module) -> Iterator[Any]:

@@ -242,6 +242,12 @@ def test_a_map_takes_tensors_under_other_names_or_none(here: Path, capsys: pytes
     assert "as initialised: decoder.2." in log_of("stage")
 
 
+def test_tensors_that_are_not_taken_are_named(here: Path) -> None:
+    assert train("teacher", "arch.n_encoder_layers=2") == 0
+    assert train("stage", "arch.n_encoder_layers=1", "train.init_from=teacher", "train.steps=0") == 0
+    assert "; not taken: encoder.1." in log_of("stage")
+
+
 def test_a_dry_run_reports_what_would_be_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train("teacher") == 0
     capsys.readouterr()

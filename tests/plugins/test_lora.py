@@ -16,7 +16,7 @@ from s2s.cli import train
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s_lora import LoRAConfig
-from s2s_lora.adapters import merge
+from s2s_lora.adapters import merge, merged_weights
 from s2s_testing import (
     VOCAB,
     assert_attention_maps,
@@ -77,6 +77,16 @@ def test_it_begins_as_the_model_that_it_adapts() -> None:
     assert not [name for name in model.state_dict() if "lora" in name]
 
 
+def test_its_weights_are_merged_without_the_model_as_with_it() -> None:
+    model = built(rank=3, alpha=6.0)
+    weights = {name: t.clone() for name, t in model.state_dict().items()}
+    merge(model)
+    merged = merged_weights(LoRAConfig(rank=3, alpha=6.0), weights)
+    assert merged.keys() == model.state_dict().keys()
+    for name, tensor in model.state_dict().items():
+        torch.testing.assert_close(merged[name], tensor, msg=name)
+
+
 @pytest.mark.parametrize("match", ["", "attention"])
 def test_the_adapters_alone_learn_and_only_those_that_are_asked_for(match: str) -> None:
     model = built(match=match)
@@ -112,18 +122,39 @@ def test_prepacked_for_decoding_it_computes_the_same(merged: bool) -> None:
     assert_step_is_decode(model, VOCAB)
 
 
-def test_a_run_is_tuned_and_decodes_and_its_base_is_untouched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    train_tiny(tmp_path)
-    monkeypatch.chdir(tmp_path)
+def tuning(run: str, init_from: str) -> list[str]:
+    """Arguments that tune a run of `train_tiny` with adapters of rank 2."""
     arch = {key: value for key, _, value in (option.removeprefix("arch.").partition("=") for option in SMALL)}
     sizes = ("d_model", "d_ff", "n_heads", "n_encoder_layers", "n_decoder_layers")
     of = ", ".join(f"{key}: {arch[key]}" for key in sizes)
     data = [option for option in SMALL if not option.startswith("arch")]
     options = ["arch=lora", f"arch.of={{name: transformer_tiny, {of}}}", "arch.rank=2", "schedule.lr=0.05"]
-    tuned = [*data, *options, "train.init_from=x", "train.steps=4", "run=tuned", "--quiet"]
-    assert train.main(tuned) == 0, capsys.readouterr().err
+    return [*data, *options, f"train.init_from={init_from}", "train.steps=4", f"run={run}", "--quiet"]
+
+
+@pytest.mark.parametrize("again", ["adapted", "plain"])
+def test_a_run_begins_with_the_weights_of_an_adapted_one(
+    again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    train_tiny(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert train.main(tuning("tuned", "x")) == 0, capsys.readouterr().err
+    arguments = tuning("again", "tuned") if again == "adapted" else [*SMALL, "train.init_from=tuned", "run=again"]
+    assert train.main([*arguments, "train.steps=0"]) == 0, capsys.readouterr().err
+    runs = tmp_path / "runs"
+    tuned = load(runs / "tuned" / "checkpoints" / "step-000004").tensors["model"]
+    taken = load(runs / "again" / "checkpoints" / "step-000000").tensors["model"]
+    for name, tensor in merged_weights(LoRAConfig(rank=2), tuned).items():
+        torch.testing.assert_close(taken[name], tensor, msg=name)
+    assert any(not torch.equal(taken[name], tensor) for name, tensor in tuned.items() if name in taken)
+
+
+def test_a_run_is_tuned_and_decodes_and_its_base_is_untouched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    train_tiny(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert train.main(tuning("tuned", "x")) == 0, capsys.readouterr().err
     paths = [tmp_path / "runs" / run / "checkpoints" / "step-000004" for run in ("x", "tuned")]
     before, after = (load(path).tensors["model"] for path in paths)
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
@@ -161,6 +192,7 @@ def test_without_a_trained_run_it_is_refused_before_anything_is_prepared(
     ("options", "complaint"),
     [
         ({"of": 3}, "arch.of: name the architecture"),
+        ({"of": "lora"}, "arch.of=lora: adapters have no adapters"),
         ({"rank": 0}, "arch.rank=0"),
         ({"match": "nothing"}, "arch.match=nothing"),
     ],
