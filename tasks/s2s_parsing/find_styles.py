@@ -43,6 +43,8 @@ BLOCK = 100
 N_BEGINNINGS = 5
 N_ITERATIONS = 60
 N_SHOWN = 12
+MOST_STYLES = 20
+"""The time grows with the cube of their number"""
 
 
 @dataclass(frozen=True)
@@ -209,8 +211,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    if options.styles < 2:
-        raise ConfigError(f"--styles {options.styles}: give 2 or more")
+    if not 2 <= options.styles <= MOST_STYLES:
+        raise ConfigError(f"--styles {options.styles}: give 2 to {MOST_STYLES}")
     if not options.length > 1:
         raise ConfigError(f"--length {options.length:g}: give more than 1 sentence")
     if not 1 - 1 / options.length < 1:  # a style that never changes cannot be found by expectation maximisation

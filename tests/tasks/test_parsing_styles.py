@@ -246,7 +246,8 @@ def test_the_command_divides_a_treebank_and_loses_no_tree(tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--styles", "1"], "--styles 1: give 2 or more"),
+        (["--styles", "1"], "--styles 1: give 2 to 20"),
+        (["--styles", "500"], "--styles 500: give 2 to 20"),
         (["--length", "1"], "--length 1: give more than 1"),
         (["--length", "inf"], "--length inf: too many sentences"),
         (["--length", "1e18"], "--length 1e+18: too many sentences"),
