@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["Styles", "mark_of"]
 
+import logging
+import re
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError
@@ -12,6 +14,8 @@ from s2s_parsing.source_encoder import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+logger = logging.getLogger(__name__)
 
 
 class Styles:
@@ -22,6 +26,7 @@ class Styles:
         self.names = names
         self.marks = [mark_of(name) for name in names]
         self.default = mark_of(default)
+        self._warned: set[str] = set()
         if names and default not in names:
             raise ConfigError(
                 f"task.style={default}: not the name of a corpus in task.train.{did_you_mean(default, names)}"
@@ -49,6 +54,18 @@ class Styles:
         """The mark, empty if there is none, and the sentence behind it."""
         first = words_of(sentence)[:1]
         return (first[0], sentence.partition(first[0])[2]) if first and first[0] in self.marks else ("", sentence)
+
+    def warn_of_unknown(self, lines: Sequence[str]) -> None:
+        """Warn, once for each, of first words that look like a mark but name no style: they are parsed as words."""
+        for first in {word for line in lines for word in words_of(line)[:1]} if self.marks else ():
+            if first not in self._warned and first not in self.marks and re.fullmatch(r"<[^<>]+>", first):
+                self._warned.add(first)
+                logger.warning(
+                    "%s at the beginning of a sentence is parsed as a word: styles are %s.%s",
+                    first,
+                    ", ".join(self.marks),
+                    did_you_mean(first, self.marks),
+                )
 
 
 def mark_of(style: str) -> str:

@@ -127,6 +127,7 @@ class Parsing(Task):
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of new sentences, without bos and eos."""
+        self.styles.warn_of_unknown(lines)
         return self.source.encode([self.styles.marked(line) for line in lines])
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
@@ -172,6 +173,7 @@ class Parsing(Task):
 
     def read_raw(self, line: str) -> str:
         """The tokens of a raw sentence, separated by blanks, behind the mark of its style if it has one."""
+        self.styles.warn_of_unknown([line])  # here, since tokenising takes such a word apart
         mark, text = self.styles.split(line)
         return " ".join([*words_of(mark), *tokenize(text)])
 

@@ -120,6 +120,24 @@ def test_the_first_word_of_a_tree_may_equal_a_mark(tmp_path: Path, files: dict[s
     assert task.detokenize(pair.tgt, example.src) == plain.detokenize(unmarked.tgt, f"<deep>{SENTENCE[3:]}")
 
 
+def test_a_mark_of_no_style_is_warned_of_once(
+    tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    task = learnt(tmp_path / "task", files)
+    task.encode_source([f"<flat> {SENTENCE}", f"{SENTENCE} <Deep>", "< 3", ""])
+    assert not caplog.records
+    task.encode_source([f"<Deep> {SENTENCE}"])
+    task.encode_source([f"<Deep> {SENTENCE}"])
+    (warned,) = caplog.messages
+    assert warned.startswith("<Deep> at the beginning of a sentence is parsed as a word: styles are <flat>, <deep>.")
+    assert "Did you mean '<deep>'" in warned
+    task.read_raw("<raw> It's.")
+    assert "<raw> at the beginning" in caplog.messages[1]
+    plain = learnt(tmp_path / "plain", files, style="")
+    plain.encode_source([f"<Other> {SENTENCE}"])
+    assert len(caplog.messages) == 2, "without styles no mark is expected"
+
+
 def test_words_are_counted_behind_the_mark(tmp_path: Path, files: dict[str, Any]) -> None:
     task = learnt(tmp_path / "task", files)
     line = f"<flat> {SENTENCE}"
