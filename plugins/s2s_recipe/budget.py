@@ -80,6 +80,7 @@ def decide_steps(config: Config, pace: Pace, seconds: float, given: Container[st
     n, n_sentences, each = validations(pace, seconds, may_decode_less=may_decode_less)
     steps = max(int((seconds - n * each) / max(pace.update, 1e-4)), 1)
     decisions = [Decision("train.steps", steps, f"{pace.update:.3g} s an update, {n} validations of {each:.3g} s")]
+    steps = config.train.steps if "train.steps" in given else steps  # what follows is for the length that the run has
     if hasattr(config.schedule, "warmup"):
         decisions.append(Decision("schedule.warmup", warmup(steps), f"a tenth of {steps:,} updates"))
     for key, times in (("valid.every", n), ("checkpoint.every", max(n, FEWEST))):

@@ -134,6 +134,15 @@ def test_what_is_decoded_stays_where_the_user_has_said_it() -> None:
     assert found == {"train.steps", "schedule.warmup", "valid.every", "checkpoint.every"}
 
 
+def test_warmup_and_intervals_follow_the_length_that_the_user_has_given() -> None:
+    """Not the length that the budget allows, which the run does not have."""
+    given = config()
+    given.train.steps = 40
+    found = {d.key: d.value for d in decide_steps(given, PACES["fewer sentences"], 1200.0, {"train.steps"})}
+    assert found["schedule.warmup"] == 4
+    assert max(found["valid.every"], found["checkpoint.every"]) <= 40 // 3
+
+
 def test_outputs_are_compared_with_references_in_words_with_and_without_spaces() -> None:
     assert times_longer(["a b c d e f"], ["x y"]) == 3
     assert times_longer(["这是一个很长很长的句子这是一个长句"], ["这是句子"]) == pytest.approx(17 / 4, rel=0.1)
