@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "warm_up_text"]
 
 import asyncio
 import logging
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
+    from s2s import Task
     from s2s.decoding import Hypothesis, SentenceConstraint, SourceSentence
     from s2s.generation import LoadedGenerator, Segment
 
@@ -76,7 +77,7 @@ class Engine:
     def start(self) -> None:
         """Start the search, and answer one sentence, after which the engine is `ready`."""
         self.thread.start()
-        ids = self.task.encode_source([WARM_UP])[0]
+        ids = self.task.encode_source([warm_up_text(self.task)])[0]
         queue = self.queue
         self._put([*ids, self.task.vocab.eos]).result()
         self.answered = queue
@@ -169,6 +170,12 @@ class Engine:
 
     def _new_queue(self) -> MeteredQueue:
         return MeteredQueue(self.generator.config.tokens, max_waiting=NO_LIMIT)
+
+
+def warm_up_text(task: Task) -> str:
+    """A short input; of several kinds of sources, one of the first."""
+    tag = task.vocab.tag_ids[:1]
+    return (task.source_text(tag) if tag else "") + WARM_UP
 
 
 def _with_alignment(generator: Generator) -> Generator | None:

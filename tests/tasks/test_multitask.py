@@ -20,6 +20,7 @@ from s2s_generate import command as generate
 from s2s_multitask import MultitaskConfig
 from s2s_multitask.task import Multitask
 from s2s_score import command as score
+from s2s_serve.engine import warm_up_text
 from s2s_testing import check_task
 
 TASKS: dict[str, Any] = {
@@ -97,6 +98,11 @@ def test_an_empty_line_needs_no_task(task: Multitask) -> None:
     empty, line, without_text = task.encode_source(["", "translate: the cat", "parse: "])
     assert (empty, without_text) == ([], [])
     assert [line] == task.encode_source(["translate: the cat"])
+
+
+def test_a_server_begins_with_a_sentence_of_the_first_task(task: Multitask) -> None:
+    assert warm_up_text(task) == "translate: a"
+    assert task.encode_source([warm_up_text(task)])[0][0] == task.tags["translate"]
 
 
 def test_a_batch_of_both_is_constrained_as_each_alone(task: Multitask) -> None:
