@@ -7,6 +7,7 @@ __all__ = ["configure"]
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from s2s import ConfigError
 from s2s.checkpoint import steps
 from s2s.compose import compose, flatten
 from s2s.config import Config
@@ -39,6 +40,7 @@ def configure(composed: ComposedConfig[Config], plugins: Plugins, world: World |
     files: dict[str, bytes | None] = {PLAN: None, LENGTHS: None}
     if steps(run / "checkpoints"):
         plan, files = Plan.read(run), {PLAN: None}
+        _refuse_late_budget(composed, plan, run)
     elif world is None:
         plan = make_plan(composed, plugins, World(device=pick_device(config.train.device, "train.device")))
     else:
@@ -48,6 +50,17 @@ def configure(composed: ComposedConfig[Config], plugins: Plugins, world: World |
     notes = [("plan", line) for line in plan.describe(given_keys(composed))]
     found = _under(_as_ended(plan, run), composed, plugins)
     return replace(found, notes=notes, files={**files, PLAN: plan.to_bytes()})
+
+
+def _refuse_late_budget(composed: ComposedConfig[Config], plan: Plan | None, run: Path) -> None:
+    """Raise ConfigError for a budget that nothing would keep: the length was not measured when the run began."""
+    planned = plan is not None and plan.value("train.steps") is not None
+    budget = composed.config.train.budget
+    if budget and not planned and "train.steps" not in given_keys(composed):
+        raise ConfigError(
+            f"train.budget={budget}: {run} began without one, and so has no measured length; give train.steps, or "
+            "another run=…"
+        )
 
 
 def _as_ended(plan: Plan, run: Path) -> Plan:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tiny_runs import SMALL, train_tiny
 
 from s2s.checkpoint import step_name
 from s2s.cli.train import main
@@ -186,3 +187,14 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
     last = Path("checkpoints") / step_name(length) / "model.safetensors"
     killed, whole = ((Path("runs") / run / last).read_bytes() for run in ("killed", "whole"))
     assert killed == whole
+
+
+def test_a_budget_that_comes_late_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing has measured the length of such a run, and so nothing would keep the budget."""
+    train_tiny(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main([*SMALL, "run=x", "train.budget=1s"]) == 2
+    assert "train.budget=1s: runs/x began without one" in capsys.readouterr().err
+    assert main([*SMALL, "run=x", "train.budget=1s", "train.steps=5", "--quiet"]) == 0
