@@ -20,9 +20,8 @@ for seed in 1 2 3; do
     s2s-train experiment=craft task.train="$craft/train.clean.mrg.gz" task.valid="$craft/dev.clean.mrg" \
         search.beam=1 seed=$seed run=$out/craft$seed "$@"
 done
-s2s-train experiment=genia "task.train={$styles, craft: $craft/train.clean.mrg.gz, wsj: $wsj/train.clean.mrg}" task.style=style2 \
-    "task.valid={genia: $genia/dev.clean.mrg, craft: $craft/dev.clean.mrg}" search.beam=1 run=$out/joint \
-    arch.d_model=256 schedule.lr=1.5e-3 schedule.warmup=500 train.steps=20000 valid.every=5000 "$@"
+s2s-train experiment=treebanks "task.train={$styles, craft: $craft/train.clean.mrg.gz, wsj: $wsj/train.clean.mrg}" \
+    task.style=style2 "task.valid={genia: $genia/dev.clean.mrg, craft: $craft/dev.clean.mrg}" search.beam=1 run=$out/joint "$@"
 
 parse() { # RUNS WORDS OUTPUT: eight outputs of each sentence in OUTPUT.jsonl, the best in OUTPUT.mrg
     s2s-generate run="$1" search.beam=8 threads=1 nbest=8 format=jsonl input_format=text resume=true input="$2" output="$3.jsonl"
