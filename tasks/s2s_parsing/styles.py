@@ -8,8 +8,7 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError
-from s2s.errors import did_you_mean
+from s2s import ConfigError, did_you_mean
 from s2s_parsing.source_encoder import words_of
 
 if TYPE_CHECKING:

@@ -179,4 +179,4 @@ def test_a_number_of_devices_without_the_plugin_is_refused(
 ) -> None:
     monkeypatch.setenv("S2S_BLOCK_PLUGINS", "launcher")
     assert main(["task=translation", "arch=transformer_tiny", "train.devices=2"]) == 2
-    assert "train.devices=2: no loaded plugin starts processes. Blocked by" in capsys.readouterr().err
+    assert "train.devices=2: no loaded plugin starts processes. Left out by" in capsys.readouterr().err
