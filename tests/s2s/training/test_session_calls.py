@@ -148,8 +148,8 @@ def test_a_run_that_cannot_be_built_leaves_no_folder_and_last_as_it_was(
     ("argument", "blocked", "message"),
     [
         ("train.budget=2h", {}, "train.budget=2h: no plugin is loaded that could follow it; leave it out"),
-        ("recipe=own", {"recipe": "m", "x": "m"}, "recipe=own: no plugin is loaded that could follow it; blocked by "
-            "S2S_BLOCK_PLUGINS: recipe, x; leave it out"),
+        ("recipe=own", {"recipe": "m", "x": "m"}, "recipe=own: no plugin is loaded that could follow it; left out by "
+            "S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: recipe, x; leave it out"),
     ],
 )  # fmt: skip
 def test_a_budget_and_a_recipe_need_a_plugin(
