@@ -1,9 +1,9 @@
 """`python -m s2s_parsing.vote PARSED … -o TREES`: one tree for each sentence from the outputs of several parsers.
 
-Parsers vote on brackets (Henderson and Brill, 1999): one with its label is in the result if it has more than half of
-the votes. Of two that cross at most one has, so that the result is a tree, and the tree with the highest expected
-number of correct brackets less wrong ones. A parser's vote is divided over its n-best list by the probabilities of the
-outputs.
+Parsers vote on labelled brackets (Henderson and Brill, 1999): the result consists of those that have more than half of
+the votes. Two that cross cannot both have more than half, so the result is a tree; of all trees it has the highest
+expected number of correct brackets less wrong ones. Each parser has one vote, divided over its n-best list in
+proportion to the probabilities of the outputs.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ __all__ = ["Bracket", "Candidate", "brackets_of", "main", "read_candidates", "tr
 import argparse
 import sys
 from collections import Counter, defaultdict, deque
-from itertools import zip_longest
-from math import exp, inf
+from itertools import combinations, groupby, zip_longest
+from math import exp, inf, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s import ConfigError, DataError
 from s2s.cli import guard
-from s2s.data import numbered_lines
+from s2s.data import numbered_lines, pair_format
 from s2s.io import parse_json, write_lines
 from s2s_parsing.task import read_tree
 from s2s_parsing.tree import TOP, Tree, Word, leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from s2s_parsing.tree import Node
 
 MAJORITY = 0.5 + 1e-9
-"""Share of the votes that a bracket must have; rounding decides nothing"""
+"""Share of the votes that a bracket must exceed: a half, and a margin for rounding"""
 
 
 class Bracket(NamedTuple):
@@ -81,11 +81,11 @@ def tree_of(brackets: Iterable[Bracket], words: Sequence[Word]) -> Tree:
     """The tree under TOP of brackets that do not cross, each before those within it."""
     left = deque(brackets)
     opened: list[tuple[str, int, list[Node]]] = [(TOP, len(words) + 1, [])]
-    for place, word in enumerate(words):
-        while left and left[0].start == place:
+    for position, word in enumerate(words):
+        while left and left[0].start == position:
             opened.append((left[0].label, left.popleft().end, []))
         opened[-1][2].append(word)
-        while opened[-1][1] == place + 1:
+        while opened[-1][1] == position + 1:
             label, _, children = opened.pop()
             opened[-1][2].append(Tree(label, tuple(children)))
     return Tree(TOP, tuple(opened[0][2]))
@@ -94,43 +94,67 @@ def tree_of(brackets: Iterable[Bracket], words: Sequence[Word]) -> Tree:
 def vote(parsers: Sequence[Sequence[Candidate]]) -> Tree:
     """The tree of the brackets that have more than half of the votes, from the candidates of each parser.
 
-    Brackets over the same words are in the order that they have in most candidates, by their mean place among all.
-    Each word has the tag with the most votes.
+    Of two brackets over the same words, the one that is outside the other in more of the votes stays outside it.
     """
-    votes, places = defaultdict[Bracket, float](float), defaultdict[Bracket, float](float)
-    tags = [Counter[str]() for _ in leaves(parsers[0][0].tree)]
-    for candidate in (candidate for candidates in parsers for candidate in candidates):
-        share = candidate.share / len(parsers)
-        for place, bracket in enumerate(brackets_of(candidate.tree)):
+    ballots = [(brackets_of(one.tree), one.share / len(parsers)) for candidates in parsers for one in candidates]
+    votes = defaultdict[Bracket, float](float)
+    for brackets, share in ballots:
+        for bracket in brackets:
             votes[bracket] += share
-            places[bracket] += share * place
-        for counts, leaf in zip(tags, leaves(candidate.tree), strict=True):
-            counts[leaf.tag] += share  # type: ignore[assignment]  # shares of votes
-    elected = [bracket for bracket, share in votes.items() if share > MAJORITY]
-    elected.sort(key=lambda one: (one.start, -one.end, places[one] / votes[one]))
+    elected = {bracket: share for bracket, share in votes.items() if share > MAJORITY}
+    n_outer = _n_outer(ballots, elected)
+    return tree_of(sorted(elected, key=lambda one: (one.start, -one.end, n_outer[one])), _tagged_words(parsers))
+
+
+def _n_outer(ballots: Iterable[tuple[Sequence[Bracket], float]], elected: Container[Bracket]) -> Counter[Bracket]:
+    """For each elected bracket, how many others over the same words are outside it in more votes than inside it."""
+    votes = defaultdict[tuple[Bracket, Bracket], float](float)
+    for brackets, share in ballots:
+        for _, chain in groupby((one for one in brackets if one in elected), lambda one: (one.start, one.end)):
+            for pair in combinations(chain, 2):
+                votes[pair] += share
+    return Counter(inner for (outer, inner), share in votes.items() if share > votes.get((inner, outer), 0.0))
+
+
+def _tagged_words(parsers: Sequence[Sequence[Candidate]]) -> list[Word]:
+    """The words, each with the tag that has the most votes."""
     words = leaves(parsers[0][0].tree)
-    return tree_of(elected, [Word(max(c, key=c.__getitem__), leaf.word) for c, leaf in zip(tags, words, strict=True)])
+    votes = [defaultdict[str, float](float) for _ in words]
+    for candidate in (candidate for candidates in parsers for candidate in candidates):
+        for shares, leaf in zip(votes, leaves(candidate.tree), strict=True):
+            shares[leaf.tag] += candidate.share
+    return [Word(max(shares, key=shares.__getitem__), leaf.word) for shares, leaf in zip(votes, words, strict=True)]
 
 
 def read_candidates(path: Path) -> Iterator[tuple[str, list[Candidate]]]:
-    """Place and candidates of each line of s2s-generate's outputs, jsonl or trees; none for an empty sentence."""
+    """Location and candidates of each line of s2s-generate's outputs, jsonl or trees; none for an empty sentence."""
     for number, line in numbered_lines(path, "error"):
-        place = f"{path}:{number}"
-        outputs = _of_json(str(line), place) if path.suffix == ".jsonl" else [(str(line), 0.0)]
-        scored = [(read_tree(tree), score) for tree, score in outputs if tree.strip()]
-        most = max((score for _, score in scored), default=0.0)
-        weights = [1.0 if score == most else exp(score - most) for _, score in scored]
-        yield place, [Candidate(tree, w / sum(weights)) for (tree, _), w in zip(scored, weights, strict=True)]
+        location = f"{path}:{number}"
+        outputs = _of_json(str(line), location) if pair_format(path) == "jsonl" else [(str(line), 0.0)]
+        scored = [(_read_tree(tree, location), score) for tree, score in outputs if tree.strip()]
+        best = max((score for _, score in scored), default=0.0)
+        weights = [1.0 if score == best else exp(score - best) for _, score in scored]
+        yield location, [Candidate(tree, w / sum(weights)) for (tree, _), w in zip(scored, weights, strict=True)]
 
 
-def _of_json(line: str, place: str) -> list[tuple[str, float]]:
-    """Outputs with their scores; an output that the search did not find has none."""
+def _of_json(line: str, location: str) -> list[tuple[str, float]]:
+    """Outputs with their scores, -inf for a tree that the search did not find; none for an empty line."""
     try:
-        record = parse_json(line)
+        record = parse_json(line) if line.strip() else {"nbest": []}
         outputs = [(one["hyp"], one["score"]) for one in record.get("nbest", [record])]
-        return [(str(tree), -inf if score is None else float(score)) for tree, score in outputs]
+        scored = [(str(tree), -inf if score is None else float(score)) for tree, score in outputs]
+        if not any(isnan(score) for _, score in scored):
+            return scored
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{place}: expected hyp and score, as s2s-generate format=jsonl writes them") from None
+        pass
+    raise DataError(f"{location}: expected hyp and score, as s2s-generate format=jsonl writes them")
+
+
+def _read_tree(line: str, location: str) -> Tree:
+    try:
+        return read_tree(line)
+    except DataError as error:
+        raise DataError(f"{location}: {error}") from None
 
 
 def _elections(files: Sequence[Path]) -> Iterator[str]:
@@ -141,10 +165,10 @@ def _elections(files: Sequence[Path]) -> Iterator[str]:
             raise DataError(
                 f"{', '.join(short)}: fewer sentences than the other outputs; give outputs for the same sentences"
             )
-        places, parsers = zip(*lines, strict=True)
+        locations, parsers = zip(*lines, strict=True)
         words = {tuple(leaf.word for leaf in leaves(one.tree)) for candidates in parsers for one in candidates}
         if len(words) > 1 or (words and not all(parsers)):
-            raise DataError(f"{', '.join(places)}: not the same words; give outputs for the same sentences")
+            raise DataError(f"{', '.join(locations)}: not the same words; give outputs for the same sentences")
         yield str(vote(parsers)) if words else ""
 
 
@@ -160,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.output in options.parsed:
+    if options.output.resolve() in {path.resolve() for path in options.parsed}:
         raise ConfigError(f"{options.output}: both read and written; give another name with -o")
     n_written = write_lines(options.output, _elections(options.parsed))
     print(f"{options.output}: {n_written:,} trees, files that voted: {len(options.parsed)}", file=sys.stderr)

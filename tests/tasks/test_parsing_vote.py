@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from itertools import combinations
 from math import exp
@@ -91,6 +92,21 @@ def test_brackets_over_the_same_words_keep_the_order_that_most_candidates_have()
     assert vote([[Candidate(one, 1.0)], [Candidate(other, 1.0)], [Candidate(one, 1.0)]]) == one
 
 
+def test_brackets_elsewhere_do_not_change_the_order_of_those_over_the_same_words() -> None:
+    full = read_tree("(TOP (NP (NP (NN a) (NN b)) (NP (NN c) (NN d))) (S (VP (VB go))))")
+    flat = read_tree("(TOP (NN a) (NN b) (NN c) (NN d) (VP (VB go)))")
+    assert vote([[Candidate(tree, 1.0)] for tree in (full, full, flat)]) == full
+
+
+@given(st.permutations("ABCD"), st.lists(st.lists(st.sampled_from("ABCDEF"), unique=True), max_size=4))
+def test_a_chain_that_most_parsers_have_is_in_the_result(most: list[str], others: list[list[str]]) -> None:
+    def chain(labels: list[str]) -> Candidate:
+        return Candidate(read_tree(f"(TOP {''.join(f'({label} ' for label in labels)}(NN a){')' * len(labels)})"), 1.0)
+
+    elected = vote([[chain(one)] for one in [*others, *[most] * (len(others) + 1)]])
+    assert elected == chain(most).tree
+
+
 def written(path: Path, records: list[list[tuple[str, float | None]]]) -> Path:
     lines = (
         {"src": "…", "hyp": own[0][0], "score": own[0][1]} | {"nbest": [{"hyp": h, "score": s} for h, s in own]}
@@ -101,9 +117,14 @@ def written(path: Path, records: list[list[tuple[str, float | None]]]) -> Path:
 
 
 def test_a_vote_is_divided_by_the_probabilities_of_the_outputs(tmp_path: Path) -> None:
-    file = written(tmp_path / "a.jsonl", [[(A, -1.0), (B, -2.0)], [(A, None)], [("", 0.0)]])
+    file = written(tmp_path / "a.jsonl", [[(A, -1.0), (B, -2.0)], [(A, None)], [("", 0.0)], [(A, None), (B, -9.0)]])
+    with file.open("a") as lines:
+        lines.write("\n")  # s2s-generate's output for an empty line of a jsonl file
     found = [[one.share for one in candidates] for _, candidates in read_candidates(file)]
-    assert found == [[pytest.approx(1 / (1 + exp(-1))), pytest.approx(1 / (1 + exp(1)))], [1.0], []]
+    assert found == [[pytest.approx(1 / (1 + exp(-1))), pytest.approx(1 / (1 + exp(1)))], [1.0], [], [0.0, 1.0], []]
+    zipped = tmp_path / "a.jsonl.gz"
+    zipped.write_bytes(gzip.compress(file.read_bytes()))
+    assert [one for _, one in read_candidates(zipped)] == [one for _, one in read_candidates(file)]
 
 
 def test_the_command_reads_both_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +142,7 @@ def test_the_command_reads_both_formats(tmp_path: Path, capsys: pytest.CaptureFi
         (f"{A}\n", "b.mrg: fewer sentences"),
         (f"{A}\n{A.replace('cat', 'cow')}\n", "b.mrg:2: not the same words"),
         (f"{A}\n\n", "b.mrg:2: not the same words"),
-        (f"{A}\n(TOP (S\n", "expected one tree"),
+        (f"{A}\n(TOP (S\n", "b.mrg:2: expected one tree"),
     ],
 )
 def test_outputs_for_other_sentences_are_refused(
@@ -138,9 +159,17 @@ def test_outputs_for_other_sentences_are_refused(
 
 
 def test_what_is_not_json_of_outputs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for text in ("oh", "[1]", '{"hyp": 1}', '{"src": "a"}', '{"nbest": 3}'):
+    for text in ("oh", "[1]", '{"hyp": 1}', '{"src": "a"}', '{"nbest": 3}', '{"hyp": "", "score": NaN}'):
         (tmp_path / "a.jsonl").write_text(f"{text}\n")
         assert main([str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "out.mrg")]) == 2
         assert "a.jsonl:1: expected hyp and score" in capsys.readouterr().err
-    assert main([str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "a.jsonl")]) == 2
+
+
+@pytest.mark.parametrize("output", ["a.jsonl", "link.jsonl"])
+def test_outputs_are_not_overwritten_by_their_vote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str
+) -> None:
+    file = written(tmp_path / "a.jsonl", [[(A, -1.0)]])
+    (tmp_path / "link.jsonl").symlink_to(file)
+    assert main([str(file), "-o", str(tmp_path / output)]) == 2
     assert "both read and written" in capsys.readouterr().err
