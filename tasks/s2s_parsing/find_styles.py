@@ -1,9 +1,9 @@
 """`python -m s2s_parsing.find_styles TREEBANK … -o FOLDER`: divides a treebank by annotation style.
 
 Annotators who understood the guidelines differently leave long stretches of sentences with different rules. They are
-found by a hidden Markov model: each sentence has one of K styles, seldom another than the sentence before it, and each
-style has its own distribution of rules (a label with the labels of its children, words left out). Learnt by expectation
-maximisation from several random beginnings, of which the most probable is taken.
+found by a hidden Markov model: each sentence has one of K styles, mostly that of the sentence before it, and each style
+has its own distribution of rules (a label with the labels of its children, words left out). The model is fitted by
+expectation maximisation from several random initialisations; the result with the highest likelihood is used.
 
 Shapes: T sentences, K styles, V rules.
 """
@@ -37,9 +37,9 @@ Array = NDArray[np.float64]
 RARE = 10
 """Rules that occur less often are left out"""
 PRIOR = 50.0
-"""Occurrences of rules, distributed as in the whole treebank, that every style has beside its own"""
+"""Pseudo-counts of all rules together, distributed as in the whole treebank, added to the counts of each style"""
 BLOCK = 100
-"""Sentences that get the same random styles at the beginning"""
+"""Neighbouring sentences that get the same random initialisation"""
 N_BEGINNINGS = 5
 N_ITERATIONS = 60
 N_SHOWN = 12
@@ -59,8 +59,7 @@ class StyleModel:
 
     def posteriors(self, trees: Sequence[Tree]) -> tuple[Array, float]:
         """[T, K], the probability of each style for each sentence, and the log-likelihood of all."""
-        numbers = {rule: number for number, rule in enumerate(self.rules)}
-        return self.of_rules([[numbers[rule] for rule in rules_of(tree) if rule in numbers] for tree in trees])
+        return self.of_rules(_numbered(trees, self.rules))
 
     def of_rules(self, sentences: Sequence[Sequence[int]]) -> tuple[Array, float]:
         """The same from the numbers of each sentence's rules."""
@@ -79,7 +78,7 @@ class Divided:
     """Nats a sentence by which several styles explain the rules better than one"""
 
     def distinctive(self) -> list[tuple[str, Array]]:
-        """The rules that tell most about the style, each with its frequency in 10,000 rules of each style, [K]."""
+        """The rules that differ most between styles, each with its frequency in 10,000 rules of each style, [K]."""
         probs = np.exp(self.model.log_probs)
         information = (probs * (self.model.log_probs - np.log(probs.mean(0)))).sum(0)
         return [(self.model.rules[i], 1e4 * probs[:, i]) for i in information.argsort()[::-1][:N_SHOWN]]
@@ -119,8 +118,7 @@ def divide(trees: Sequence[Tree], n_styles: int, length: float, seed: int = 1) -
     rules = [rule for rule, count in counts.items() if count >= RARE]
     if not rules:
         raise DataError(f"no rule occurs {RARE} times in {len(trees):,} trees; styles are found in larger treebanks")
-    numbers = {rule: number for number, rule in enumerate(rules)}
-    sentences = [[numbers[rule] for rule in rules_of(tree) if rule in numbers] for tree in trees]
+    sentences = _numbered(trees, rules)
     persistence = 1 - 1 / length
     draws = np.random.default_rng(seed)
     found = [
@@ -134,6 +132,12 @@ def divide(trees: Sequence[Tree], n_styles: int, length: float, seed: int = 1) -
     if n_found < n_styles:
         raise DataError(f"only {n_found} of {n_styles} styles have trees, of {len(trees):,}; give fewer styles")
     return Divided(StyleModel(rules, model.log_probs[order], persistence), styles, (likelihood - alone) / len(trees))
+
+
+def _numbered(trees: Sequence[Tree], rules: Sequence[str]) -> list[list[int]]:
+    """The numbers of each tree's rules, without those that are not in `rules`."""
+    numbers = {rule: number for number, rule in enumerate(rules)}
+    return [[numbers[rule] for rule in rules_of(tree) if rule in numbers] for tree in trees]
 
 
 def _learn(
@@ -180,8 +184,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for a treebank of each style")
     parser.add_argument("--styles", type=int, default=2, help="number of styles (2)")
     parser.add_argument("--length", type=float, default=100, help="sentences in one style, on average (100)")
-    parser.add_argument("--like", type=Path, nargs="*", default=[], help="treebanks to tell the styles of")
-    parser.add_argument("--seed", type=int, default=1, help="of the random beginnings (1)")
+    parser.add_argument(
+        "--like", type=Path, nargs="*", default=[], help="treebanks whose share of each style is printed"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random initialisations (1)")
     options = parser.parse_args(arguments)
     return guard(parser.prog, lambda: _run(options))
 

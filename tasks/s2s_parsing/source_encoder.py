@@ -28,7 +28,6 @@ class SourceEncoder:
     """Words to ids, with an optional token after each word."""
 
     unknown: Sequence[float] = ()
-    styles: Sequence[str] = ()
     label_ids = range(0)
 
     def __init__(self, subwords: Tokenizer, n_ends: int = 0) -> None:

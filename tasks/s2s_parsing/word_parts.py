@@ -64,7 +64,7 @@ class WordParts:
         self.labels = {label: i for i, label in enumerate(labels, self.size - len(labels))}
         """Labels of words, with their ids"""
         first_style = self.size - len(labels) - len(styles)
-        self._marks = {mark_of(name): [i] for i, name in enumerate(styles, first_style)}
+        self._style_ids = {mark_of(name): [i] for i, name in enumerate(styles, first_style)}
         self.ids = {word: i for i, word in enumerate(counts, len(SPECIAL))}
         first_bucket = len(SPECIAL) + len(counts)
         self.word_marks = [UNK <= i < first_bucket and i not in (2, 3) for i in range(len(self.pieces))]
@@ -96,7 +96,7 @@ class WordParts:
 
     def encode_labelled(self, words: Iterable[tuple[str, str]], mark: str = "") -> list[int]:
         """Ids of a sentence of (label, word) in a style: those of each word, then of its label if that is known."""
-        style = self._marks.get(mark, [])
+        style = self._style_ids.get(mark, [])
         return [i for label, word in words for i in (*self._parts(word), *style, *self._of_label(label))]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -105,7 +105,7 @@ class WordParts:
 
     def _encoded(self, words: Sequence[str]) -> list[int]:
         mark, *others = words or [""]
-        if mark in self._marks:
+        if mark in self._style_ids:
             return self.encode_labelled((("", word) for word in others), mark)
         return [i for word in words for i in self._parts(word)]
 
