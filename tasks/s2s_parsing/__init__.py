@@ -88,9 +88,9 @@ class ParsingConfig(Choice):
     word_labels: Literal["none", "tags"] = "none"
     """Labels of the source words of training trees: their parts of speech, for an architecture with arch.label_loss."""
     style: str = ""
-    """Name of the corpus in task.train whose annotation outputs follow. With it, the encoder is told from which corpus
-    a sentence is, so that treebanks with different guidelines can be learnt together; a sentence that begins with
-    <NAME> follows another one. Empty: corpora are not told apart."""
+    """Name of the corpus in task.train whose annotation outputs follow. With it, the encoder's input has the corpus of
+    each sentence, so that treebanks with different guidelines can be learnt together; the output for a sentence that
+    begins with <NAME> follows corpus NAME instead. Empty: corpora are not distinguished."""
     word_ends: Literal["none", "mark", "number"] = "none"
     """Token after every source word. mark: always the same. number: one of 16 in turn, which the word's token in the
     target also has; from few trees, a model then learns its current word much sooner."""

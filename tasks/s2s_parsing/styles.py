@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class Styles:
-    """The training corpora that a parser tells apart, and the one whose annotation outputs follow."""
+    """The training corpora that a parser distinguishes, and the one whose annotation outputs follow."""
 
     def __init__(self, names: Sequence[str] = (), default: str = "") -> None:
         """Without names, sentences have no marks. `default`: the style of a sentence without a mark."""
@@ -39,7 +39,7 @@ class Styles:
     def of_corpus(self, sentence: str, corpus: str) -> str:
         """A corpus's sentence behind the mark of this corpus if it is a style, else the default one.
 
-        Also if its first word equals a mark: only what a user gives has a mark already.
+        A first word that equals a mark is a word here: only sentences from a user have marks of their own.
         """
         mark = mark_of(corpus)
         return f"{mark if mark in self.marks else self.default} {sentence}" if self.marks else sentence

@@ -1,4 +1,4 @@
-"""Annotation styles: treebanks that are told apart, and one that is divided."""
+"""Annotation styles: several treebanks in one model, and one treebank that is divided."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_stretches_of_two_styles_are_found(seed: int) -> None:
     assert found.gain > 1
 
 
-def test_the_styles_of_other_trees_are_told() -> None:
+def test_the_styles_of_other_trees_are_recognised() -> None:
     found = divide([read_tree(line) for line in stretches()[0]], 2, length=50)
     (flat, deep) = (found.model.posteriors([read_tree(line)] * 20)[0].mean(0) for line in (FLAT, DEEP))
     assert flat.argmax() != deep.argmax()
@@ -274,7 +274,7 @@ def test_the_command_divides_a_treebank_and_loses_no_tree(tmp_path: Path, capsys
         ([], "no rule occurs 10 times"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
+def test_mistakes_are_reported_in_one_line(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
