@@ -10,7 +10,8 @@ out=runs/annotation_styles
 mkdir -p $out
 
 [ -f $out/styles.txt ] || {
-    python -m s2s_parsing.find_styles "$genia/train.clean.mrg.gz" -o $out/styles --like "$genia/dev.clean.mrg" 2> $out/tmp
+    python -m s2s_parsing.find_styles "$genia/train.clean.mrg.gz" -o $out/styles --like "$genia/dev.clean.mrg" 2> $out/tmp ||
+        { cat $out/tmp >&2; exit 2; }
     mv $out/tmp $out/styles.txt
 }
 styles="style1: $out/styles/style1.mrg.gz, style2: $out/styles/style2.mrg.gz"
