@@ -29,6 +29,7 @@ GIVEN = {
     "task.valid": "[valid.en,valid.de]",
     "task.test": "[test.en,test.de]",
     "task.treebank": "wsj",
+    "task.style": "train",
     "objective.teachers": "[big]",
 }
 """What a preset asks its user for, given."""
