@@ -56,7 +56,7 @@ class Styles:
 
     def warn_of_unknown(self, lines: Sequence[str]) -> None:
         """Warn, once for each, of first words that look like a mark but name no style: they are parsed as words."""
-        for first in {word for line in lines for word in words_of(line)[:1]} if self.marks else ():
+        for first in dict.fromkeys(word for line in lines for word in words_of(line)[:1]) if self.marks else ():
             if first not in self._warned and first not in self.marks and re.fullmatch(r"<[^<>]+>", first):
                 self._warned.add(first)
                 logger.warning(
