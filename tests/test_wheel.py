@@ -23,7 +23,7 @@ import hatch_build
 
 COMPILED: ModuleType = hatch_build.load_compiled(ROOT)
 X86 = COMPILED.LEVELS["x86_64"]
-V2, V3, V4, VNNI, AMX, AMX_BF16 = (frozenset(level.needs.split()) for level in X86)
+V2, V3, V4, VNNI, BF16, AMX = (frozenset(level.needs.split()) for level in X86)
 OTHER = {"fpu", "avx_vnni"}
 
 
@@ -48,9 +48,10 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (V3 | V4, None),
         (V2 | V3 | V4, "x86-64-v4"),
         (V2 | V3 | V4 | VNNI, "x86-64-v4-vnni"),
-        (V2 | V3 | V4 | VNNI | AMX, "x86-64-v4-amx"),
-        (V2 | V3 | V4 | VNNI | AMX | {"amx_bf16"}, "x86-64-v4-amx"),
-        (V2 | V3 | V4 | VNNI | AMX | AMX_BF16, "x86-64-v4-amx-bf16"),
+        (V2 | V3 | V4 | VNNI | BF16, "x86-64-v4-bf16"),
+        (V2 | V3 | V4 | VNNI | BF16 | AMX - {"amx_bf16"}, "x86-64-v4-bf16"),
+        (V2 | V3 | V4 | VNNI | BF16 | AMX, "x86-64-v4-amx"),
+        (V2 | V3 | V4 | VNNI | AMX, "x86-64-v4-vnni"),
         (V2 | V3 | V4 | AMX, "x86-64-v4"),
         (V2 | V3 | VNNI, "x86-64-v3"),
     ],

@@ -25,9 +25,16 @@ from s2s import ConfigError
 from s2s.backend import LinearBackend, LinearMap
 from s2s_cpu.library import native_library
 from s2s_cpu.onednn import OneDNNInt8Linear, OneDNNLinear, int8_is_exact
-from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
+from s2s_cpu.prepacked import (
+    Bf16Linear,
+    Fp32Linear,
+    HugePageArena,
+    Int8Linear,
+    has_int8_linear,
+    has_linear,
+    rounds_rows_to_bf16,
+)
 from s2s_cpu.replacing import is_prepackable, replace_linear_maps
-from s2s_cpu.tile_linear import has_tiles
 
 Prepack = Callable[[Tensor, Tensor | None], LinearMap]
 """Weight [O, I] and bias [O] -> x W^T + b"""
@@ -43,7 +50,7 @@ def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["non
         return "linear maps in 8-bit integers, each row by itself"
     if quantization == "bf16":
         replace_linear_maps(model, _bf16())
-        return f"linear maps with weights{' and inputs' if has_tiles() else ''} in bf16, sums in fp32"
+        return f"linear maps with weights{' and inputs' if rounds_rows_to_bf16() else ''} in bf16, sums in fp32"
     backends = _available()
     backend = deterministic_backend(model) if backend == "exact" else backend
     name, reason = _fastest(model, backends) if backend == "auto" else (backend, f"matmul={backend}")

@@ -14,6 +14,7 @@ __all__ = [
     "PrepackedLinear",
     "has_int8_linear",
     "has_linear",
+    "rounds_rows_to_bf16",
 ]
 
 import ctypes
@@ -93,8 +94,8 @@ class Fp32Linear(PrepackedLinear):
 class Bf16Linear(PrepackedLinear):
     """W rounded to bf16, in half the memory; sums in fp32.
 
-    Where the processor has tiles for bf16, rows of x are rounded, too; elsewhere results have the same bits as those of
-    `Fp32Linear` with the rounded W.
+    Where the processor multiplies values in bf16, rows of x are rounded, too (`rounds_rows_to_bf16`); elsewhere results
+    have the same bits as those of `Fp32Linear` with the rounded W.
     """
 
     bits = 16
@@ -123,6 +124,11 @@ def has_linear() -> bool:
 def has_int8_linear() -> bool:
     """Whether those of 8-bit integers can be used, which need AVX-512 VNNI."""
     return has_linear() and bool(constant("s2s_has_int8"))
+
+
+def rounds_rows_to_bf16() -> bool:
+    """Whether `Bf16Linear` rounds the rows of x, too, which takes AVX512-BF16."""
+    return has_linear() and bool(constant("s2s_rounds_rows_to_bf16"))
 
 
 def panel_width() -> int:

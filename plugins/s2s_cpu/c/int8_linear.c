@@ -5,50 +5,19 @@ AVX-512 VNNI and AMX tiles read this layout. Since sums of integers are exact, a
 either. R rows, I inputs, O outputs.
 */
 
-#include "tile_sums.h"
+#include "vector_sums.h"
 
 enum { ZERO = 128 };
 
 int64_t s2s_has_int8(void) {
-#ifdef __AVX512VNNI__
+#ifdef INT8_VECTORS
     return 1;
 #else
     return 0;
 #endif
 }
 
-#ifdef __AVX512VNNI__
-/* Adds the products of four unsigned and four signed bytes for each column to a row's sums. As one piece of assembly,
-since the compiler would read the inputs of all rows first, so that the sums of six rows would no longer fit into
-registers, and its intrinsic for the product moves them twice. */
-INLINE void add_fours(vi sums[PARTS], const char *x, const vi w[PARTS]) {
-    vi four;
-    __asm__("vpbroadcastd %5, %4\n\t"
-            "vpdpbusd %6, %4, %0\n\t"
-            "vpdpbusd %7, %4, %1\n\t"
-            "vpdpbusd %8, %4, %2\n\t"
-            "vpdpbusd %9, %4, %3"
-            : "+v"(sums[0]), "+v"(sums[1]), "+v"(sums[2]), "+v"(sums[3]), "=&v"(four)
-            : "m"(*(const char(*)[4])x), "v"(w[0]), "v"(w[1]), "v"(w[2]), "v"(w[3]));
-}
-
-/* Sums of products of n rows with a panel's weights. */
-INLINE void dot_products(const int n, const char *x, int64_t stride, const char *weight, int64_t fours,
-                         int32_t sums[][C]) {
-    vi found[ROWS][PARTS], w[PARTS];
-    UNROLLED for (int r = 0; r < n; r++)
-        UNROLLED for (int c = 0; c < PARTS; c++) found[r][c] = (vi){0};
-    for (int64_t i = 0; i < fours; i++, weight += 4 * C) {
-        UNROLLED for (int c = 0; c < PARTS; c++) {
-            w[c] = *(const vi *)(weight + c * 64);
-            __builtin_prefetch(weight + AHEAD + c * 64);
-        }
-        UNROLLED for (int r = 0; r < n; r++) add_fours(found[r], x + r * stride + i * 4, w);
-    }
-    UNROLLED for (int r = 0; r < n; r++)
-        UNROLLED for (int c = 0; c < PARTS; c++) *(vi *)(sums[r] + c * W) = found[r][c];
-}
-
+#ifdef INT8_VECTORS
 /* Converts the integer sums of a block of rows to their outputs from o on. */
 static void put_block(const Linear *linear, int64_t o, const float *scale, int64_t n, int32_t sums[][C],
                       float *out) {
@@ -71,16 +40,10 @@ static void put_block(const Linear *linear, int64_t o, const float *scale, int64
 /* By dot products of vectors, which take less time than tiles for a few rows. */
 static void multiply_by_vectors(const Linear *linear, const PaddedRows *rows, const float *scale, float *out) {
     const char *weight = linear->weight;
-    const int64_t fours = (linear->I + 3) / 4;
     int32_t sums[ROWS][C];
     for (int64_t o = 0; o < linear->O; o += C, weight += rows->n_tiles * PANEL_TILE)
-        for (int64_t r = 0; r < rows->R; r += ROWS) {
-            const int64_t n = rows->R - r < ROWS ? rows->R - r : ROWS;
-            switch (n) {
-#define CASE(n) case n: dot_products(n, rows->x + r * rows->stride, rows->stride, weight, fours, sums); break;
-                CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
-#undef CASE
-            }
+        for (int64_t r = 0, n; r < rows->R; r += n) {
+            n = vector_sums(8, rows, r, weight, (linear->I + 3) / 4, sums);
             put_block(linear, o, scale + r, n, sums, out + r * linear->O + o);
         }
 }
@@ -104,7 +67,7 @@ static void multiply_by_tiles(const Linear *linear, const PaddedRows *rows, cons
 /* x [R, I] -> [R, O] */
 int64_t s2s_int8_linear(const Linear *linear, const float *x, int64_t R, float *out) {
     if (!R) return OK;
-#ifdef __AVX512VNNI__
+#ifdef INT8_VECTORS
     PaddedRows rows;
     float *scale = allocate(R * sizeof(float));
     const int64_t there = padded_rows(linear, R, &rows) && scale;

@@ -3,12 +3,12 @@
 The outputs are cut into panels of C columns. A panel's weights lie in the order in which they are read, so that few
 rows, which are bound by memory, run at its bandwidth. A block of sums of up to ROWS rows stays in registers, so that
 many rows run at the rate of arithmetic; they take DEPTH inputs at a time, which stay in the caches. Weights are floats,
-or bf16 in half the bytes. With AMX tiles, rows are rounded to bf16 as well and multiplied by tiles; without, weights
-are widened to floats. The order of a sum depends on I alone, not on R, so that a row's result has the same bits
-whatever the other rows are. R rows, I inputs, O outputs.
+or bf16 in half the bytes. With AVX512-BF16, rows are rounded to bf16 as well and multiplied by AMX tiles or by vectors;
+without, weights are widened to floats. The order of a sum depends on I alone, not on R, so that a row's result has the
+same bits whatever the other rows are. R rows, I inputs, O outputs.
 */
 
-#include "tile_sums.h"
+#include "vector_sums.h"
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -122,7 +122,7 @@ INLINE void float_linear(const int bits, const Linear *linear, const float *x, i
     }
 }
 
-#ifdef BF16_TILES
+#ifdef BF16_VECTORS
 /* x [R, I] rounded to bf16 */
 static void round_rows(const float *x, int64_t I, PaddedRows *rows) {
     for (int64_t r = 0; r < rows->R; r++, x += I)
@@ -143,30 +143,61 @@ static void put_sums(const Linear *linear, int64_t o, int64_t n, const float sum
     }
 }
 
-static int64_t linear_by_tiles(const Linear *linear, const float *x, int64_t R, float *out) {
+static void multiply_by_vectors(const Linear *linear, const PaddedRows *rows, float *out) {
     const char *weight = linear->weight;
-    PaddedRows rows;
+    float sums[ROWS][C];
+    for (int64_t o = 0; o < linear->O; o += C, weight += rows->n_tiles * PANEL_TILE)
+        for (int64_t r = 0, n; r < rows->R; r += n) {
+            n = vector_sums(16, rows, r, weight, (linear->I + 1) / 2, (int32_t(*)[C])sums);
+            put_sums(linear, o, n, sums, out + r * linear->O + o);
+        }
+}
+
+#ifdef BF16_TILES
+static void multiply_by_tiles(const Linear *linear, const PaddedRows *rows, float *out) {
+    const char *weight = linear->weight;
     float sums[TILE_ROWS][C];
-    if (!padded_rows(linear, R, &rows)) return NO_MEMORY;
-    round_rows(x, linear->I, &rows);
-    configure_tiles(R);
-    for (int64_t o = 0; o < linear->O; o += C, weight += rows.n_tiles * PANEL_TILE)
-        for (int64_t first = 0; first < R; first += TILE_ROWS) {
-            const int64_t n = R - first < TILE_ROWS ? R - first : TILE_ROWS;
-            s2s_tile_sums(16, &rows, first, weight, (int32_t(*)[C])sums);
-            put_sums(linear, o, n, sums, out + first * linear->O + o);
+    configure_tiles(rows->R);
+    for (int64_t o = 0; o < linear->O; o += C, weight += rows->n_tiles * PANEL_TILE)
+        for (int64_t r = 0; r < rows->R; r += TILE_ROWS) {
+            const int64_t n = rows->R - r < TILE_ROWS ? rows->R - r : TILE_ROWS;
+            s2s_tile_sums(16, rows, r, weight, (int32_t(*)[C])sums);
+            put_sums(linear, o, n, sums, out + r * linear->O + o);
         }
     _tile_release();
+}
+#endif
+
+static int64_t bf16_linear(const Linear *linear, const float *x, int64_t R, float *out) {
+    PaddedRows rows;
+    if (!R) return OK;
+    if (!padded_rows(linear, R, &rows)) return NO_MEMORY;
+    round_rows(x, linear->I, &rows);
+#ifdef BF16_TILES
+    if (s2s_may_use_tiles())
+        multiply_by_tiles(linear, &rows, out);
+    else
+#endif
+        multiply_by_vectors(linear, &rows, out);
     free(rows.memory);
     return OK;
 }
 #endif
 
+/* Whether products with weights in bf16 round the rows to bf16, too. */
+int64_t s2s_rounds_rows_to_bf16(void) {
+#ifdef BF16_VECTORS
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 /* x [R, I] -> [R, O] */
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out) {
     if (linear->bits == 8) return s2s_int8_linear(linear, x, R, out);
-#ifdef BF16_TILES
-    if (linear->bits == 16 && s2s_may_use_tiles()) return R ? linear_by_tiles(linear, x, R, out) : OK;
+#ifdef BF16_VECTORS
+    if (linear->bits == 16) return bf16_linear(linear, x, R, out);
 #endif
     if (linear->bits == 16)
         float_linear(16, linear, x, R, out);

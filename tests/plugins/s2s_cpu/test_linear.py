@@ -17,9 +17,16 @@ from s2s.generation.acceleration import accelerate
 from s2s.nn.linear import Projections
 from s2s_cpu.library import native_library
 from s2s_cpu.onednn import OneDNNInt8Linear, OneDNNLinear, int8_is_exact
-from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
+from s2s_cpu.prepacked import (
+    Bf16Linear,
+    Fp32Linear,
+    HugePageArena,
+    Int8Linear,
+    has_int8_linear,
+    has_linear,
+    rounds_rows_to_bf16,
+)
 from s2s_cpu.replacing import replace_linear_maps
-from s2s_cpu.tile_linear import has_tiles
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
@@ -127,10 +134,10 @@ def test_8_bit_products_are_those_of_onednn() -> None:
 @pytest.mark.parametrize("n_outputs", [70, 64, 1])
 @pytest.mark.parametrize("n_rows", [37, 16, 5])
 def test_products_in_bf16_are_sums_in_fp32_of_what_was_rounded(n_inputs: int, n_outputs: int, n_rows: int) -> None:
-    """By tiles, of rows in bf16; by vectors, the sums of floats to the bit."""
+    """Of rows in bf16 where the processor multiplies such; elsewhere the sums of floats to the bit."""
     weight, bias, rows = WEIGHT[:n_outputs, :n_inputs], BIAS[:n_outputs], ROWS[:n_rows, :n_inputs]
     found = Bf16Linear(weight, bias, HugePageArena())(rows)
-    if not has_tiles():
+    if not rounds_rows_to_bf16():
         assert torch.equal(found, Fp32Linear(weight.bfloat16().float(), bias, HugePageArena())(rows))
         return
     x, w = rows.bfloat16().double(), weight.bfloat16().double()
@@ -141,13 +148,13 @@ def test_products_in_bf16_are_sums_in_fp32_of_what_was_rounded(n_inputs: int, n_
 @needs_functions
 def test_a_model_in_bf16_is_the_model_of_rounded_weights() -> None:
     narrow, rounded = model(), model()
-    inputs = " and inputs" if has_tiles() else ""
+    inputs = " and inputs" if rounds_rows_to_bf16() else ""
     assert prepack(narrow, "auto", "bf16") == f"linear maps with weights{inputs} in bf16, sums in fp32"
     replace_linear_maps(rounded, lambda weight, bias: Fp32Linear(weight.bfloat16().float(), bias, HugePageArena()))
     src, tgt = torch.randint(4, 19, (3, 7)), torch.randint(4, 19, (3, 5))
     with torch.no_grad():
         found, expected = (m.project(m(src, src == 0, tgt)) for m in (narrow, rounded))
-    if has_tiles():
+    if rounds_rows_to_bf16():
         torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
     else:
         assert torch.equal(found, expected)

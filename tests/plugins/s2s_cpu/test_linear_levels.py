@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 ALL = LEVELS.get(platform.machine(), ())
 NEEDED = ["linear.c", "int8_linear.c", "tile_sums.c", "rows.c", "bf16_linear.c"]
-USED = ["s2s_linear", "s2s_panel_width", "s2s_has_int8", "s2s_has_bf16_tiles", "s2s_quantize_rows", "s2s_huge_pages"]
-USED += ["s2s_dequantize_rows"]
+USED = ["s2s_linear", "s2s_panel_width", "s2s_has_int8", "s2s_quantize_rows", "s2s_huge_pages"]
+USED += ["s2s_dequantize_rows", "s2s_rounds_rows_to_bf16"]
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 
@@ -55,7 +55,7 @@ def exact(kind: type[PrepackedLinear], x: Tensor, weight: Tensor, bias: Tensor) 
         return dequantize_rows(products, scale.double(), bias.double())
     if kind is Bf16Linear:
         weight = weight.bfloat16()
-        x = x.bfloat16() if constant("s2s_has_bf16_tiles") else x
+        x = x.bfloat16() if constant("s2s_rounds_rows_to_bf16") else x
     return F.linear(x.double(), weight.double(), bias.double())
 
 
