@@ -41,7 +41,8 @@ class _LSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         parts, c, n, dtype = parts.contiguous(), c.contiguous(), len(parts), parts.dtype
-        weight, h_in, before, product = weight.to(dtype), h.to(dtype).contiguous(), c, torch.empty_like(parts[0])
+        weight, h_in = weight.to(dtype).contiguous(), h.to(dtype).contiguous()
+        before, product = c, torch.empty_like(parts[0])
         outputs, memories = torch.empty(n, *c.shape), torch.empty(n, *c.shape)
         inputs = outputs if dtype == torch.float32 else torch.empty(n, *c.shape, dtype=dtype)
         gates = torch.empty(parts.shape) if any(ctx.needs_input_grad) else None
