@@ -1,4 +1,4 @@
-"""Products of linear maps in bf16 by AMX tiles, for training.
+"""Products of linear maps in bf16 for training, by AMX tiles or AVX512-BF16.
 
 The functions in C take fp32 or bf16, round to bf16 themselves, sum in fp32, and add biases in the same pass, so that
 nothing is converted before or after. Rows, or the outputs of a weight's gradient, are divided among torch's threads; a
@@ -9,7 +9,7 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["apply_weight", "has_tiles", "input_gradient", "uses_tiles", "weight_gradient"]
+__all__ = ["apply_weight", "has_bf16_linear", "input_gradient", "uses_bf16_linear", "weight_gradient"]
 
 import functools
 
@@ -21,22 +21,22 @@ from s2s_cpu.rules import DTYPE_BITS
 from s2s_cpu.threads import compute_in_threads, n_shares
 
 DEPTH = 32
-"""Values in a row of a tile; the number of inputs must be a multiple of it"""
+"""Inputs of a block; the number of inputs must be a multiple of it"""
 MAX_THREADS = 8
 """Each thread lays out all weights for itself; with more threads that takes longer than the products"""
 PRODUCTS_PER_VALUE = 512
-"""Multiplications that tiles do in the time that other functions take for one of the values that `n_shares` counts"""
+"""Multiplications in the time that other functions take for one of the values that `n_shares` counts, with tiles"""
 
 
 @functools.cache
-def has_tiles() -> bool:
-    """Whether there are functions in C for tiles, and the system lets this process use tiles."""
-    return native_library().functions is not None and constant("s2s_has_bf16_tiles") == 1
+def has_bf16_linear() -> bool:
+    """Whether there are functions in C, and this processor multiplies values in bf16."""
+    return native_library().functions is not None and constant("s2s_has_bf16_linear") == 1
 
 
-def uses_tiles(n_inputs: int) -> bool:
+def uses_bf16_linear(n_inputs: int) -> bool:
     """Whether these functions are used here for rows of `n_inputs` values."""
-    return has_tiles() and n_inputs % DEPTH == 0 and torch.get_num_threads() <= MAX_THREADS
+    return has_bf16_linear() and n_inputs % DEPTH == 0 and torch.get_num_threads() <= MAX_THREADS
 
 
 def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -2,7 +2,7 @@
 
 oneDNN generates code for each new shape: 3 to 14 ms on an Intel Xeon with AMX, longer than most products of an update
 take. Nearly every batch has a different number of positions, so most products would wait for their code, and the code
-fills memory. Where the processor has AMX, functions in C use its tiles and need no code for each shape. Elsewhere whole
+fills memory. Where the processor multiplies values in bf16, functions in C need no code for each shape. Elsewhere whole
 blocks of rows are multiplied at once, and the remaining rows are padded to one more block: this leaves 16 distinct
 numbers of rows from one power of two to the next.
 
@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from s2s_cpu.bf16_linear import apply_weight, input_gradient, uses_bf16_linear, weight_gradient
 from s2s_cpu.rules import DTYPE_BITS, in_torch_func, is_ordinary
-from s2s_cpu.tile_linear import apply_weight, input_gradient, uses_tiles, weight_gradient
 
 MIN_BLOCK_ROWS = 16
 """Rows of the smallest block"""
@@ -31,14 +31,14 @@ MIN_BATCH_ROWS = 256
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x [..., I] in fp32 or bf16, weight [O, I] and bias [O] in fp32 -> [..., O] in bf16"""
-    function = _TileLinear if uses_tiles(weight.size(1)) else _Linear
+    function = _LinearInC if uses_bf16_linear(weight.size(1)) else _LinearInFewShapes
     rows: Tensor = function.apply(x.flatten(0, -2), weight, bias)
     return rows.unflatten(0, x.shape[:-1])
 
 
 def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    """On a CPU, under autocast to bf16 and with gradients, where tiles are used or the rows are not a whole number of
-    blocks; not in a loop over steps, in which autocast casts the weight once."""
+    """On a CPU, under autocast to bf16 and with gradients, where a function in C is used or the rows are not a whole
+    number of blocks; not in a loop over steps, in which autocast casts the weight once."""
     if not (x.is_cpu and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()) or x.dim() < 2:
         return False
     if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in DTYPE_BITS or in_torch_func():
@@ -47,7 +47,7 @@ def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     n = x.numel() // max(1, x.size(-1))
     plain = plain and weight.numel() > 0
     is_whole = n >= MIN_BATCH_ROWS or (x.dim() > 2 and min(x.shape[:-1]) > 1)
-    return plain and is_whole and n > MIN_BLOCK_ROWS and (n % block_size(n) > 0 or uses_tiles(weight.size(1)))
+    return plain and is_whole and n > MIN_BLOCK_ROWS and (n % block_size(n) > 0 or uses_bf16_linear(weight.size(1)))
 
 
 def block_size(n: int) -> int:
@@ -78,7 +78,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None =
 
 def outer_product_sum(x: Tensor, y: Tensor) -> Tensor:
     """x [R, O], y [R, I], in bf16 -> the sum over rows [O, I], in fp32"""
-    if uses_tiles(y.size(1)):
+    if uses_bf16_linear(y.size(1)):
         return weight_gradient(x, y, None)
     (x, rest_of_x), (y, rest_of_y) = split_blocks(x), split_blocks(y)
     total = (x.t() @ y).float()
@@ -87,9 +87,9 @@ def outer_product_sum(x: Tensor, y: Tensor) -> Tensor:
     return total
 
 
-class _TileLinear(torch.autograd.Function):
-    """By tiles; the gradient of x has the type of x. As in torch's own linear maps without autocast, x and the weight
-    themselves are kept for the backward pass, and must not be changed in place before it."""
+class _LinearInC(torch.autograd.Function):
+    """By functions in C; the gradient of x has the type of x. As in torch's own linear maps without autocast, x and the
+    weight themselves are kept for the backward pass, and must not be changed in place before it."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -110,7 +110,7 @@ class _TileLinear(torch.autograd.Function):
         return dx, weight_gradient(d_out, x, d_bias), d_bias
 
 
-class _Linear(torch.autograd.Function):
+class _LinearInFewShapes(torch.autograd.Function):
     """By torch, in few shapes."""
 
     @staticmethod

@@ -1,14 +1,16 @@
-/* Linear maps of training by AMX tiles, for any number of rows: values are rounded to bf16, sums are in fp32.
+/* Linear maps of training, for any number of rows: values are rounded to bf16, sums are in fp32.
 
-A sum of products takes two operands, in blocks of SIDE x DEPTH values, each of two tiles: a tile of the left operand is
-16 rows of 32 values, one of the right operand 16 pairs of values of 16 columns. K is the dimension that is summed over.
+The processor multiplies by AMX tiles or, where it has none, by vectors. A sum of products takes two operands, in blocks
+of SIDE x DEPTH values, each of two tiles: a tile of the left operand is 16 rows of 32 values, one of the right operand 16
+pairs of values of 16 columns. K is the dimension that is summed over.
 R rows, I inputs, O outputs.
 */
 
 #include "decoder.h"
+#include "panels.h"
 #include "tiles.h"
 
-#ifdef BF16_TILES
+#ifdef BF16_VECTORS
 enum {
     DEPTH = 32,              /* values of K in a tile */
     SIDE = 2 * TILE_ROWS,    /* rows and columns of a block of sums */
@@ -18,6 +20,7 @@ enum {
     AHEAD_ALONG = 8 * DEPTH, /* how far to prefetch: values along a row, rows down a column */
     AHEAD_DOWN = 2 * DEPTH,
     FAR_STRIDE = 4096,       /* values from row to row, as in logits, from which each row of a block has its own page */
+    GROUP = 8,               /* rows whose sums the registers hold */
     STRIP = 4,               /* blocks of columns processed together: neighbouring cache lines of a row */
 };
 typedef __m512i Row; /* 32 values in bf16 */
@@ -133,8 +136,8 @@ typedef struct { /* n blocks of a left operand along K: their start, and how far
     int64_t n, stride, step;
 } Left;
 
-/* Adds the products of both operands' blocks to a block of sums [SIDE, SIDE], which begin as 0 if it is the `first`. */
-static void add_products(const Left *left, const uint16_t *right, int first, float *sums, int64_t stride) {
+#ifdef BF16_TILES
+static void add_by_tiles(const Left *left, const uint16_t *right, int first, float *sums, int64_t stride) {
     const int64_t bytes = stride * sizeof(float), apart = left->stride * sizeof(uint16_t);
     const uint16_t *upper = left->values, *lower = upper + TILE_ROWS * left->stride;
     float *below = sums + TILE_ROWS * stride;
@@ -165,6 +168,58 @@ static void add_products(const Left *left, const uint16_t *right, int first, flo
     _tile_stored(2, below, bytes);
     _tile_stored(3, below + W, bytes);
     STORED;
+}
+#endif
+
+/* Adds the products of a pair of values of GROUP rows, `stride` values apart, and of all columns. */
+INLINE void add_pairs(const uint16_t *x, int64_t stride, const uint16_t *right, __m512 sums[GROUP][2]) {
+    const __m512i low = _mm512_loadu_si512(right), high = _mm512_loadu_si512(right + BLOCK / 2);
+    UNROLLED for (int r = 0; r < GROUP; r++) {
+        int32_t pair;
+        memcpy(&pair, x + r * stride, sizeof pair);
+        const __m512bh both = (__m512bh)_mm512_set1_epi32(pair);
+        sums[r][0] = _mm512_dpbf16_ps(sums[r][0], both, (__m512bh)low);
+        sums[r][1] = _mm512_dpbf16_ps(sums[r][1], both, (__m512bh)high);
+    }
+}
+
+static void add_by_vectors(const Left *left, const uint16_t *right, int first, float *sums, int64_t stride) {
+    for (int64_t r = 0; r < SIDE; r += GROUP) {
+        const uint16_t *x = left->values + r * left->stride, *y = right;
+        float *out = sums + r * stride;
+        __m512 found[GROUP][2];
+        UNROLLED for (int i = 0; i < GROUP; i++)
+            UNROLLED for (int half = 0; half < 2; half++)
+                found[i][half] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(out + i * stride + half * W);
+        for (int64_t n = left->n; n; n--, x += left->step, y += BLOCK)
+            for (int64_t k = 0; k < DEPTH; k += 2) add_pairs(x + k, left->stride, y + k * W, found);
+        UNROLLED for (int i = 0; i < GROUP; i++)
+            UNROLLED for (int half = 0; half < 2; half++) _mm512_storeu_ps(out + i * stride + half * W, found[i][half]);
+    }
+}
+
+/* Adds the products of both operands' blocks to a block of sums [SIDE, SIDE], which begin as 0 if it is the `first`. */
+static void add_products(const Left *left, const uint16_t *right, int first, float *sums, int64_t stride) {
+#ifdef BF16_TILES
+    if (s2s_may_use_tiles()) {
+        add_by_tiles(left, right, first, sums, stride);
+        return;
+    }
+#endif
+    add_by_vectors(left, right, first, sums, stride);
+}
+
+/* Before and after calls of add_products. */
+static void begin_products(void) {
+#ifdef BF16_TILES
+    if (s2s_may_use_tiles()) configure_tiles(TILE_ROWS);
+#endif
+}
+
+static void end_products(void) {
+#ifdef BF16_TILES
+    if (s2s_may_use_tiles()) _tile_release();
+#endif
 }
 
 /* Writes n rows of a block of sums, plus biases if there are any, to `out`, a row of the matrix m, from column c on. It
@@ -246,7 +301,7 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
     uint16_t *left = allocate((rows + STRIP * SIDE) * deep * DEPTH * sizeof(uint16_t));
     uint16_t *scratch = left + rows * deep * DEPTH; /* for panels of a strip */
     const int there = sums && left && pack_right(right, x->rows);
-    if (there) configure_tiles(TILE_ROWS);
+    if (there) begin_products();
     for (int64_t first = 0; there && first < x->rows; first += rows)
         for (int64_t k = 0; k < K; k += deep * DEPTH) {
             const int64_t n_rows = smaller(rows, x->rows - first), n = smaller(deep, blocks(K - k));
@@ -267,7 +322,7 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
                     }
             }
         }
-    if (there) _tile_release();
+    if (there) end_products();
     if (in_parts) free(sums);
     free(left), free(right->packed);
     return there ? OK : NO_MEMORY;
@@ -304,7 +359,7 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
     uint16_t *left = allocate(STRIP * most * BLOCK * sizeof(uint16_t)), *right = allocate(most * I * DEPTH * 2);
     float *last = allocate(SIDE * I * sizeof(float)); /* for the columns of g after the last whole block */
     const int there = left && right && last;
-    if (there) configure_tiles(TILE_ROWS);
+    if (there) begin_products();
     if (db) memset(db, 0, O * sizeof(float));
     for (int64_t r = 0; there && r < R; r += most * DEPTH) {
         const int64_t n = smaller(most, blocks(R - r));
@@ -325,7 +380,7 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
         }
         if (db) add_all_rows(g, r, smaller(R, r + n * DEPTH), db);
     }
-    if (there) _tile_release();
+    if (there) end_products();
     const int64_t whole = O / SIDE * SIDE;
     if (there) memcpy(dw + whole * I, last, (O - whole) * I * sizeof(float));
     free(left), free(right), free(last);
@@ -333,9 +388,9 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
 }
 #endif
 
-int64_t s2s_has_bf16_tiles(void) {
-#ifdef BF16_TILES
-    return s2s_may_use_tiles();
+int64_t s2s_has_bf16_linear(void) {
+#ifdef BF16_VECTORS
+    return 1;
 #else
     return 0;
 #endif
@@ -344,40 +399,37 @@ int64_t s2s_has_bf16_tiles(void) {
 /* x [R, I] of `bits` bits, w [O, I], bias [O] or null -> out [R, O] */
 int64_t s2s_bf16_linear(const void *x, int64_t bits, int64_t R, int64_t I, const float *w, int64_t O,
                         const float *bias, uint16_t *out) {
-#ifdef BF16_TILES
-    if (!s2s_may_use_tiles()) return NO_TILES;
+#ifdef BF16_VECTORS
     const Matrix rows = {x, R, I, I, bits}, weight = {w, O, I, I, 32}, into = {out, R, O, O, 16};
     Right right = {&weight, rows_to_right, I, O, 0};
     return multiply(&rows, &right, bias, &into);
 #else
     (void)x, (void)bits, (void)R, (void)I, (void)w, (void)O, (void)bias, (void)out;
-    return NO_TILES;
+    return NO_BF16;
 #endif
 }
 
 /* g [R, O], w [O, I] -> dx [R, I] of `bits` bits */
 int64_t s2s_bf16_linear_dx(const uint16_t *g, int64_t R, int64_t O, const float *w, int64_t I, void *dx,
                            int64_t bits) {
-#ifdef BF16_TILES
-    if (!s2s_may_use_tiles()) return NO_TILES;
+#ifdef BF16_VECTORS
     const Matrix rows = {g, R, O, O, 16}, weight = {w, O, I, I, 32}, into = {dx, R, I, I, bits};
     Right right = {&weight, columns_to_right, O, I, 0};
     return multiply(&rows, &right, 0, &into);
 #else
     (void)g, (void)R, (void)O, (void)w, (void)I, (void)dx, (void)bits;
-    return NO_TILES;
+    return NO_BF16;
 #endif
 }
 
 /* g [R, O] with rows `stride` apart, x [R, I] of `bits` bits -> dw [O, I], and db [O] if it is not null */
 int64_t s2s_bf16_linear_dw(const uint16_t *g, int64_t stride, int64_t R, int64_t O, const void *x, int64_t bits,
                            int64_t I, float *dw, float *db) {
-#ifdef BF16_TILES
-    if (!s2s_may_use_tiles()) return NO_TILES;
+#ifdef BF16_VECTORS
     const Matrix gradients = {g, R, O, stride, 16}, rows = {x, R, I, I, bits};
     return sum_outer_products(&gradients, &rows, dw, db);
 #else
     (void)g, (void)stride, (void)R, (void)O, (void)x, (void)bits, (void)I, (void)dw, (void)db;
-    return NO_TILES;
+    return NO_BF16;
 #endif
 }

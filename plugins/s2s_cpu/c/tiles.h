@@ -10,10 +10,10 @@ int64_t s2s_may_use_tiles(void);
 enum { TILE_ROWS = 16, TILE_BYTES = 64 }; /* rows of a tile, bytes of a row */
 
 #if defined(__AMX_TILE__) && defined(__AVX512BW__) && defined(__linux__)
-#if defined(__AMX_INT8__) && defined(__AVX512VNNI__)
+#if defined(__AMX_INT8__) && defined(INT8_VECTORS)
 #define INT8_TILES
 #endif
-#if defined(__AMX_BF16__) && defined(__AVX512BF16__)
+#if defined(__AMX_BF16__) && defined(BF16_VECTORS)
 #define BF16_TILES
 #endif
 #include <sys/syscall.h>

@@ -8,13 +8,6 @@ Rows and panels lie in units of four bytes, as in tile_sums.c.
 
 #include "tile_sums.h"
 
-#ifdef __AVX512VNNI__
-#define INT8_VECTORS
-#endif
-#if defined(__AVX512BF16__) && defined(__AVX512BW__)
-#define BF16_VECTORS
-#endif
-
 #if defined(INT8_VECTORS) || defined(BF16_VECTORS)
 /* As one piece of assembly, since the compiler would read the units of all rows first, so that the sums of six rows would
 no longer fit into registers, and its intrinsics for the products move them twice. */

@@ -21,6 +21,12 @@ No order of additions depends on the size of the batch: a row's result has the s
 #else
 #define W 4
 #endif
+#ifdef __AVX512VNNI__
+#define INT8_VECTORS /* products of 8-bit integers */
+#endif
+#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+#define BF16_VECTORS /* products of values in bf16 */
+#endif
 typedef float vf __attribute__((vector_size(4 * W), aligned(4)));
 typedef int32_t vi __attribute__((vector_size(4 * W), aligned(4)));
 

@@ -1,4 +1,4 @@
-"""Linear maps of training in bf16, by tiles or by torch in few shapes, against the product that torch gives."""
+"""Linear maps of training in bf16, by functions in C or by torch in few shapes, against torch's own product."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from s2s.backend import apply_linear
 from s2s.plugin import load_plugins
 from s2s_cpu import training_linear
-from s2s_cpu.tile_linear import apply_weight, has_tiles, input_gradient, weight_gradient
+from s2s_cpu.bf16_linear import apply_weight, has_bf16_linear, input_gradient, weight_gradient
 from s2s_cpu.training_linear import MIN_BATCH_ROWS, accepts_linear, block_size, outer_product_sum, split_blocks
 
-tiles = pytest.mark.skipif(not has_tiles(), reason="this processor has no AMX, or there are no functions in C")
+needs_bf16 = pytest.mark.skipif(not has_bf16_linear(), reason="no AVX512-BF16, or no functions in C")
 
 
 @pytest.fixture(autouse=True)
@@ -25,11 +25,11 @@ def plugins() -> None:
 
 @pytest.fixture
 def by_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on processors without tiles."""
-    monkeypatch.setattr(training_linear, "uses_tiles", lambda _: False)
+    """As on processors without products of bf16."""
+    monkeypatch.setattr(training_linear, "uses_bf16_linear", lambda _: False)
 
 
-@pytest.fixture(params=["torch", pytest.param("tiles", marks=tiles)])
+@pytest.fixture(params=["torch", pytest.param("C", marks=needs_bf16)])
 def way(request: pytest.FixtureRequest) -> str:
     """Each way in turn."""
     if request.param == "torch":
@@ -177,13 +177,13 @@ def test_without_autocast_or_gradient_torch_multiplies() -> None:
             assert not accepts_linear(x, weight, None)
 
 
-@tiles
+@needs_bf16
 @pytest.mark.parametrize("shape", [
     (1, 32, 1), (31, 32, 33), (33, 64, 31), (64, 96, 64), (513, 32, 1003), (1030, 1088, 129), (600, 512, 40),
     (33, 32, 4100),
 ])  # fmt: skip
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
-def test_tiles_multiply_what_is_rounded_to_bf16_and_sum_in_fp32(
+def test_functions_in_c_multiply_what_is_rounded_to_bf16_and_sum_in_fp32(
     shape: tuple[int, int, int], dtype: torch.dtype
 ) -> None:
     """Rows, inputs and outputs at the edges of blocks, and more of each than are laid out at once."""
@@ -207,9 +207,9 @@ def test_tiles_multiply_what_is_rounded_to_bf16_and_sum_in_fp32(
     close(outer_product_sum(d_out, x.bfloat16()), d_exact.t() @ rows, n_rows)
 
 
-@tiles
+@needs_bf16
 @pytest.mark.usefixtures("three_threads")
-def test_threads_and_other_rows_change_no_bit_of_a_product_by_tiles() -> None:
+def test_threads_and_other_rows_change_no_bit_of_a_product_in_c() -> None:
     torch.manual_seed(0)
     x, weight, bias = torch.randn(3000, 256), torch.randn(300, 256), torch.randn(300)
     d_out, d_bias = torch.randn(3000, 300).bfloat16(), torch.empty(300)
@@ -225,7 +225,7 @@ def test_threads_and_other_rows_change_no_bit_of_a_product_by_tiles() -> None:
     assert torch.equal(found[3], alone)
 
 
-@tiles
+@needs_bf16
 @pytest.mark.parametrize("place", [(0, 5), (40, 31)])
 def test_what_is_not_finite_stays_in_its_row(place: tuple[int, int]) -> None:
     torch.manual_seed(0)
