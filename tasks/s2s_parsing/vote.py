@@ -3,7 +3,7 @@
 Parsers vote on labelled brackets (Henderson and Brill, 1999): the result consists of those that have more than half of
 the votes. Two that cross cannot both have more than half, so the result is a tree; of all trees it has the highest
 expected number of correct brackets less wrong ones. Each parser has one vote, divided over its n-best list in
-proportion to the probabilities of the outputs.
+proportion to the probabilities of the outputs; a parser whose search has found no tree abstains.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Bracket(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A tree with its share of a parser's vote."""
+    """A tree with its share of a parser's vote, 0 if the search has not found it."""
 
     tree: Tree
     share: float
@@ -94,16 +94,20 @@ def tree_of(brackets: Iterable[Bracket], words: Sequence[Word]) -> Tree:
 def vote(parsers: Sequence[Sequence[Candidate]]) -> Tree:
     """The tree of the brackets that have more than half of the votes, from the candidates of each parser.
 
-    Of two brackets over the same words, the one that is outside the other in more of the votes stays outside it.
+    Of two brackets over the same words, the one that is outside the other in more of the votes stays outside it. Where
+    no parser has found a tree, the first one's output is taken.
     """
-    ballots = [(brackets_of(one.tree), one.share / len(parsers)) for candidates in parsers for one in candidates]
+    voters = [candidates for candidates in parsers if any(one.share for one in candidates)]
+    if not voters:
+        return parsers[0][0].tree
+    ballots = [(brackets_of(one.tree), one.share / len(voters)) for candidates in voters for one in candidates]
     votes = defaultdict[Bracket, float](float)
     for brackets, share in ballots:
         for bracket in brackets:
             votes[bracket] += share
     elected = {bracket: share for bracket, share in votes.items() if share > MAJORITY}
     n_outer = _n_outer(ballots, elected)
-    return tree_of(sorted(elected, key=lambda one: (one.start, -one.end, n_outer[one])), _tagged_words(parsers))
+    return tree_of(sorted(elected, key=lambda one: (one.start, -one.end, n_outer[one])), _tagged_words(voters))
 
 
 def _n_outer(ballots: Iterable[tuple[Sequence[Bracket], float]], elected: Container[Bracket]) -> Counter[Bracket]:
@@ -132,9 +136,10 @@ def read_candidates(path: Path) -> Iterator[tuple[str, list[Candidate]]]:
         location = f"{path}:{number}"
         outputs = _of_json(str(line), location) if pair_format(path) == "jsonl" else [(str(line), 0.0)]
         scored = [(_read_tree(tree, location), score) for tree, score in outputs if tree.strip()]
-        best = max((score for _, score in scored), default=0.0)
-        weights = [1.0 if score == best else exp(score - best) for _, score in scored]
-        yield location, [Candidate(tree, w / sum(weights)) for (tree, _), w in zip(scored, weights, strict=True)]
+        best = max((score for _, score in scored if score > -inf), default=0.0)
+        weights = [exp(score - best) for _, score in scored]
+        total = sum(weights) or 1.0
+        yield location, [Candidate(tree, w / total) for (tree, _), w in zip(scored, weights, strict=True)]
 
 
 def _of_json(line: str, location: str) -> list[tuple[str, float]]:

@@ -87,6 +87,12 @@ def test_a_bracket_needs_more_than_half_of_the_votes() -> None:
     assert "(NN dog)" in str(vote([[b], [c], [a]])), "tags are elected, too"
 
 
+def test_a_parser_that_has_found_no_tree_abstains() -> None:
+    found, fallback = (Candidate(read_tree(line), share) for line, share in ((A, 1.0), (C, 0.0)))
+    assert str(vote([[fallback], [found], [fallback]])) == A
+    assert str(vote([[fallback], [Candidate(read_tree(B), 0.0)]])) == C, "an output for every sentence"
+
+
 def test_brackets_over_the_same_words_keep_the_order_that_most_candidates_have() -> None:
     one, other = read_tree("(TOP (S (VP (VB go))))"), read_tree("(TOP (VP (S (VB go))))")
     assert vote([[Candidate(one, 1.0)], [Candidate(other, 1.0)], [Candidate(one, 1.0)]]) == one
@@ -121,7 +127,7 @@ def test_a_vote_is_divided_by_the_probabilities_of_the_outputs(tmp_path: Path) -
     with file.open("a") as lines:
         lines.write("\n")  # s2s-generate's output for an empty line of a jsonl file
     found = [[one.share for one in candidates] for _, candidates in read_candidates(file)]
-    assert found == [[pytest.approx(1 / (1 + exp(-1))), pytest.approx(1 / (1 + exp(1)))], [1.0], [], [0.0, 1.0], []]
+    assert found == [[pytest.approx(1 / (1 + exp(-1))), pytest.approx(1 / (1 + exp(1)))], [0.0], [], [0.0, 1.0], []]
     zipped = tmp_path / "a.jsonl.gz"
     zipped.write_bytes(gzip.compress(file.read_bytes()))
     assert [one for _, one in read_candidates(zipped)] == [one for _, one in read_candidates(file)]

@@ -334,6 +334,16 @@ def test_nothing_left_is_an_error_with_the_reasons(files: dict[str, Any], config
     assert not any(p.is_dir() for p in Path(config.prepared).iterdir())
 
 
+def test_a_corpus_of_several_of_which_nothing_is_left_is_an_error(
+    files: dict[str, Any], config: DataConfig, tmp_path: Path
+) -> None:
+    long = tmp_path / "long"
+    long.write_text("a " * (config.max_len + 1) + "\n")
+    files["train"].append((long, long))
+    with pytest.raises(DataError, match=r"no train pair is left \(train2: 1 read, 1 dropped \(1 longer than"):
+        prepare(Words(files), config)
+
+
 def test_a_file_that_changes_meanwhile_is_an_error(files: dict[str, Any], config: DataConfig) -> None:
     class Busy(Words):
         def learn(self, directory: Path) -> None:
