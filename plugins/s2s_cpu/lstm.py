@@ -1,4 +1,4 @@
-"""All steps of an LSTM layer, with their gradient: products by torch, the rest of a step in one call.
+"""All steps of an LSTM layer in one call, and their gradient in another; sentences are divided among torch's threads.
 
 The gates are kept for the backward pass. Double backward is refused; S2S_KERNELS=torch supports it.
 Shapes: T steps, B sentences, H width.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["accepts_lstm", "lstm"]
 
+import ctypes
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,11 +16,16 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from s2s_cpu.library import call
+from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, PrepackedLinear
 from s2s_cpu.rules import DTYPE_BITS, WIDTH_MULTIPLE, in_torch_func, is_ordinary
+from s2s_cpu.threads import compute_in_threads, n_shares
 from s2s_cpu.training_linear import outer_product_sum
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
+
+PRODUCTS_PER_VALUE = 64
+"""Multiplications in the time that other functions take for one of the values that `n_shares` counts"""
 
 
 def lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,41 +46,55 @@ def accepts_lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> bool:
 class _LSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        parts, c, n, dtype = parts.contiguous(), c.contiguous(), len(parts), parts.dtype
-        weight, h_in = weight.to(dtype).contiguous(), h.to(dtype).contiguous()
-        before, product = c, torch.empty_like(parts[0])
-        outputs, memories = torch.empty(n, *c.shape), torch.empty(n, *c.shape)
-        inputs = outputs if dtype == torch.float32 else torch.empty(n, *c.shape, dtype=dtype)
+        parts, h, c, dtype = parts.contiguous(), h.contiguous(), c.contiguous(), parts.dtype
+        outputs, memories = torch.empty(len(parts), *c.shape), torch.empty(len(parts), *c.shape)
         gates = torch.empty(parts.shape) if any(ctx.needs_input_grad) else None
-        ctx.save_for_backward(weight, h_in, c, inputs, memories, gates)
-        steps = zip(*(unbind_steps(x, n) for x in (parts, gates, memories, outputs, inputs)), strict=True)
-        for part, step_gates, after, output, h_out in steps:
-            torch.mm(h_in, weight.t(), out=product)
-            call("s2s_lstm_step", part, product, DTYPE_BITS[dtype], *c.shape, before, step_gates, after, output, h_out)
-            h_in, before = h_out, after
+        linear = prepacked(weight, dtype)
+
+        def steps(parts: Tensor, h: Tensor, c: Tensor, *results: Tensor | None) -> None:
+            sizes = DTYPE_BITS[dtype], parts.size(1), len(c), outputs.size(1), c.size(1)
+            call("s2s_lstm", ctypes.byref(linear.struct), parts, *sizes, h, c, *results)
+
+        compute_in_threads(steps, (*by_sentence(parts), h, c, *by_sentence(gates, memories, outputs)), _shares(parts))
+        ctx.save_for_backward(weight, h, c, outputs, memories, gates)
+        ctx.dtype = dtype
         ctx.set_materialize_grads(False)
         return outputs, memories
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dh: Tensor | None, dc: Tensor | None) -> tuple[Tensor | None, ...]:
-        weight, h_in, c, inputs, memories, gates = ctx.saved_tensors
-        n, bits, dh_next, dc_next = len(gates), DTYPE_BITS[weight.dtype], torch.zeros_like(h_in), torch.zeros_like(c)
-        d_parts = torch.empty_like(gates, dtype=weight.dtype)
-        after = memories.unbind()
-        d_outputs, d_memories = unbind_steps(dh, n), unbind_steps(dc, n)
-        steps = zip(d_outputs, d_memories, gates.unbind(), (c, *after), after, d_parts.unbind(), strict=False)
-        for dh_step, dc_step, step_gates, before, memory, d_part in reversed(list(steps)):
-            given = dh_step, dc_step, dh_next, bits, *c.shape, step_gates, before, memory
-            call("s2s_lstm_step_backward", *given, dc_next, d_part)
-            torch.mm(d_part, weight, out=dh_next)
+        weight, h, c, outputs, memories, gates = ctx.saved_tensors
+        dh, dc = (x if x is None else x.contiguous() for x in (dh, dc))
+        d_parts, d_h, d_c = torch.empty_like(gates, dtype=ctx.dtype), torch.zeros_like(c), torch.zeros_like(c)
+        linear = prepacked(weight.t(), ctx.dtype)
+
+        def steps(
+            dh: Tensor | None, dc: Tensor | None, gates: Tensor, c: Tensor, memories: Tensor, *results: Tensor
+        ) -> None:
+            sizes = DTYPE_BITS[ctx.dtype], gates.size(1), len(c), outputs.size(1), c.size(1)
+            call("s2s_lstm_backward", ctypes.byref(linear.struct), dh, dc, *sizes, gates, c, memories, *results)
+
+        given = *by_sentence(dh, dc, gates), c, *by_sentence(memories), d_h, d_c, *by_sentence(d_parts)
+        compute_in_threads(steps, given, _shares(gates))
         d_weight = None
         if ctx.needs_input_grad[1]:
-            rows, all_h_in = d_parts.flatten(0, 1), torch.cat([h_in[None], inputs[:-1]]).flatten(0, 1)
-            d_weight = rows.t() @ all_h_in if bits == 32 else outer_product_sum(rows, all_h_in)
-        return d_parts, d_weight, dh_next.float(), dc_next
+            rows, inputs = d_parts.flatten(0, 1), torch.cat([h[None], outputs[:-1]]).flatten(0, 1).to(ctx.dtype)
+            d_weight = rows.t() @ inputs if ctx.dtype == torch.float32 else outer_product_sum(rows, inputs)
+        return d_parts, d_weight, d_h, d_c
 
 
-def unbind_steps(x: Tensor | None, n: int) -> Sequence[Tensor | None]:
-    """[T, ...] -> T contiguous tensors; n times None for None"""
-    return [None] * n if x is None else x.contiguous().unbind()
+def prepacked(weight: Tensor, dtype: torch.dtype) -> PrepackedLinear:
+    """weight [O, I] in fp32, for products in `dtype`"""
+    return (Fp32Linear if dtype == torch.float32 else Bf16Linear)(weight, None)
+
+
+def by_sentence(*tensors: Tensor | None) -> Iterator[Tensor | None]:
+    """[T, B, ...] -> [B, T, ...], whose shares are those of the sentences; None stays"""
+    return (x if x is None else x.transpose(0, 1) for x in tensors)
+
+
+def _shares(parts: Tensor) -> int:
+    """For parts [T, B, 4 H]."""
+    n_steps, n_sentences, n_outputs = parts.shape
+    return n_shares(n_sentences, n_steps * n_outputs**2 // 4 // PRODUCTS_PER_VALUE)

@@ -63,7 +63,7 @@ class PrepackedLinear:
         """shape: that of W [O, I]; bias [O]; tensors: the others that the `LinearStruct` points to."""
         self.n_outputs, self.n_inputs = shape
         bias = torch.zeros(self.n_outputs) if bias is None else bias.detach()
-        self.tensors = {"bias": _padded(bias), **tensors}
+        self.tensors = {"bias": _padded(bias).contiguous(), **tensors}
         pointers = {name: tensor.data_ptr() for name, tensor in self.tensors.items()}
         self.struct = LinearStruct(**pointers, n_inputs=self.n_inputs, n_outputs=self.n_outputs, bits=self.bits)
 
@@ -80,8 +80,9 @@ class Fp32Linear(PrepackedLinear):
 
     bits = 32
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
-        super().__init__(weight.shape, bias, weight=arena.copy(_panels(weight.detach())))
+    def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena | None = None) -> None:
+        """arena: None for a weight that changes soon"""
+        super().__init__(weight.shape, bias, weight=_laid_out(_panels(weight.detach()), arena))
 
     def weight_rows(self, ids: Tensor) -> Tensor:
         """[...] -> [..., I], rows of W"""
@@ -100,8 +101,10 @@ class Bf16Linear(PrepackedLinear):
 
     bits = 16
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
-        super().__init__(weight.shape, bias, weight=arena.copy(_unit_panels(weight.detach().bfloat16())))
+    def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena | None = None) -> None:
+        """arena: None for a weight that changes soon"""
+        panels = _unit_panels(weight.detach().bfloat16())
+        super().__init__(weight.shape, bias, weight=_laid_out(panels, arena))
 
 
 class Int8Linear(PrepackedLinear):
@@ -136,6 +139,11 @@ def panel_width() -> int:
     return constant("s2s_panel_width")
 
 
+def _laid_out(panels: Tensor, arena: HugePageArena | None) -> Tensor:
+    """Panels in the order in which they are read."""
+    return arena.copy(panels) if arena else panels.contiguous()
+
+
 def _panels(weight: Tensor) -> Tensor:
     """W [O, I] -> [O / C, I, C]"""
     return _padded(weight).unflatten(0, (-1, panel_width())).transpose(1, 2)
@@ -144,10 +152,12 @@ def _panels(weight: Tensor) -> Tensor:
 def _unit_panels(weight: Tensor) -> Tensor:
     """W [O, I] -> [O / C, I / n, C, n], n weights in four bytes; I is padded to whole lines of 64 bytes"""
     n = 4 // weight.element_size()
-    filled = _padded(F.pad(weight, (0, -weight.size(1) % (16 * n))))
-    return filled.unflatten(0, (-1, panel_width())).unflatten(2, (-1, n)).transpose(1, 2)
+    missing = -weight.size(1) % (16 * n)
+    units = (F.pad(weight, (0, missing)) if missing else weight.contiguous()).view(torch.int32)
+    return _panels(units).contiguous().view(weight.dtype).unflatten(2, (-1, n))
 
 
 def _padded(x: Tensor) -> Tensor:
-    """x [O, ...] padded with zeros to whole panels."""
-    return F.pad(x, (0, 0) * (x.dim() - 1) + (0, -len(x) % panel_width())).contiguous()
+    """x [O, ...] padded with zeros to whole panels; x itself if they are whole."""
+    missing = -len(x) % panel_width()
+    return F.pad(x, (0, 0) * (x.dim() - 1) + (0, missing)) if missing else x

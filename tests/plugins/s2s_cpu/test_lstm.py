@@ -99,6 +99,20 @@ def test_outputs_may_be_changed_in_place_and_differentiated_twice() -> None:
         h.sum().backward()
 
 
+@pytest.mark.usefixtures("three_threads")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+def test_threads_change_no_bit(dtype: torch.dtype) -> None:
+    parts, *state = drawn(40, 17, 160)
+    leaves = [parts.detach().to(dtype).requires_grad_(), *state]
+    outputs, memories, d_parts, _, *d_state = outputs_and_gradients(lstm, leaves)
+    torch.set_num_threads(1)
+    expected_outputs, expected_memories, expected_d_parts, _, *expected_d_state = outputs_and_gradients(lstm, leaves)
+    assert torch.equal(outputs, expected_outputs)
+    assert torch.equal(memories, expected_memories)
+    assert torch.equal(d_parts, expected_d_parts)
+    assert all(map(torch.equal, d_state, expected_d_state))
+
+
 def test_without_a_gradient_it_is_the_same() -> None:
     leaves = drawn(5, 3, 32)
     with torch.no_grad():
