@@ -4,11 +4,12 @@
 # FOLDER contains train.en.gz train.de.gz test.en test.de; the first PAIRS=5000 of the training pairs are used, for
 # back-translation the next MONO=20000 lines as monolingual text, and the first TEST=2000 test sentences. RESULTS gets
 # ROW-SEED.json for each row; existing rows are not made again. STEPS=2000 updates are some 40 epochs.
-# PRECISION=bf16, VOCAB=4000 and TEACHER=2000 (updates of the back-translation model) are options, too.
+# PRECISION=bf16, VOCAB=4000, WIDTH=128, LR=2.5e-3, TOKENS=2500 and TEACHER=2000 (updates of the back-translation model) are
+# options, too.
 set -euo pipefail
 data=$1 results=$2
 shift 2
-pairs=${PAIRS:-5000} mono=${MONO:-20000} test=${TEST:-2000} seed=${SEED:-1} steps=${STEPS:-2000}
+pairs=${PAIRS:-5000} width=${WIDTH:-96} mono=${MONO:-20000} test=${TEST:-2000} seed=${SEED:-1} steps=${STEPS:-2000}
 work=runs/few_pairs_$pairs
 mkdir -p "$work" "$results"
 for side in en de; do # sed reads all of its input, which head would not
@@ -20,8 +21,8 @@ there="[$work/train.en,$work/train.de]" back="[$work/train.de,$work/train.en]"
 
 train() { # RUN CORPORA UPDATES [option …]
     s2s-train task=translation "task.train=$2" task.vocab_size=${VOCAB:-2000} arch=transformer arch.n_encoder_layers=2 \
-        arch.n_decoder_layers=2 arch.d_model=96 arch.d_ff=192 arch.n_heads=4 arch.dropout=0.2 arch.norm=pre \
-        schedule=cosine schedule.lr=4e-3 schedule.warmup=200 train.steps="$3" train.tokens=1500 train.clip=1 \
+        arch.n_decoder_layers=2 arch.d_model="$width" arch.d_ff=$((2 * width)) arch.n_heads=4 arch.dropout=0.2 arch.norm=pre \
+        schedule=cosine schedule.lr="${LR:-4e-3}" schedule.warmup=200 train.steps="$3" train.tokens="${TOKENS:-1500}" train.clip=1 \
         train.threads=1 train.precision="${PRECISION:-fp32}" valid.every=0 checkpoint.every="$3" log.tensorboard=false seed="$seed" run="$work/$1" "${@:4}" --quiet
 }
 
@@ -33,6 +34,7 @@ row() {
     unigram) train "$run" "$there" "$steps" task.subword=unigram ;;
     unigram_sampling) train "$run" "$there" "$steps" task.subword=unigram task.subword_sampling=0.2 ;;
     word_dropout) train "$run" "$there" "$steps" arch.src_word_dropout=0.1 arch.tgt_word_dropout=0.1 ;;
+    dropout_01) train "$run" "$there" "$steps" arch.dropout=0.1 ;;
     dropout_03) train "$run" "$there" "$steps" arch.dropout=0.3 ;;
     smoothing_03) train "$run" "$there" "$steps" objective.eps=0.3 ;;
     rdrop) train "$run" "$there" "$steps" objective=rdrop ;;
@@ -57,7 +59,7 @@ row() {
     mv "$results/$1-$seed.tmp" "$results/$1-$seed.json"
 }
 
-[ $# -gt 0 ] || set -- baseline bpe_dropout word_dropout simcut rdrop bidirectional_start back_translation dropout_03 smoothing_03 \
+[ $# -gt 0 ] || set -- baseline bpe_dropout word_dropout simcut rdrop bidirectional_start back_translation dropout_01 dropout_03 smoothing_03 \
     unigram unigram_sampling
 for name in "$@"; do
     [ -e "$results/$name-$seed.json" ] || row "$name"
