@@ -35,7 +35,7 @@ class SourceEncoder:
         self.subwords = subwords
         self.ends = range(subwords.size, subwords.size + n_ends)
         """Ids of the word-end tokens"""
-        self.word_marks = [piece.startswith(BEGINNING) for piece in subwords.pieces] + [False] * n_ends
+        self.word_begins = [piece.startswith(BEGINNING) for piece in subwords.pieces] + [False] * n_ends
         """By id, whether it begins a word: every word has exactly one such token"""
         self.blank = subwords.pieces.index(BEGINNING) if BEGINNING in subwords.pieces else subwords.unk
 
@@ -62,34 +62,37 @@ class SourceEncoder:
         return [self._aligned(ids, words, split) for ids, words in zip(encoded, sentences, strict=True)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The words of ids, without the marks."""
+        """The words of ids; word-end tokens are left out."""
         return self.subwords.decode([i for i in ids if i < self.subwords.size])
 
     def _split(self, words: Iterable[str]) -> set[str]:
-        """Of these words, those that the subwords divide, as at a Unicode blank: their number alone does not show it
-        where another word of the sentence is dropped. No character of ASCII divides a word."""
+        """The words that the subwords divide, as at a Unicode blank; no character of ASCII divides a word.
+
+        The number of word-initial tokens does not show this in a sentence of which another word is dropped.
+        """
         unusual = sorted({word for word in words if not word.isascii()})
         encoded = self.subwords.encode(unusual)
-        return {word for word, ids in zip(unusual, encoded, strict=True) if sum(self.word_marks[i] for i in ids) > 1}
+        return {word for word, ids in zip(unusual, encoded, strict=True) if sum(self.word_begins[i] for i in ids) > 1}
 
     def _aligned(self, ids: list[int], words: list[str], split: set[str]) -> list[int]:
         """The ids with one word-initial token per word, and the word-end tokens."""
-        if sum(self.word_marks[i] for i in ids) != len(words) or not split.isdisjoint(words):
+        if sum(self.word_begins[i] for i in ids) != len(words) or not split.isdisjoint(words):
             ids = [i for word in words for i in self._word(word)]
-        return self._marked(ids) if self.ends else ids
+        return self._with_ends(ids) if self.ends else ids
 
     def _word(self, word: str) -> list[int]:
         """Ids of one word alone: Unicode blanks and characters that sentencepiece drops would misalign the others."""
         (ids,) = self.subwords.encode(["".join(unicodedata.normalize("NFKC", word).split())])
-        if [self.word_marks[i] for i in ids] == [True] + [False] * (len(ids) - 1):
+        if [self.word_begins[i] for i in ids] == [True] + [False] * (len(ids) - 1):
             return ids
         return [self.blank, self.subwords.unk]
 
-    def _marked(self, ids: Iterable[int]) -> list[int]:
-        marked: list[int] = []
+    def _with_ends(self, ids: Iterable[int]) -> list[int]:
+        """The ids with a word-end token after each word."""
+        found: list[int] = []
         ends = itertools.cycle(self.ends)
         for i in ids:
-            if marked and self.word_marks[i]:
-                marked.append(next(ends))
-            marked.append(i)
-        return [*marked, next(ends)] if marked else []
+            if found and self.word_begins[i]:
+                found.append(next(ends))
+            found.append(i)
+        return [*found, next(ends)] if found else []

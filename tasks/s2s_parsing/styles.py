@@ -1,4 +1,4 @@
-"""Annotation styles: which corpus a sentence is from, as `<NAME>` in front of it."""
+"""Annotation styles: the corpus that a sentence is from, named by a mark, `<NAME>`, in front of the sentence."""
 
 from __future__ import annotations
 

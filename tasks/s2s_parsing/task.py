@@ -108,7 +108,7 @@ class Parsing(Task):
         self.vocab = Vocab(
             src=self.source.size,
             tgt=self.target.size,
-            word_begins=self.source.word_marks,
+            word_begins=self.source.word_begins,
             unknown=self.source.unknown,
             labels=self.source.label_ids,
             guide=StackGuide(self.target.actions, self.target.bounds.with_reserve().depth),
@@ -165,7 +165,7 @@ class Parsing(Task):
         """Counted from the subwords that begin words; the mark of a style is the first word of a line that has it."""
         (ids,) = self.encode_source([src])
         before = bool(self.styles.split(src)[0])
-        return [n - 1 + before for n in accumulate(self.source.word_marks[i] for i in ids)]
+        return [n - 1 + before for n in accumulate(self.source.word_begins[i] for i in ids)]
 
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
         """None: the leaves of a tree are the words of its sentence, so that no alignment is needed."""
@@ -191,7 +191,7 @@ class Parsing(Task):
         from s2s_parsing.constraint.automaton import TreeConstraint
 
         bounds = self.target.bounds.with_reserve()
-        return TreeConstraint(self.target.actions, self.source.word_marks, bounds, eos=self.vocab.eos)
+        return TreeConstraint(self.target.actions, self.source.word_begins, bounds, eos=self.vocab.eos)
 
     def describe(self) -> Iterable[str]:
         """Whether the synthetic corpus is used, and what was removed from trees."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from s2s import DataError
-from s2s.data import UNK, missing_file_error
+from s2s.data import BOS, EOS, UNK, missing_file_error
 from s2s.io import write_file
 from s2s_parsing.source_encoder import words_of
 from s2s_parsing.styles import mark_of
@@ -67,7 +67,8 @@ class WordParts:
         self._style_ids = {mark_of(name): [i] for i, name in enumerate(styles, first_style)}
         self.ids = {word: i for i, word in enumerate(counts, len(SPECIAL))}
         first_bucket = len(SPECIAL) + len(counts)
-        self.word_marks = [UNK <= i < first_bucket and i not in (2, 3) for i in range(len(self.pieces))]
+        self.word_begins = [UNK <= i < first_bucket and i not in (BOS, EOS) for i in range(len(self.pieces))]
+        """By id, whether it is a word or unk, the first id of every word"""
         unknown = [0.0] * len(SPECIAL) + [UNKNOWN / (UNKNOWN + n) for n in counts.values()]
         self.unknown = unknown + [0.0] * (self.size - len(unknown))
         """By id, the probability that training replaces it with unk"""
@@ -101,7 +102,7 @@ class WordParts:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The words of ids; unknown words cannot be recovered."""
-        return " ".join(self.pieces[i] for i in ids if self.word_marks[i])
+        return " ".join(self.pieces[i] for i in ids if self.word_begins[i])
 
     def _encoded(self, words: Sequence[str]) -> list[int]:
         mark, *others = words or [""]
@@ -122,11 +123,11 @@ def parts(word: str) -> list[str]:
     """Prefixes, suffixes and trigrams in lower case, and the shape, each named after its kind."""
     lower = word.lower()
     lengths = range(1, min(AFFIX, len(word)) + 1)
-    marked = f"<{lower}>"
+    delimited = f"<{lower}>"
     return [
         *(f"p{lower[:n]}" for n in lengths),
         *(f"s{lower[-n:]}" for n in lengths),
-        *(f"t{marked[i : i + 3]}" for i in range(len(marked) - 2)),
+        *(f"t{delimited[i : i + 3]}" for i in range(len(delimited) - 2)),
         f"h{shape(word)}",
     ]
 

@@ -104,7 +104,7 @@ def test_rare_words_are_known_by_their_parts_alone(tmp_path: Path) -> None:
     assert cat[0] == dog[0] == UNK
     assert cat[1:] != dog[1:]
     assert words.decode(words.encode(["the cat sleeps"])[0]) == "the <unk> sleeps"
-    assert [sum(words.word_marks[i] for i in ids) for ids in words.encode(["the cat", "", "a b c"])] == [2, 0, 3]
+    assert [sum(words.word_begins[i] for i in ids) for ids in words.encode(["the cat", "", "a b c"])] == [2, 0, 3]
     assert words.unknown[the[0]] == pytest.approx(0.25 / 3.25)
     assert not any(words.unknown[i] for i in cat)
     with pytest.raises(DataError, match="prepare again"):

@@ -296,8 +296,8 @@ def test_ids_tell_where_each_word_begins_however_it_is_spelt(tmp_path: Path, n_e
     for words in (ODD, *([word] for word in ODD), ["the", "cat"] * 3):
         (ids,) = source.encode([" ".join(words)])
         assert words_of(" ".join(words)) == words
-        assert sum(source.word_marks[i] for i in ids) == len(words)
-        assert max(ids) < source.size == len(source.word_marks)
+        assert sum(source.word_begins[i] for i in ids) == len(words)
+        assert max(ids) < source.size == len(source.word_begins)
         ends = [i for i in ids if i in source.ends]
         assert ends == [source.ends[k % n_ends] for k in range(len(words))] if n_ends else not ends
         assert not n_ends or ids[-1] in source.ends
@@ -313,10 +313,10 @@ def test_a_divided_word_does_not_make_up_for_one_that_is_dropped(tmp_path: Path,
     assert ids == [i for alone in source.encode(words) for i in alone]
 
 
-def test_a_mark_behind_each_word_is_all_that_word_ends_adds(tmp_path: Path) -> None:
-    plain, marked = (SourceEncoder(subwords(tmp_path), n_ends) for n_ends in (0, 1))
-    (ids,), (with_ends,) = plain.encode(["the cat sleeps"]), marked.encode(["the cat sleeps"])
-    assert [i for i in with_ends if i not in marked.ends] == ids
+def test_word_ends_adds_nothing_but_a_token_after_each_word(tmp_path: Path) -> None:
+    plain, encoder = (SourceEncoder(subwords(tmp_path), n_ends) for n_ends in (0, 1))
+    (ids,), (with_ends,) = plain.encode(["the cat sleeps"]), encoder.encode(["the cat sleeps"])
+    assert [i for i in with_ends if i not in encoder.ends] == ids
     pieces = [*plain.subwords.pieces, "|"]
     assert "".join(pieces[i] for i in with_ends) == "\u2581the|\u2581cat|\u2581sleeps|"
 
@@ -462,7 +462,7 @@ def test_every_tree_of_a_treebank_goes_to_ids_and_back(tmp_path: Path, treebank:
     wanted = examples(task)
     for example, ids in zip(wanted, task.encode(wanted), strict=True):
         assert task.detokenize(ids.tgt, example.src) == example.tgt
-        assert sum(task.source.word_marks[i] for i in ids.src) == len(words_of(example.src))
+        assert sum(task.source.word_begins[i] for i in ids.src) == len(words_of(example.src))
     assert len(wanted) == sum(1 for line in path.read_bytes().split(b"\n") if line)
 
 
