@@ -10,7 +10,7 @@ Shapes: T sentences, K styles, V rules.
 
 from __future__ import annotations
 
-__all__ = ["Divided", "StyleModel", "divide", "main", "posteriors", "rules_of"]
+__all__ = ["StyleModel", "TreebankStyles", "divide", "main", "posteriors", "rules_of"]
 
 import argparse
 import sys
@@ -40,9 +40,10 @@ PRIOR = 50.0
 """Pseudo-counts of all rules together, distributed as in the whole treebank, added to the counts of each style"""
 BLOCK = 100
 """Neighbouring sentences that get the same random initialisation"""
-N_BEGINNINGS = 5
+N_INITIALISATIONS = 5
 N_ITERATIONS = 60
 N_SHOWN = 12
+"""Rules that are printed"""
 MOST_STYLES = 20
 """The time grows with the cube of their number"""
 
@@ -68,12 +69,12 @@ class StyleModel:
 
 
 @dataclass(frozen=True)
-class Divided:
-    """A treebank's styles, the most frequent first."""
+class TreebankStyles:
+    """The styles of a treebank's sentences, the most frequent first."""
 
     model: StyleModel
     styles: NDArray[np.int64]
-    """[T], of each sentence"""
+    """[T], the index of each sentence's style"""
     gain: float
     """Nats a sentence by which several styles explain the rules better than one"""
 
@@ -94,8 +95,8 @@ def rules_of(tree: Tree) -> Iterator[str]:
 
 
 def posteriors(emissions: Array, persistence: float) -> tuple[Array, float]:
-    """Log-probabilities [T, K] of what is seen in each style -> the probability of each style at each place, [T, K],
-    and the log-likelihood.
+    """Log-probabilities of each sentence's rules in each style [T, K] -> the probability of each sentence's style
+    [T, K], and the log-likelihood.
 
     The forward and backward messages are products of T matrices, all of whose prefixes are found in log2 T steps.
     """
@@ -104,15 +105,15 @@ def posteriors(emissions: Array, persistence: float) -> tuple[Array, float]:
     np.fill_diagonal(moves, persistence if n_styles > 1 else 1.0)
     most = emissions.max(1, keepdims=True)
     steps = moves * np.exp(emissions - most)[:, None, :]  # [T, K before, K now]
-    forward, scale = _prefix_products(steps)
-    backward = _prefix_products(steps[::-1].mT)[0][::-1].mT  # product of the steps from t to the end
-    reached = forward.mean(1)  # every style is equally probable at first: `moves` keeps this distribution
-    left = np.concatenate([backward[1:].sum(2), np.ones((1, n_styles))])
-    joint = reached * left
-    return joint / joint.sum(1, keepdims=True), float(np.log(reached[-1].sum()) + scale + most.sum())
+    prefixes, scale = _prefix_products(steps)
+    suffixes = _prefix_products(steps[::-1].mT)[0][::-1].mT  # products of the steps from t to the end
+    forward = prefixes.mean(1)  # every style is equally probable at first: `moves` keeps this distribution
+    backward = np.concatenate([suffixes[1:].sum(2), np.ones((1, n_styles))])
+    joint = forward * backward
+    return joint / joint.sum(1, keepdims=True), float(np.log(forward[-1].sum()) + scale + most.sum())
 
 
-def divide(trees: Sequence[Tree], n_styles: int, length: float, seed: int = 1) -> Divided:
+def divide(trees: Sequence[Tree], n_styles: int, length: float, seed: int = 1) -> TreebankStyles:
     """Learn the styles of trees in their order. `length`: sentences after which the style changes, on average."""
     counts = Counter(rule for tree in trees for rule in rules_of(tree))
     rules = [rule for rule, count in counts.items() if count >= RARE]
@@ -121,9 +122,8 @@ def divide(trees: Sequence[Tree], n_styles: int, length: float, seed: int = 1) -
     sentences = _numbered(trees, rules)
     persistence = 1 - 1 / length
     draws = np.random.default_rng(seed)
-    found = [
-        _learn(sentences, rules, _beginning(draws, len(trees), n_styles), persistence) for _ in range(N_BEGINNINGS)
-    ]
+    starts = [_random_shares(draws, len(trees), n_styles) for _ in range(N_INITIALISATIONS)]
+    found = [_learn(sentences, rules, shares, persistence) for shares in starts]
     model, shares, likelihood = max(found, key=lambda one: one[2])
     *_, alone = _learn(sentences, rules, np.ones((len(trees), 1)), persistence)
     order = shares.sum(0).argsort()[::-1]
@@ -131,7 +131,8 @@ def divide(trees: Sequence[Tree], n_styles: int, length: float, seed: int = 1) -
     n_found = len(np.unique(styles))
     if n_found < n_styles:
         raise DataError(f"only {n_found} of {n_styles} styles have trees, of {len(trees):,}; give fewer styles")
-    return Divided(StyleModel(rules, model.log_probs[order], persistence), styles, (likelihood - alone) / len(trees))
+    model = StyleModel(rules, model.log_probs[order], persistence)
+    return TreebankStyles(model, styles, (likelihood - alone) / len(trees))
 
 
 def _numbered(trees: Sequence[Tree], rules: Sequence[str]) -> list[list[int]]:
@@ -156,7 +157,7 @@ def _learn(
     return model, shares, likelihood
 
 
-def _beginning(draws: np.random.Generator, n_sentences: int, n_styles: int) -> Array:
+def _random_shares(draws: np.random.Generator, n_sentences: int, n_styles: int) -> Array:
     """Random shares [T, K], the same for neighbouring sentences."""
     blocks = draws.dirichlet([0.5] * n_styles, size=n_sentences // BLOCK + 1)
     return np.repeat(blocks, BLOCK, axis=0)[:n_sentences]

@@ -47,8 +47,8 @@ class Punctuation:
         known = self.tags.get(word)
         if known:
             return written if written in known else known[0]
-        taken_for_it = is_punctuation(written) and any(map(str.isalnum, word))
-        return UNKNOWN_TAG if taken_for_it else written
+        is_mistagged = is_punctuation(written) and any(map(str.isalnum, word))
+        return UNKNOWN_TAG if is_mistagged else written
 
     def retag(self, tree: Tree) -> Tree:
         """The tree with the parts of speech that `tag` gives."""

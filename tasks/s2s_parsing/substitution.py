@@ -126,10 +126,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("treebank", type=Path, nargs="+", help="files of trees, plain or .gz")
     parser.add_argument("-o", "--output", type=Path, required=True, help="treebank to write; .gz is compressed")
-    parser.add_argument("--copies", type=int, default=1, help="of each tree (1)")
-    parser.add_argument("--constituents", type=int, default=2, help="most that are replaced in a copy (2)")
+    parser.add_argument("--copies", type=int, default=1, help="copies of each tree (1)")
+    parser.add_argument("--constituents", type=int, default=2, help="most constituents replaced in a copy (2)")
     parser.add_argument("--longest", type=int, default=100, help="most words of a sentence (100)")
-    parser.add_argument("--seed", type=int, default=1, help="others give other copies (1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the replacements (1)")
     options = parser.parse_args(arguments)
     return guard(parser.prog, lambda: _run(options))
 

@@ -3,7 +3,7 @@
 Parsers vote on labelled brackets (Henderson and Brill, 1999): the result consists of those that have more than half of
 the votes. Two that cross cannot both have more than half, so the result is a tree; of all trees it has the highest
 expected number of correct brackets less wrong ones. Each parser has one vote, divided over its n-best list in
-proportion to the probabilities of the outputs; a parser whose search has found no tree abstains.
+proportion to the probabilities of the outputs; a parser whose search found no tree for a sentence abstains.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Bracket(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A tree with its share of a parser's vote, 0 if the search has not found it."""
+    """A tree with its share of a parser's vote, 0 if the search did not find it."""
 
     tree: Tree
     share: float
@@ -79,11 +79,12 @@ def brackets_of(tree: Tree) -> list[Bracket]:
 
 def tree_of(brackets: Iterable[Bracket], words: Sequence[Word]) -> Tree:
     """The tree under TOP of brackets that do not cross, each before those within it."""
-    left = deque(brackets)
+    remaining = deque(brackets)
     opened: list[tuple[str, int, list[Node]]] = [(TOP, len(words) + 1, [])]
     for position, word in enumerate(words):
-        while left and left[0].start == position:
-            opened.append((left[0].label, left.popleft().end, []))
+        while remaining and remaining[0].start == position:
+            bracket = remaining.popleft()
+            opened.append((bracket.label, bracket.end, []))
         opened[-1][2].append(word)
         while opened[-1][1] == position + 1:
             label, _, children = opened.pop()
