@@ -94,7 +94,7 @@ class Runner:
         """Print the result of a job."""
         job = next(job for jobs in study.jobs.values() for job in jobs if job.name == path.stem)
         result = job.result(self.folder)
-        done, every = self.count(study)
+        done, total = self.count(study)
         if result is None:
             log = self.folder / f"{job.name}.log"
             last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] if log.is_file() else []
@@ -102,7 +102,7 @@ class Runner:
         elif not self.quiet:
             values = [(m, result["values"].get(m)) for m in self.config.measures]
             shown = "  ".join(f"{measure} {value:.5g}" for measure, value in values if value is not None)
-            print(f"{done}/{every}  {job.row}, seed {job.seed}: {shown}", flush=True)
+            print(f"{done}/{total}  {job.row}, seed {job.seed}: {shown}", flush=True)
 
     def count(self, study: Study) -> tuple[int, int]:
         """The number of finished jobs, and of all jobs."""
@@ -125,7 +125,7 @@ class Runner:
         made = table(config.title, config.measures, *collect(config, study, self.folder, self.plugins))
         for ending, write in FORMATS.items():
             write_file(self.output / f"table.{ending}", write(made))
-        done, every = self.count(study)
+        done, total = self.count(study)
         if show:
-            print(f"\n{markdown(made)}\n{done} of {every} jobs are finished; {self.output}/table.md, .tex, .csv, .html")
-        return 0 if done == every or config.only_table else 1
+            print(f"\n{markdown(made)}\n{done} of {total} jobs are finished; {self.output}/table.md, .tex, .csv, .html")
+        return 0 if done == total or config.only_table else 1

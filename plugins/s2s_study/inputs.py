@@ -29,14 +29,14 @@ def inputs_of(task: Task, evaluate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class InputCheck:
-    """Finds results of other data than there are now: files are edited in place, and options do not show it."""
+    """Refuses results whose data have changed since; a file edited in place leaves the options of a job unchanged."""
 
     def __init__(self, plugins: Plugins, folder: Path) -> None:
         self.plugins, self.folder = plugins, folder
         self.unchanged: dict[str, bool] = {}
         """A file and its stamp -> whether it still has these contents"""
         self.digests: dict[str, str] = {}
-        """A task and what is decoded of it -> `_digest`"""
+        """A task and the examples of it that are decoded -> their hash"""
 
     def __call__(self, job: Job, config: Config) -> None:
         """Raise ConfigError if the job has a result of other data; a file that is gone cannot be compared."""

@@ -51,7 +51,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table."""
+    """The results of a row, a line of the table."""
 
     name: str
     cells: Mapping[str, Cell] = field(default_factory=dict)

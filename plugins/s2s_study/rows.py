@@ -26,7 +26,7 @@ OTHERS = ("commands", "evaluate")
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table."""
+    """A row as the study's file gives it, or as a search over options draws it."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
