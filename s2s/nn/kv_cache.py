@@ -72,13 +72,14 @@ class KVCacheState(State):
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first; in place if there is room, so that only the others are copied."""
-        n_spare, most, state = self.n_spare - len(other.length), other.max_nodes, self
-        if n_spare < 0 or most > self.nodes[0].size(1):
-            n_spare = (len(self.length) + len(other.length)) // 4
-            state = self._compacted(n_spare + len(other.length), minimum=max(most, self.nodes[0].size(1)))
+        n_others, n_used = len(other.length), other.max_nodes
+        state, n_spare = self, self.n_spare - n_others
+        if n_spare < 0 or n_used > self._node_room:
+            n_spare = (len(self.length) + n_others) // 4
+            state = self._compacted(n_spare + n_others, minimum=max(n_used, self._node_room))
         for i, (x, y) in enumerate(zip(state.nodes, other.nodes, strict=True)):
-            state.nodes[i] = with_spare_rows(x, len(y))
-            clear(state.nodes[i][len(x) :])[:, :most] = y[:, :most]
+            state.nodes[i] = with_spare_rows(x, n_others)
+            clear(state.nodes[i][len(x) :])[:, :n_used] = y[:, :n_used]
         join = functools.partial(append_rows, n_behind=self.n_spare, n_spare=n_spare)
         return replace(
             state,
@@ -87,7 +88,7 @@ class KVCacheState(State):
             length=torch.cat([self.length, other.length]),
             n_nodes=torch.cat([state.n_nodes, other.n_nodes]),
             max_length=max(self.max_length, other.max_length),
-            max_nodes=max(state.max_nodes, most),
+            max_nodes=max(state.max_nodes, n_used),
             n_spare=n_spare,
         )
 
@@ -112,10 +113,10 @@ class KVCacheState(State):
         """With room for one more token of each hypothesis, or of `beam`: full paths grow by 32 tokens and half their
         length; full buffers lose dead nodes, and grow by 32 tokens of each hypothesis or half their nodes."""
         state, beam = self, beam or self.hypothesis.size(1)
-        if state.max_length == state.hypothesis.size(2):
+        if state.max_length == state._path_room:
             room = bucket_size(state.max_length + 32 + state.max_length // 2, state.length.device, minimum=32)
             state = replace(state, hypothesis=F.pad(state.hypothesis, (0, room - state.max_length)))
-        has_room = state.max_nodes + beam <= state.nodes[0].size(1)
+        has_room = state.max_nodes + beam <= state._node_room
         return state if has_room else state._compacted(state.n_spare, beam)
 
     def buffers(self) -> Tree:
@@ -134,7 +135,7 @@ class KVCacheState(State):
 
     def at_capacity(self, beam: int) -> Self:
         """As if `beam` more tokens filled paths and nodes."""
-        return replace(self, max_length=self.hypothesis.size(2) - 1, max_nodes=self.nodes[0].size(1) - beam)
+        return replace(self, max_length=self._path_room - 1, max_nodes=self._node_room - beam)
 
     def clear_rows(self, n: int) -> None:
         """Empty the trees from row `n` on, so that new nodes and path ends lie inside the buffers."""
@@ -149,13 +150,23 @@ class KVCacheState(State):
     @property
     def n_free_steps(self) -> int:
         """Steps for which the buffers have room."""
-        room = self.nodes[0].size(1) - self.max_nodes
-        return min(self.hypothesis.size(2) - self.max_length, room // self.hypothesis.size(1))
+        beam = self.hypothesis.size(1)
+        return min(self._path_room - self.max_length, (self._node_room - self.max_nodes) // beam)
 
     @property
     def paths(self) -> TreePaths:
         """The hypotheses' paths in their trees."""
         return TreePaths(self.hypothesis, self.length, self.n_nodes, self.max_length, self.max_nodes)
+
+    @property
+    def _node_room(self) -> int:
+        """N, the nodes that fit into the buffers."""
+        return self.nodes[0].size(1)
+
+    @property
+    def _path_room(self) -> int:
+        """L, the tokens that fit into the paths."""
+        return self.hypothesis.size(2)
 
     def _compacted(self, n_spare: int, beam: int = 0, minimum: int = 0) -> Self:
         """With new buffers for at least `minimum` nodes, without nodes on no path; the others keep their order."""
@@ -164,17 +175,20 @@ class KVCacheState(State):
             nodes = [zeros_with_spare(x, n_spare, room, x.size(2)) for x in self.nodes]
             return replace(self, nodes=nodes, n_spare=n_spare)
         live = self.paths.visible.any(1)  # [B, max_nodes]
-        n_nodes, index = live.sum(1), F.pad(live.cumsum(1) - 1, (0, 1)).clamp(min=0)
-        most = int(n_nodes.max())
-        room = max(minimum, bucket_size(most + max(32 * beam, most // 2), live.device, minimum=32))
+        new_index = F.pad(live.cumsum(1) - 1, (0, 1)).clamp(min=0)  # [B, max_nodes + 1]
+        n_nodes = live.sum(1)
+        max_nodes = int(n_nodes.max())
+        room = max(minimum, bucket_size(max_nodes + max(32 * beam, max_nodes // 2), live.device, minimum=32))
         row, node = live.nonzero(as_tuple=True)
         for i, x in enumerate(self.nodes):  # the old ones are freed one by one
-            found = x.flatten(0, 1).index_select(0, row * x.size(1) + node)
+            kept = x.flatten(0, 1).index_select(0, row * x.size(1) + node)
             self.nodes[i] = zeros_with_spare(x, n_spare, room, x.size(2))
-            self.nodes[i].flatten(0, 1).index_copy_(0, row * room + index[row, node], found)
-        paths = self.hypothesis.clamp(max=self.max_nodes)
-        paths = index[:, None].expand(-1, paths.size(1), -1).gather(2, paths)
-        return replace(self, hypothesis=paths, n_nodes=n_nodes, max_nodes=most, n_spare=n_spare)
+            self.nodes[i].flatten(0, 1).index_copy_(0, row * room + new_index[row, node], kept)
+        paths = self.hypothesis.clamp(
+            max=self.max_nodes
+        )  # after a path's end, indices are arbitrary: any new one will do
+        paths = new_index[:, None].expand(-1, paths.size(1), -1).gather(2, paths)
+        return replace(self, hypothesis=paths, n_nodes=n_nodes, max_nodes=max_nodes, n_spare=n_spare)
 
 
 def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], like: Tensor) -> KVCacheState:
