@@ -85,8 +85,8 @@ def _int8() -> Prepack:
         raise ConfigError(f"quantization=int8: {_missing('onednn')}; leave the option out")
     if not int8_is_exact():
         raise ConfigError(
-            "quantization=int8: sums of 8-bit products overflow on this processor, which has no VNNI; "
-            "leave the option out"
+            "quantization=int8: oneDNN's sums of 8-bit products overflow on this processor, which has no VNNI, and "
+            f"{_missing('native')}; leave the option out"
         )
     return OneDNNInt8Linear
 

@@ -125,7 +125,7 @@ def has_linear() -> bool:
 
 
 def has_int8_linear() -> bool:
-    """Whether those of 8-bit integers can be used, which need AVX-512 VNNI."""
+    """Whether those of 8-bit integers can be used, which need AVX2 or AVX-512."""
     return has_linear() and bool(constant("s2s_has_int8"))
 
 

@@ -89,7 +89,7 @@ class GenerateConfig:
     """Capture decoding steps in CUDA graphs, one for each of a few shapes, where the architecture's state supports it;
     null: on CUDA."""
     quantization: Literal["none", "bf16", "int8"] = field(default="none", metadata=OF_MODELS)
-    """On a CPU. bf16: weights in bf16, which halves what is read in each step, and on processors with AMX
+    """On a CPU. bf16: weights in bf16, which halves what is read in each step, and on processors with AVX512-BF16
     the inputs of linear maps as well; sums stay in fp32.
     int8: weights and activations in 8-bit integers; each row has its own scale, so that outputs do not depend on their
     batch."""

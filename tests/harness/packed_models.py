@@ -18,7 +18,7 @@ from s2s_transformer.model import Transformer
 if TYPE_CHECKING:
     from s2s.task import Vocab
 
-needs_bytes = pytest.mark.skipif(not has_int8_linear(), reason="no AVX-512 VNNI")
+needs_bytes = pytest.mark.skipif(not has_int8_linear(), reason="no AVX2")
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},

@@ -1,8 +1,8 @@
 /* Linear maps in 8-bit integers, for one thread: weights prepacked, rows quantized here, sums exact.
 
-A panel of C outputs is [I / 4, C, 4]: for four inputs at a time, the weights of all outputs. Both the dot products of
-AVX-512 VNNI and AMX tiles read this layout. Since sums of integers are exact, a row's result has the same bits by
-either. R rows, I inputs, O outputs.
+A panel of C outputs is [I / 4, C, 4]: for four inputs at a time, the weights of all outputs. The dot products of AVX-512
+VNNI, AMX tiles, and products of 16-bit integers where neither exists read this layout. Since sums of integers are exact,
+a row's result has the same bits by each. R rows, I inputs, O outputs.
 */
 
 #include "vector_sums.h"
@@ -16,6 +16,21 @@ int64_t s2s_has_int8(void) {
     return 0;
 #endif
 }
+
+#ifdef INT8_PAIRS
+/* Widens rows to 16 bits, in the order in which vector_sums.h reads them. Returns 0 if memory runs out. */
+static int64_t widen_rows(PaddedRows *rows) {
+    const int64_t n = rows->R * rows->stride / 4;
+    const uint32_t *from = (const uint32_t *)rows->x;
+    uint32_t(*to)[2] = allocate(n * ROW_UNIT);
+    if (!to) return 0;
+    for (int64_t i = 0; i < n; i++) to[i][0] = from[i] & 0xff00ff, to[i][1] = from[i] >> 8 & 0xff00ff;
+    free(rows->memory);
+    rows->x = rows->memory = to;
+    rows->stride *= 2;
+    return 1;
+}
+#endif
 
 #ifdef INT8_VECTORS
 /* Converts the integer sums of a block of rows to their outputs from o on. */
@@ -70,9 +85,12 @@ int64_t s2s_int8_linear(const Linear *linear, const float *x, int64_t R, float *
 #ifdef INT8_VECTORS
     PaddedRows rows;
     float *scale = allocate(R * sizeof(float));
-    const int64_t there = padded_rows(linear, R, &rows) && scale;
+    int64_t there = padded_rows(linear, R, &rows) && scale;
+    if (there) s2s_quantize_rows(x, R, linear->I, rows.stride, ZERO, (uint8_t *)rows.x, scale);
+#ifdef INT8_PAIRS
+    there = there && widen_rows(&rows);
+#endif
     if (there) {
-        s2s_quantize_rows(x, R, linear->I, rows.stride, ZERO, (uint8_t *)rows.x, scale);
 #ifdef INT8_TILES
         if (R > ROWS && s2s_may_use_tiles())
             multiply_by_tiles(linear, &rows, scale, out);

@@ -21,10 +21,13 @@ No order of additions depends on the size of the batch: a row's result has the s
 #else
 #define W 4
 #endif
-#ifdef __AVX512VNNI__
+#if defined(__AVX512VNNI__) || defined(__AVX512BW__) || (defined(__AVX2__) && !defined(__AVX512F__))
 #define INT8_VECTORS /* products of 8-bit integers */
+#ifndef __AVX512VNNI__
+#define INT8_PAIRS /* by products of pairs of 16-bit integers */
 #endif
-#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+#endif
+#if defined(__AVX512BF16__) && defined(__AVX512BW__) && defined(__AVX512VNNI__)
 #define BF16_VECTORS /* products of values in bf16 */
 #endif
 typedef float vf __attribute__((vector_size(4 * W), aligned(4)));

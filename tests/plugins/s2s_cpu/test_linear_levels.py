@@ -77,6 +77,17 @@ def test_products_are_those_of_float64_in_any_batch(kind: Any, n_inputs: int, n_
 
 
 @needs_compiler
+@pytest.mark.usefixtures("compiled")
+def test_sums_of_the_largest_integers_do_not_overflow() -> None:
+    """Of 127 * 127 and -127 * 127, where sums of two in 16 bits would."""
+    if not constant("s2s_has_int8"):
+        pytest.skip("these instructions have no dot product of 8-bit integers")
+    signs = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]]).repeat(1, 300)
+    found = Int8Linear(signs, torch.zeros(3), HugePageArena())(signs)
+    assert torch.allclose(found, signs @ signs.T, rtol=1e-6)
+
+
+@needs_compiler
 @pytest.mark.parametrize("level", ALL, ids=lambda level: level.name)
 def test_every_level_compiles(level: Level) -> None:
     """On any processor, or a wheel would hold no functions at all."""
