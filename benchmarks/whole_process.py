@@ -1,14 +1,14 @@
 """The cost of a whole s2s-generate, from the start of its process to the end: CPU and wall seconds, peak memory.
 
     python benchmarks/whole_process.py run=demo source=FILE [lines=1,1000] [repeats=5] [exported=FOLDER] [cores=2]
-        [options="search.max_len_a=1 search.max_len_b=0"] [out=FILE]
+        [quantization=int8] [options="search.max_len_a=1 search.max_len_b=0"] [out=FILE]
 
 The commands take turns, so that other load affects all equally; each figure is a median. For comparison: the import of
 torch alone, in full and in the part that s2s-generate imports (`s2s_generate.torch_import`), and s2s-generate with that
-lever off, importing all of torch. exported=FOLDER: also CTranslate2 by itself, one thread, fp32, beam 4, with the model
-that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece. cores=N: also s2s-generate by default, which
-uses idle cores, s2s-generate with N search threads, and CTranslate2 with N translators; compare wall seconds then.
-options: more options of s2s-generate.
+lever off, importing all of torch. exported=FOLDER: also CTranslate2 by itself, one thread, beam 4, with the model
+that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece. quantization: the type of both engines'
+weights, fp32 by default. cores=N: also s2s-generate by default, which uses idle cores, s2s-generate with N search
+threads, and CTranslate2 with N translators; compare wall seconds then. options: more options of s2s-generate.
 
 Python finds the bytecode of all modules, as for an installed package; without it, for example with
 PYTHONDONTWRITEBYTECODE, s2s would be compiled at every start.
@@ -34,6 +34,7 @@ DEFAULTS = {
     "repeats": "5",
     "exported": "",
     "cores": "1",
+    "quantization": "none",
     "options": "",
     "out": "",
 }
@@ -43,9 +44,9 @@ CTRANSLATE2 = """
 import sys
 from ctranslate2 import Translator
 from sentencepiece import SentencePieceProcessor
-folder, source, output, n = sys.argv[1:]
+folder, source, output, n, compute_type = sys.argv[1:]
 ours, theirs = (SentencePieceProcessor(model_file=f"{folder}/{side}.spm") for side in ("source", "target"))
-translator = Translator(folder, compute_type="float32", inter_threads=int(n), intra_threads=1)
+translator = Translator(folder, compute_type=compute_type, inter_threads=int(n), intra_threads=1)
 with open(source) as lines, open(output, "w") as out:
     pieces = ours.encode([line.strip() for line in lines], out_type=str)
     options = {"beam_size": 4, "max_batch_size": 1000, "batch_type": "tokens", "length_penalty": 0.6}
@@ -83,7 +84,8 @@ def main(arguments: list[str]) -> None:
             for n_cores in dict.fromkeys(("1", cores)) if options["exported"] else ():
                 files = [str(Path(folder) / name) for name in (f"{n}.txt", f"{n}.ct2")]
                 name = f"CTranslate2, {n_cores} at once, lines: {n:,}"
-                programs[name] = ["-c", CTRANSLATE2, options["exported"], *files, n_cores]
+                compute_type = {"none": "float32"}.get(options["quantization"], options["quantization"])
+                programs[name] = ["-c", CTRANSLATE2, options["exported"], *files, n_cores, compute_type]
         costs = measure(programs, int(options["repeats"]), {"PYTHONPYCACHEPREFIX": str(Path(folder) / "bytecode")})
     rows = [{"program": name, **median(found)._asdict()} for name, found in costs.items()]
     for row in rows:
@@ -97,7 +99,8 @@ def generate_arguments(options: dict[str, str], n_lines: int, folder: Path) -> l
     source = folder / f"{n_lines}.txt"
     with Path(options["source"]).open() as lines:
         source.write_text("".join(islice(lines, n_lines)))
-    return [f"run={options['run']}", f"input={source}", f"output={source}.out", *options["options"].split()]
+    given = [f"{key}={options[key]}" for key in ("run", "quantization")]
+    return [*given, f"input={source}", f"output={source}.out", *options["options"].split()]
 
 
 def measure(programs: dict[str, list[str]], repeats: int, variables: dict[str, str]) -> dict[str, list[Cost]]:
