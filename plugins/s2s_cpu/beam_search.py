@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "accepts_merge_finished",
     "accepts_unfinished_candidates",
     "merge_candidates",
     "merge_finished",
@@ -12,7 +13,7 @@ __all__ = [
 
 import ctypes
 from ctypes import c_void_p
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> Candidates:
     """log_probs, tokens [B, K, m], score, node [B, K] -> [B, n]"""
     n_sentences, beam, m = tokens.shape
-    best = _empty_candidates(n_sentences, min(n, beam * m))
+    best = _empty_candidates((score, node, tokens, score, node), n_sentences, min(n, beam * m))
     given = [x.contiguous() for x in (log_probs, tokens, score, node)]
     call("s2s_merge_candidates", *given, n_sentences, beam, m, best[0].size(1), *best)
     return best
@@ -37,7 +38,8 @@ def merge_finished(
 ) -> Finished:
     """candidates [B, n], finished [B, E], length [B] -> [B, E]"""
     (n_sentences, n), shape = candidates[0].shape, finished[0].shape
-    result = torch.empty(shape), torch.empty(shape, dtype=torch.long), torch.empty(shape)
+    score, node, log_prob = (x.new_empty(shape) for x in finished)
+    result = score, node, log_prob
     given, before = [x.contiguous() for x in candidates], [x.contiguous() for x in finished]
     sizes = (n_sentences, n, shape[1], eos, n_finishable)
     call("s2s_merge_finished", _pointers(given), _pointers(before), *sizes, penalties, length, _pointers(result))
@@ -47,7 +49,7 @@ def merge_finished(
 def unfinished_candidates(candidates: Candidates, eos: int, n: int) -> Candidates:
     """candidates [B, m] -> [B, n]"""
     n_sentences, n_candidates = candidates[0].shape
-    live = _empty_candidates(n_sentences, min(n, n_candidates))
+    live = _empty_candidates(candidates, n_sentences, min(n, n_candidates))
     given = [x.contiguous() for x in candidates]
     call(
         "s2s_unfinished_candidates", _pointers(given), n_sentences, n_candidates, live[0].size(1), eos, _pointers(live)
@@ -71,14 +73,15 @@ def accepts_unfinished_candidates(candidates: Candidates, *_: object) -> bool:
     return candidates[0].dtype is torch.float32 and candidates[0].is_cpu
 
 
-def _empty_candidates(*shape: int) -> Candidates:
-    return (
-        torch.empty(shape),
-        torch.empty(shape, dtype=torch.long),
-        torch.empty(shape, dtype=torch.long),
-        torch.empty(shape),
-        torch.empty(shape, dtype=torch.long),
-    )
+def accepts_merge_finished(candidates: Candidates, finished: Finished, *given: Any) -> bool:
+    """The same, and penalties."""
+    _eos, _n_finishable, penalties, _length = given
+    return all(x.dtype is torch.float32 and x.is_cpu for x in (candidates[0], finished[0], penalties))
+
+
+def _empty_candidates(like: Candidates, *shape: int) -> Candidates:
+    scores, parents, tokens, log_probs, nodes = (x.new_empty(shape) for x in like)
+    return scores, parents, tokens, log_probs, nodes
 
 
 def _pointers(tensors: tuple[Tensor, ...] | list[Tensor]) -> ctypes.Array[c_void_p]:

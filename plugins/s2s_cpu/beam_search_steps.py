@@ -178,7 +178,7 @@ def run_steps(
     decoder, output = model.decoder, model.output
     assert isinstance(decoder, FusedDecoder)
     assert isinstance(output, PrepackedLinear)
-    new = NewNodes(torch.empty(size, dtype=torch.long), torch.empty(size), torch.empty(size, dtype=torch.long))
+    new = NewNodes(*(x.new_empty(size) for x in (arrays.node, arrays.score, arrays.token)))
     layers, step, _alive = decoder.structures(cache, output.n_inputs)
     step.K = n_hypotheses
     positions = None if state.positions is None else state.positions.data_ptr()

@@ -65,7 +65,7 @@ def input_gradient(d_out: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
 
 def weight_gradient(d_out: Tensor, x: Tensor, d_bias: Tensor | None) -> Tensor:
     """d_out [R, O] in bf16, x [R, I] in fp32 or bf16 -> d_out^T x [O, I] in fp32, and d_out's sum in d_bias [O]"""
-    n_rows, n_outputs = d_out.shape
+    (n_rows, n_outputs), d_out, x = d_out.shape, d_out.contiguous(), x.contiguous()
 
     def compute(d_out: Tensor, dw: Tensor, db: Tensor | None) -> None:
         """d_out [O, R]: a share of the columns, transposed"""

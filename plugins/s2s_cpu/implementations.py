@@ -44,7 +44,7 @@ def implement() -> str:
     backend.top_k.implement(topk.top_k, fp32(0))
     backend.top_k_log_probs.implement(topk.top_k_log_probs, fp32(0))
     backend.merge_candidates.implement(beam_search.merge_candidates, fp32(0, 2))
-    backend.merge_finished.implement(beam_search.merge_finished, fp32(4))
+    backend.merge_finished.implement(beam_search.merge_finished, beam_search.accepts_merge_finished)
     backend.unfinished_candidates.implement(
         beam_search.unfinished_candidates, beam_search.accepts_unfinished_candidates
     )
@@ -55,7 +55,7 @@ def implement() -> str:
     backend.tree_attention.implement(attention.tree_attention, fp32(0, 1, 2, 3, also=attention.accepts_tree_attention))
     backend.extend_paths.implement(paths.extend_paths, paths.accepts_paths)
     backend.reorder_paths.implement(paths.reorder_paths, paths.accepts_paths)
-    backend.add_norm.implement(rows.add_norm, fp32(0, 1, also=without_gradient))
+    backend.add_norm.implement(rows.add_norm, rows.accepts_add_norm)
     backend.apply_dropout.implement(residual.apply_dropout, residual.accepts_dropout)
     backend.add_dropout.implement(residual.add_dropout, residual.accepts_sum)
     backend.add_dropout_norm.implement(residual.add_dropout_norm, residual.accepts_sum_and_norm)
@@ -87,11 +87,6 @@ def fp32(*which: int, also: Callable[..., bool] | None = None) -> Callable[..., 
 def on_cpu(model: torch.nn.Module, *_: object) -> bool:
     """Whether all parameters of the model are on a CPU."""
     return all(p.is_cpu for p in model.parameters())
-
-
-def without_gradient(*_: object) -> bool:
-    """Whether gradients are off: these functions in C have none."""
-    return not torch.is_grad_enabled()
 
 
 def contiguous(x: torch.Tensor, *_: object) -> bool:

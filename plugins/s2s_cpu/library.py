@@ -20,7 +20,7 @@ from s2s_cpu.structs import STRUCTS
 
 SENTENCE_TYPES = [c_void_p, *[c_int64] * 2]
 """Rows as hypotheses of sentences: their scores, how many a sentence has, how many of its best totals are wanted"""
-NO_BF16 = 2
+NO_INSTRUCTIONS = 2
 """An error code, as in decoder.h"""
 DROPOUT_TYPES = [c_void_p, c_int64, c_float]
 """Which values dropout keeps: random numbers, the smallest that keeps a value, the factor of kept values"""
@@ -76,8 +76,8 @@ def call(name: str, *arguments: Any) -> None:
     """Call a function; tensors are passed as the addresses of their data. Raises MemoryError if memory runs out."""
     pointers = [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
     failure = getattr(native_library().functions, name)(*pointers)
-    if failure == NO_BF16:
-        raise RuntimeError(f"{name}: this processor has no products of bf16")
+    if failure == NO_INSTRUCTIONS:
+        raise RuntimeError(f"{name}: this processor has no instructions for it")
     if failure:
         raise MemoryError(f"{name}: not enough memory")
 

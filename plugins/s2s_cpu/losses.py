@@ -24,7 +24,7 @@ def label_smoothing_(
     rows = (logits, target.contiguous(), counts.contiguous(), loss, nll)
 
     def compute(x: Tensor, y: Tensor, counted: Tensor, *sums: Tensor) -> None:
-        scratch = torch.empty(x.size(1))
+        scratch = x.new_empty(x.size(1), dtype=torch.float32)
         is_bf16 = int(x.dtype == torch.bfloat16)
         call("s2s_label_smoothing", x, is_bf16, *x.shape, y, counted, on_target, on_each, scratch, *sums)
 
@@ -42,7 +42,7 @@ def consistency_(
     four = torch.tensor(weights, dtype=torch.float32)
 
     def compute(x: Tensor, y: Tensor, counted: Tensor, *sums: Tensor) -> None:
-        scratch = torch.empty(4 * n_symbols)
+        scratch = x.new_empty(4 * n_symbols, dtype=torch.float32)
         is_bf16 = int(x.dtype == torch.bfloat16)
         call("s2s_consistency", x, is_bf16, len(x), n_symbols, y, counted, on_target, on_each, four, scratch, *sums)
 

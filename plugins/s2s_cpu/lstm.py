@@ -38,7 +38,10 @@ def accepts_lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> bool:
     """fp32 on a CPU, parts in fp32 or bf16, and a width that is a multiple of WIDTH_MULTIPLE; not in torch.func."""
     if not all(x.is_cpu and x.dtype == torch.float32 for x in (weight, h, c)) or not parts.numel():
         return False
-    if parts.shape[1:] != (len(c), 4 * c.size(-1)) or h.shape != c.shape or c.size(-1) % WIDTH_MULTIPLE:
+    width = c.size(-1)
+    if parts.shape[1:] != (len(c), 4 * width) or h.shape != c.shape or width % WIDTH_MULTIPLE:
+        return False
+    if weight.shape != (4 * width, width) or not parts.is_cpu:
         return False
     return parts.dtype in DTYPE_BITS and is_ordinary(weight) and not in_torch_func()
 
@@ -47,9 +50,9 @@ class _LSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         parts, h, c, dtype = parts.contiguous(), h.contiguous(), c.contiguous(), parts.dtype
-        outputs, memories = torch.empty(len(parts), *c.shape), torch.empty(len(parts), *c.shape)
-        gates = torch.empty(parts.shape) if any(ctx.needs_input_grad) else None
-        linear = prepacked(weight, dtype)
+        outputs, memories = (c.new_empty(len(parts), *c.shape) for _ in range(2))
+        gates = c.new_empty(parts.shape) if any(ctx.needs_input_grad) else None
+        linear = prepack_weight(weight, dtype)
 
         def steps(parts: Tensor, h: Tensor, c: Tensor, *results: Tensor | None) -> None:
             sizes = DTYPE_BITS[dtype], parts.size(1), len(c), outputs.size(1), c.size(1)
@@ -67,7 +70,7 @@ class _LSTM(torch.autograd.Function):
         weight, h, c, outputs, memories, gates = ctx.saved_tensors
         dh, dc = (x if x is None else x.contiguous() for x in (dh, dc))
         d_parts, d_h, d_c = torch.empty_like(gates, dtype=ctx.dtype), torch.zeros_like(c), torch.zeros_like(c)
-        linear = prepacked(weight.t(), ctx.dtype)
+        linear = prepack_weight(weight.t(), ctx.dtype)
 
         def steps(
             dh: Tensor | None, dc: Tensor | None, gates: Tensor, c: Tensor, memories: Tensor, *results: Tensor
@@ -84,7 +87,7 @@ class _LSTM(torch.autograd.Function):
         return d_parts, d_weight, d_h, d_c
 
 
-def prepacked(weight: Tensor, dtype: torch.dtype) -> PrepackedLinear:
+def prepack_weight(weight: Tensor, dtype: torch.dtype) -> PrepackedLinear:
     """weight [O, I] in fp32, for products in `dtype`"""
     return (Fp32Linear if dtype == torch.float32 else Bf16Linear)(weight, None)
 

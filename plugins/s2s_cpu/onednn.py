@@ -35,7 +35,7 @@ class OneDNNInt8Linear:
         quantized, self.scale = quantize_weight(weight.detach())
         self.weight = torch.ops.onednn.qlinear_prepack(quantized, None)
         self.zeros = torch.zeros(len(weight), dtype=torch.int32)
-        self.bias = torch.zeros(len(weight)) if bias is None else bias.detach()
+        self.bias = torch.zeros(len(weight), dtype=torch.float32) if bias is None else bias.detach()
 
     def __call__(self, x: Tensor) -> Tensor:
         """[..., I] -> [..., O]"""

@@ -62,13 +62,15 @@ class PrepackedLinear:
     def __init__(self, shape: torch.Size, bias: Tensor | None, **tensors: Tensor) -> None:
         """shape: that of W [O, I]; bias [O]; tensors: the others that the `LinearStruct` points to."""
         self.n_outputs, self.n_inputs = shape
-        bias = torch.zeros(self.n_outputs) if bias is None else bias.detach()
+        bias = torch.zeros(self.n_outputs, dtype=torch.float32) if bias is None else bias.detach()
         self.tensors = {"bias": _padded(bias).contiguous(), **tensors}
         pointers = {name: tensor.data_ptr() for name, tensor in self.tensors.items()}
         self.struct = LinearStruct(**pointers, n_inputs=self.n_inputs, n_outputs=self.n_outputs, bits=self.bits)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """[..., I] -> [..., O]"""
+        """x [..., I] in fp32 -> [..., O]. Raises ValueError for rows of another width or type."""
+        if x.size(-1) != self.n_inputs or x.dtype != torch.float32:
+            raise ValueError(f"expected rows of {self.n_inputs} values in fp32, Got {x.size(-1)} in {x.dtype}")
         x = x.contiguous()
         out = x.new_empty(*x.shape[:-1], self.n_outputs)
         call("s2s_linear", ctypes.byref(self.struct), x, x.numel() // self.n_inputs, out)

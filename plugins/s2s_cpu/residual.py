@@ -96,8 +96,8 @@ class _AddDropoutNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, p: float, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
         numbers, *rest = draw_mask(y.shape, p) if p else (None, 0, 1.0)
-        total, out = torch.empty_like(x, memory_format=torch.contiguous_format), torch.empty(x.shape)
-        statistics = torch.empty(x.numel() // x.size(-1), 2)  # [R, 2]
+        total, out = x.new_empty(x.shape), x.new_empty(x.shape)
+        statistics = x.new_empty(x.numel() // x.size(-1), 2)  # [R, 2]
 
         def compute(x: Tensor, y: Tensor, numbers: Tensor | None, *results: Tensor) -> None:
             rows = DTYPE_BITS[y.dtype], *x.shape
@@ -115,7 +115,7 @@ class _AddDropoutNorm(torch.autograd.Function):
         total, statistics, numbers, weight = ctx.saved_tensors
         n = n_shares(len(statistics), len(weight))
         dx, dy = torch.empty_like(total), torch.empty_like(total, dtype=ctx.dtype)
-        d_weight, d_bias = parameters = torch.empty(2, n, len(weight))
+        d_weight, d_bias = parameters = weight.new_empty(2, n, len(weight))
 
         def compute(d_out: Tensor, total: Tensor, statistics: Tensor, numbers: Tensor | None, *results: Tensor) -> None:
             rows = DTYPE_BITS[ctx.dtype], *d_out.shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["add_norm", "dequantize_rows", "quantize_rows"]
+__all__ = ["accepts_add_norm", "add_norm", "dequantize_rows", "quantize_rows"]
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,14 @@ def add_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
     out, width = torch.empty_like(x), x.size(-1)
     call("s2s_add_norm", x, y, x.numel() // width, width, norm.weight, norm.bias, norm.eps, out)
     return out
+
+
+def accepts_add_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> bool:
+    """Rows of one shape and a norm of their width with weight and bias, all in fp32 on a CPU, without gradients."""
+    if torch.is_grad_enabled() or norm.weight is None or norm.bias is None or x.shape != y.shape:
+        return False
+    fp32 = all(t.dtype == torch.float32 and t.is_cpu for t in (x, y, norm.weight, norm.bias))
+    return fp32 and norm.normalized_shape == x.shape[-1:]
 
 
 def quantize_rows(x: Tensor, zero_point: int) -> tuple[Tensor, Tensor]:

@@ -44,8 +44,9 @@ def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in DTYPE_BITS or in_torch_func():
         return False
     plain = all(is_ordinary(t) and t.dtype == torch.float32 for t in (weight, bias) if t is not None)
+    plain = plain and weight.numel() > 0 and weight.shape[1:] == x.shape[-1:]
+    plain = plain and (bias is None or bias.shape == weight.shape[:1])
     n = x.numel() // max(1, x.size(-1))
-    plain = plain and weight.numel() > 0
     is_whole = n >= MIN_BATCH_ROWS or (x.dim() > 2 and min(x.shape[:-1]) > 1)
     return plain and is_whole and n > MIN_BLOCK_ROWS and (n % block_size(n) > 0 or uses_bf16_linear(weight.size(1)))
 

@@ -359,6 +359,7 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
     uint16_t *left = allocate(STRIP * most * BLOCK * sizeof(uint16_t)), *right = allocate(most * I * DEPTH * 2);
     float *last = allocate(SIDE * I * sizeof(float)); /* for the columns of g after the last whole block */
     const int there = left && right && last;
+    if (there && !R) memset(dw, 0, O * I * sizeof(float)), memset(last, 0, SIDE * I * sizeof(float));
     if (there) begin_products();
     if (db) memset(db, 0, O * sizeof(float));
     for (int64_t r = 0; there && r < R; r += most * DEPTH) {
@@ -405,7 +406,7 @@ int64_t s2s_bf16_linear(const void *x, int64_t bits, int64_t R, int64_t I, const
     return multiply(&rows, &right, bias, &into);
 #else
     (void)x, (void)bits, (void)R, (void)I, (void)w, (void)O, (void)bias, (void)out;
-    return NO_BF16;
+    return NO_INSTRUCTIONS;
 #endif
 }
 
@@ -418,7 +419,7 @@ int64_t s2s_bf16_linear_dx(const uint16_t *g, int64_t R, int64_t O, const float 
     return multiply(&rows, &right, 0, &into);
 #else
     (void)g, (void)R, (void)O, (void)w, (void)I, (void)dx, (void)bits;
-    return NO_BF16;
+    return NO_INSTRUCTIONS;
 #endif
 }
 
@@ -430,6 +431,6 @@ int64_t s2s_bf16_linear_dw(const uint16_t *g, int64_t stride, int64_t R, int64_t
     return sum_outer_products(&gradients, &rows, dw, db);
 #else
     (void)g, (void)stride, (void)R, (void)O, (void)x, (void)bits, (void)I, (void)dw, (void)db;
-    return NO_BF16;
+    return NO_INSTRUCTIONS;
 #endif
 }

@@ -5,7 +5,7 @@
 
 #include "vectors.h"
 
-enum { OK = 0, NO_MEMORY = 1, NO_BF16 = 2 };
+enum { OK = 0, NO_MEMORY = 1, NO_INSTRUCTIONS = 2 };
 enum { BLOCKED = -30000 }; /* added to the score of a position that may not be seen; its exp is 0, and no row is NaN */
 
 typedef struct { /* x W^T + b; prepacked.py makes it and defines the fields' layouts */

@@ -102,6 +102,6 @@ int64_t s2s_int8_linear(const Linear *linear, const float *x, int64_t R, float *
     return there ? OK : NO_MEMORY;
 #else
     (void)linear, (void)x, (void)out;
-    return OK;
+    return NO_INSTRUCTIONS;
 #endif
 }

@@ -29,21 +29,26 @@ int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const
     return OK;
 }
 
-/* Rows x [R, I] as unsigned 8-bit integers around `zero`, `stride` bytes apart, and their scales [R]. */
+/* Rows x [R, I] as unsigned 8-bit integers around `zero`, `stride` bytes apart, and their scales [R]; the scale of a row
+with NaN or infinity is NaN. */
 int64_t s2s_quantize_rows(const float *x, int64_t R, int64_t I, int64_t stride, int64_t zero, uint8_t *out,
                           float *scale) {
     for (int64_t r = 0; r < R; r++, x += I, out += stride) {
-        vf largest_each = splat(1e-12f * 127);
+        vf largest_each = splat(1e-12f * 127), zeros = splat(0);
         int64_t i = 0;
         for (; i + W <= I; i += W) {
             vf y = (vf)((vi)load(x + i) & 0x7fffffff); /* its absolute value */
             largest_each = choose(y > largest_each, y, largest_each);
+            zeros += y * splat(0);
         }
-        float max = largest(largest_each);
-        for (; i < I; i++) max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
+        float max = largest(largest_each), no_number = sum(zeros); /* 0, or NaN */
+        for (; i < I; i++) max = fabsf(x[i]) > max ? fabsf(x[i]) : max, no_number += x[i] * 0;
         float factor = 127 / max;
-        scale[r] = max / 127;
-        for (i = 0; i < I; i++) out[i] = (uint8_t)(int32_t)(x[i] * factor + ((float)zero + 0.5f));
+        scale[r] = max / 127 + no_number;
+        if (no_number != 0)
+            memset(out, (int)zero, I);
+        else
+            for (i = 0; i < I; i++) out[i] = (uint8_t)(int32_t)(x[i] * factor + ((float)zero + 0.5f));
         memset(out + I, 0, stride - I);
     }
     return OK;

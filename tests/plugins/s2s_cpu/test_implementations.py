@@ -299,6 +299,71 @@ def test_other_types_and_devices_go_to_the_reference(name: str, monkeypatch: pyt
     assert taken == ["reference"]
 
 
+@native
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", IMPLEMENTED)
+@torch.no_grad()
+def test_results_do_not_depend_on_the_default_type(name: str, dtype: torch.dtype) -> None:
+    """Memory for results is that of fp32 values."""
+    operator, arguments = IMPLEMENTED[name], CASES[name](Draw(1))
+    results = []
+    for default in (torch.float32, dtype):
+        torch.set_default_dtype(default)
+        try:
+            with torch.random.fork_rng():
+                results.append(leaves(native_function(operator)(*copied(arguments))))
+        finally:
+            torch.set_default_dtype(torch.float32)
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+
+
+REFUSED: dict[str, Callable[[], tuple[Operator[..., Any], tuple[Any, ...]]]] = {
+    "lstm_weight_wide": lambda: (
+        OPERATORS["lstm"],
+        (torch.zeros(2, 3, 64), torch.zeros(64, 32), torch.zeros(3, 16), torch.zeros(3, 16)),
+    ),
+    "norm_without_bias": lambda: (
+        OPERATORS["add_norm"],
+        (torch.zeros(2, 32), torch.zeros(2, 32), nn.LayerNorm(32, bias=False)),
+    ),
+    "norm_of_another_type": lambda: (
+        OPERATORS["add_norm"],
+        (torch.zeros(2, 32), torch.zeros(2, 32), nn.LayerNorm(32).double()),
+    ),
+    "norm_of_several_dimensions": lambda: (
+        OPERATORS["add_norm"],
+        (torch.zeros(2, 32), torch.zeros(2, 32), nn.LayerNorm([2, 32])),
+    ),
+    "sum_that_broadcasts": lambda: (
+        OPERATORS["add_norm"],
+        (torch.zeros(2, 32), torch.zeros(32), nn.LayerNorm(32)),
+    ),
+}
+
+
+@native
+@pytest.mark.parametrize("name", REFUSED)
+@torch.no_grad()
+def test_shapes_that_a_function_in_c_would_misread_go_to_the_reference(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator, arguments = REFUSED[name]()
+    taken = recorded(operator, monkeypatch)
+    operator(*arguments)
+    assert taken == ["reference"]
+
+
+@native
+@torch.no_grad()
+def test_a_row_without_a_number_has_no_scale() -> None:
+    """Its products are then NaN, as in fp32; those of other rows are not."""
+    x = torch.randn(4, 70)
+    x[1, 3], x[2, 69] = torch.nan, torch.inf
+    _, scale = quantize_rows(x, 128)
+    assert scale.isnan().tolist() == [False, True, True, False]
+
+
 @torch.enable_grad()
 def test_what_wants_a_gradient_goes_to_the_reference() -> None:
     x, norm = torch.randn(3, 8, requires_grad=True), nn.LayerNorm(8)

@@ -111,6 +111,23 @@ def test_products_in_blocks_of_inputs_are_exact_and_have_the_bits_of_one_row(
     assert torch.equal(found, torch.cat([found[:0], *(kind(weight, BIAS)(row[None]) for row in rows)]))
 
 
+@needs_functions
+def test_rows_of_another_width_or_type_are_refused() -> None:
+    product = Fp32Linear(WEIGHT, BIAS)
+    with pytest.raises(ValueError, match=r"expected rows of 48 values in fp32, Got 24 in torch.float32"):
+        product(ROWS.unflatten(1, (2, 24)))
+    with pytest.raises(ValueError, match=r"expected rows of 48 values in fp32, Got 48 in torch.float64"):
+        product(ROWS.double())
+
+
+@pytest.mark.skipif(not has_int8_linear(), reason="no AVX2")
+def test_products_in_8_bits_keep_what_is_no_number() -> None:
+    rows = ROWS.clone()
+    rows[5, 7] = torch.nan
+    found = Int8Linear(WEIGHT, BIAS, HugePageArena())(rows)
+    assert found.isnan().all(1).nonzero().flatten().tolist() == [5]
+
+
 @pytest.mark.usefixtures("kind_of_kernels")
 def test_a_row_of_zeros_is_the_bias() -> None:
     assert torch.equal(OneDNNInt8Linear(WEIGHT, BIAS)(torch.zeros(2, 3, 48)), BIAS.expand(2, 3, -1))

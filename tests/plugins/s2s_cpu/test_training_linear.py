@@ -234,3 +234,27 @@ def test_what_is_not_finite_stays_in_its_row(place: tuple[int, int]) -> None:
     wrong = apply_weight(x, weight, None).isfinite().logical_not()
     assert wrong[place[0]].all()
     assert wrong.sum() == 50
+
+
+def test_shapes_that_do_not_fit_are_left_to_torch() -> None:
+    """Which refuses rows of another width, and spreads a bias of one value."""
+    x, weight = torch.randn(20, 20, 32), torch.randn(48, 64)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert accepts_linear(x, weight[:, :32].clone(), torch.randn(48))
+        assert not accepts_linear(x, weight[:, :32].clone(), torch.randn(1))
+        assert not accepts_linear(x, weight, None)
+        with pytest.raises(RuntimeError, match="cannot be multiplied"):
+            apply_linear(x, weight, None)
+
+
+@needs_bf16
+def test_the_gradient_of_no_rows_is_zero() -> None:
+    found = weight_gradient(torch.empty(0, 40, dtype=torch.bfloat16), torch.empty(0, 32), bias := torch.ones(40))
+    assert not found.any()
+    assert not bias.any()
+
+
+@needs_bf16
+def test_gradients_in_another_order_of_dimensions_are_read_as_they_are() -> None:
+    d_out, x = torch.randn(40, 50).bfloat16().t(), torch.randn(32, 50).t()
+    assert torch.equal(weight_gradient(d_out, x, None), weight_gradient(d_out.contiguous(), x.contiguous(), None))
