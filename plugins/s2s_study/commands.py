@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from s2s import DataError, load_plugins
 from s2s.compose import compose, to_yaml
 from s2s.config import Config
+from s2s.data import stamp_file
 from s2s.io import write_file
 from s2s.metrics import build_metrics
 from s2s_study.examples import examples_of
@@ -42,6 +43,9 @@ def run_commands(job: Job, call: Callable[[list[str]], int]) -> int:
     write_file(folder / "task.yaml", to_yaml({"task": config.task}))
     sources = [str(example.src) for example in examples_of(task, job.evaluate)]
     write_file(folder / "src.txt", "".join(f"{line}\n" for line in sources))
+    if not (folder / "inputs.json").is_file():  # as they are before the first command reads them
+        stamps = {str(file): stamp_file(file) for file in task.dependencies().files}
+        write_file(folder / "inputs.json", json.dumps(inputs_of(task, job.evaluate, stamps)))
     ended = _ended(folder, job)
     for command in job.commands[len(ended) :]:
         began = time.monotonic()
@@ -66,7 +70,8 @@ def evaluate_commands(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
     values["hours"] = sum(seconds for _, seconds in _ended(folder, job)) / 3600
     machine = f"1 x cpu ({platform.machine()}), Python {platform.python_version()}"
     facts = {"values": values, "scores": scores, "checkpoint": "", "config": to_yaml(config), "machine": machine}
-    return {"hyps": hyps, "refs": refs}, {**facts, "inputs": inputs_of(task, job.evaluate)}
+    inputs = json.loads((folder / "inputs.json").read_bytes())
+    return {"hyps": hyps, "refs": refs}, {**facts, "inputs": inputs}
 
 
 def _task_of(job: Job) -> tuple[Config, Task]:

@@ -15,6 +15,7 @@ import torch
 from s2s import load_plugins
 from s2s.compose import compose, to_yaml
 from s2s.config import GenerateConfig
+from s2s.data import PreparationSpec
 from s2s.generation import load
 from s2s.io import write_file
 from s2s.metrics import build_metrics
@@ -56,8 +57,12 @@ def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
         values |= found
     checkpoint = runs[0].checkpoint_path.name
     facts = {"values": values, "scores": scores, "checkpoint": checkpoint, "config": to_yaml(runs[0].config)}
-    facts |= {"machine": _machine(Path(job.runs[0])), "inputs": inputs_of(runs[0].task, job.evaluate)}
+    facts |= {"machine": _machine(Path(job.runs[0])), "inputs": _inputs(runs[0], job)}
     return (outputs if examples else {}), facts
+
+
+def _inputs(run: Run, job: Job) -> dict[str, Any]:
+    return inputs_of(run.task, job.evaluate, PreparationSpec(run.task, run.config.data).recorded_inputs())
 
 
 def training_cost(directory: Path, tflops: float | None) -> dict[str, float | None]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError
-from s2s.data import FileStamp, has_same_contents, stamp_file
+from s2s.data import FileStamp, has_same_contents
 from s2s_study.examples import examples_of
 
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from s2s_study.jobs import Job
 
 
-def inputs_of(task: Task, evaluate: Mapping[str, Any]) -> dict[str, Any]:
-    """Stamps of the training and development files, and the hash of the decoded examples, for JSON."""
-    files = {str(path.absolute()): asdict(stamp_file(path)) for path in task.dependencies().files}
+def inputs_of(task: Task, evaluate: Mapping[str, Any], stamps: Mapping[str, FileStamp]) -> dict[str, Any]:
+    """Stamps of the training and development files when they were read, and the hash of the decoded examples, for
+    JSON."""
+    files = {str(Path(name).absolute()): asdict(stamp) for name, stamp in stamps.items()}
     return {"files": files, "examples": _digest(task, evaluate)}
 
 
@@ -45,6 +46,8 @@ class InputCheck:
             return
         changed = [name for name, stamp in inputs["files"].items() if not self._is_unchanged(name, stamp)]
         gone = [name for name in inputs["files"] if not Path(name).is_file()]
+        if not gone:
+            changed += sorted(self._files(config).symmetric_difference(inputs["files"]))
         if not changed and not gone and self._examples(job, config) != inputs["examples"]:
             changed = [f"{job.evaluate['split']} split"]
         if changed:
@@ -60,11 +63,18 @@ class InputCheck:
             self.unchanged[key] = not path.is_file() or has_same_contents(path, FileStamp(**stamp))
         return self.unchanged[key]
 
+    def _task(self, config: Config) -> Task:
+        task: Task = self.plugins.registry.get("task", config.task.name).build(config.task)
+        return task
+
+    def _files(self, config: Config) -> set[str]:
+        """The files that the task names now: a folder may have others than before."""
+        return {str(Path(file).absolute()) for file in self._task(config).dependencies().files}
+
     def _examples(self, job: Job, config: Config) -> str:
         key = repr((config.task, job.evaluate))
         if key not in self.digests:
-            task: Task = self.plugins.registry.get("task", config.task.name).build(config.task)
-            self.digests[key] = _digest(task, job.evaluate)
+            self.digests[key] = _digest(self._task(config), job.evaluate)
         return self.digests[key]
 
 

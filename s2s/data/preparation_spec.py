@@ -13,6 +13,9 @@ from typing import Any
 
 from s2s.config import DataConfig
 from s2s.data.encode import LengthLimits
+from s2s.data.file_stamp import FileStamp
+from s2s.data.manifest import Manifest
+from s2s.errors import DataError
 from s2s.io.paths import expand_user
 from s2s.task import Task
 
@@ -57,6 +60,13 @@ class PreparationSpec:
         text = json.dumps(self.settings, sort_keys=True, default=str)
         key = hashlib.sha256(text.encode()).hexdigest()[:12]
         return expand_user(self.config.prepared, "data.prepared") / f"{self.task.config.name or 'task'}-{key}"
+
+    def recorded_inputs(self) -> dict[str, FileStamp]:
+        """The input files as they were when the prepared folder was made; DataError if there is no such folder."""
+        try:
+            return Manifest.read(self.directory).inputs
+        except (OSError, KeyError, TypeError, ValueError):
+            raise DataError(f"{self.directory} is missing or damaged: s2s-prepare makes it anew") from None
 
     def limits(self, split: str) -> LengthLimits:
         """From a development set only empty pairs are dropped, so that its score does not depend on an option."""

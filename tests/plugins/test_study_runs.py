@@ -157,6 +157,38 @@ def test_results_of_data_that_were_edited_since_are_refused(folder: Path, capsys
     assert n_trained(folder) == 1
 
 
+def test_a_file_edited_during_training_is_recorded_as_it_was_read(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_process = job.call
+
+    def train_then_edit(command: list[str], lock: Any) -> int:
+        code = in_process(command, lock)
+        (folder / "a.de").write_bytes(b"neu" + (folder / "a.de").read_bytes()[3:])
+        return code
+
+    monkeypatch.setattr(job, "call", train_then_edit)
+    write(folder, seeds=[1], rows={"base": {}})
+    assert study() == 0
+    assert study() == 2
+    assert re.search(r"\(\S*/a\.de has changed\)", capsys.readouterr().err)
+
+
+def test_a_file_added_to_a_folder_of_trees_is_noticed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trees = folder / "trees"
+    trees.mkdir()
+    for name in ("a", "b"):
+        (trees / f"{name}.mrg").write_text("(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps))))\n" * 20)
+    task = {"name": "parsing", "train": str(trees), "valid": str(trees / "a.mrg"), "src_vocab_size": 30}
+    arch = {**STUDY["base"]["arch"], "share_embeddings": "none"}
+    base = {**STUDY["base"], "task": task, "arch": arch}
+    write(folder, seeds=[1], rows={"base": {}}, base=base, measures=["ppl"])
+    assert study() == 0
+    shutil.copy(trees / "a.mrg", trees / "c.mrg")
+    assert study() == 2
+    assert "trees/c.mrg has changed" in capsys.readouterr().err
+
+
 def test_rows_may_start_from_another_and_decode_as_an_ensemble(folder: Path) -> None:
     rows = {"base": {}, "tuned": {"init_from_row": "base", "train": {"steps": 2}}, "both": {"ensemble_of": "base"}}
     write(folder, rows=rows)
