@@ -1,7 +1,7 @@
 """Operators of `s2s.backend` on a CPU: functions in C, compiled by the machine's own compiler; linear maps of oneDNN.
 
 The functions take fp32 tensors and run in one thread. Those for training (loss, attention, dropout, norms and LSTMs)
-take bf16 as well, and all of these but LSTMs use as many threads as torch. S2S_KERNELS selects whether they are used:
+take bf16 as well, and use as many threads as torch. S2S_KERNELS selects whether they are used:
 auto, torch (never), native (an error if there are none), or compile (those of a wheel are ignored).
 """
 

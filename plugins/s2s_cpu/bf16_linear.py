@@ -18,14 +18,14 @@ from torch import Tensor
 
 from s2s_cpu.library import call, constant, native_library
 from s2s_cpu.rules import DTYPE_BITS
-from s2s_cpu.threads import compute_in_threads, n_shares
+from s2s_cpu.threads import PRODUCTS_PER_VALUE, compute_in_threads, n_shares
 
 DEPTH = 32
 """Inputs of a block; the number of inputs must be a multiple of it"""
 MAX_THREADS = 8
 """Each thread lays out all weights for itself; with more threads that takes longer than the products"""
-PRODUCTS_PER_VALUE = 512
-"""Multiplications in the time that other functions take for one of the values that `n_shares` counts, with tiles"""
+TILE_SPEED = 8
+"""How many times as many products tiles compute as vectors in the same time"""
 
 
 @functools.cache
@@ -39,6 +39,12 @@ def uses_bf16_linear(n_inputs: int) -> bool:
     return has_bf16_linear() and n_inputs % DEPTH == 0 and torch.get_num_threads() <= MAX_THREADS
 
 
+def n_product_shares(n_rows: int, products_of_row: int) -> int:
+    """`n_shares` of rows that take this many multiplications each."""
+    speed = TILE_SPEED if constant("s2s_may_use_tiles") else 1
+    return n_shares(n_rows, products_of_row // (PRODUCTS_PER_VALUE * speed))
+
+
 def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x [R, I] in fp32 or bf16, weight [O, I] and bias [O] in fp32 -> [R, O] in bf16"""
     n_outputs, n_inputs = weight.shape
@@ -47,7 +53,7 @@ def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         call("s2s_bf16_linear", x, DTYPE_BITS[x.dtype], len(x), n_inputs, weight, n_outputs, bias, out)
 
     out = x.new_empty(len(x), n_outputs, dtype=torch.bfloat16)
-    compute_in_threads(compute, (x, out), n_shares(len(x), weight.numel() // PRODUCTS_PER_VALUE))
+    compute_in_threads(compute, (x, out), n_product_shares(len(x), weight.numel()))
     return out
 
 
@@ -59,7 +65,7 @@ def input_gradient(d_out: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
         call("s2s_bf16_linear_dx", d_out, len(d_out), n_outputs, weight, n_inputs, dx, DTYPE_BITS[dtype])
 
     dx = d_out.new_empty(len(d_out), n_inputs, dtype=dtype)
-    compute_in_threads(compute, (d_out, dx), n_shares(len(dx), weight.numel() // PRODUCTS_PER_VALUE))
+    compute_in_threads(compute, (d_out, dx), n_product_shares(len(dx), weight.numel()))
     return dx
 
 
@@ -72,5 +78,5 @@ def weight_gradient(d_out: Tensor, x: Tensor, d_bias: Tensor | None) -> Tensor:
         call("s2s_bf16_linear_dw", d_out, n_outputs, n_rows, len(dw), x, DTYPE_BITS[x.dtype], x.size(1), dw, db)
 
     dw = x.new_empty(n_outputs, x.size(1), dtype=torch.float32)
-    compute_in_threads(compute, (d_out.t(), dw, d_bias), n_shares(n_outputs, n_rows * x.size(1) // PRODUCTS_PER_VALUE))
+    compute_in_threads(compute, (d_out.t(), dw, d_bias), n_product_shares(n_outputs, n_rows * x.size(1)))
     return dw

@@ -50,9 +50,9 @@ class Level(NamedTuple):
     """Compiler flags for them"""
 
 
-# System V ABI, AMD64 Architecture Processor Supplement, table 3.1. Products of 8-bit integers need AVX2 and are up to
-# four times as fast with VNNI; those of bf16 are twice as fast with AVX512-BF16, which training in bf16 needs; AMX makes
-# both faster for many rows.
+# System V ABI, AMD64 Architecture Processor Supplement, table 3.1. Products of 8-bit integers need AVX2, and with VNNI
+# are up to four times as fast. Those of bf16 are twice as fast with AVX512-BF16, which training in bf16 needs. AMX
+# makes both faster for many rows.
 LEVELS = {
     "x86_64": (
         Level("x86-64-v2", "cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2", ("-march=x86-64-v2",)),

@@ -60,6 +60,7 @@ SIGNATURES = {
     "s2s_struct_size": [c_int64],
     "s2s_panel_width": [],
     "s2s_has_int8": [],
+    "s2s_may_use_tiles": [],
     "s2s_rounds_rows_to_bf16": [],
 }
 """Argument types; all return an integer: 0 or an error code, or the requested constant"""

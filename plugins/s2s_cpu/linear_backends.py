@@ -94,9 +94,9 @@ def _int8() -> Prepack:
 def _missing(name: str) -> str:
     if name == "onednn":
         return f"this build of torch {torch.__version__} has no oneDNN"
-    return (
-        f"there are functions in C where torch has one thread, and with a C compiler; here: {native_library().reason}"
-    )
+    functions, reason = native_library()
+    reason = reason if functions is None else f"torch has {torch.get_num_threads()} threads"
+    return f"there are functions in C where torch has one thread, and with a C compiler; here: {reason}"
 
 
 @torch.no_grad()

@@ -18,14 +18,11 @@ from torch.autograd.function import once_differentiable
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, PrepackedLinear
 from s2s_cpu.rules import DTYPE_BITS, WIDTH_MULTIPLE, in_torch_func, is_ordinary
-from s2s_cpu.threads import compute_in_threads, n_shares
+from s2s_cpu.threads import PRODUCTS_PER_VALUE, compute_in_threads, n_shares
 from s2s_cpu.training_linear import outer_product_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-PRODUCTS_PER_VALUE = 64
-"""Multiplications in the time that other functions take for one of the values that `n_shares` counts"""
 
 
 def lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["compute_in_threads", "n_shares"]
+__all__ = ["PRODUCTS_PER_VALUE", "compute_in_threads", "n_shares"]
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MIN_SHARE_VALUES = 1 << 18
 """Fewest values for which starting a thread, about 50 µs, pays off"""
+PRODUCTS_PER_VALUE = 64
+"""Multiplications by vectors that take as long as one value of an elementwise function, the unit of `n_shares`"""
 
 
 def n_shares(n_rows: int, width: int = 1) -> int:
