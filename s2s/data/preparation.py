@@ -197,7 +197,6 @@ def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> Mani
     progress.begin(f"task={spec.task.config.name}: learning its vocabulary")
     spec.task.learn(temp / TOKENIZER)
     reports = [_encode(temp, number, spec, progress) for number in range(len(spec.corpora))]
-    _check_corpora(reports)
     for file, stamp in inputs.items():
         if not file.exists() or not has_same_time(file, stamp):
             raise DataError(f"{file}: has changed while it was read; start again when it is complete")
@@ -220,15 +219,10 @@ def _encode(temp: Path, number: int, spec: PreparationSpec, progress: ProgressRe
     with MappedCorpusWriter(temp / str(number), vocab.src, vocab.tgt) as writer:
         for so_far in encode_corpus(spec.task, writer, report, spec.limits(split), n_workers(spec.config.workers)):
             progress.advance(stage, so_far.n_read)
+    if not report.n_kept:  # the other corpora alone are not what was asked for
+        found = f"{split} corpus {name}: no pair is left ({report.n_read:,} read{report.drop_summary()})"
+        raise DataError(f"{found}; check the files, data.max_len and data.max_ratio")
     return report
-
-
-def _check_corpora(reports: list[CorpusReport]) -> None:
-    """Raise DataError if a corpus has no pair left; the others alone are not what was asked for."""
-    for report in reports:
-        if not report.n_kept:
-            found = f"no {report.split} pair is left ({report.name}: {report.n_read:,} read{report.drop_summary()})"
-            raise DataError(f"{found}; check the files, data.max_len and data.max_ratio")
 
 
 def _open(spec: PreparationSpec, manifest: Manifest, origin: str) -> PreparedData:

@@ -9,15 +9,17 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from s2s.config import DataConfig
 from s2s.data.encode import LengthLimits
-from s2s.data.file_stamp import FileStamp
 from s2s.data.manifest import Manifest
 from s2s.errors import DataError
 from s2s.io.paths import expand_user
 from s2s.task import Task
+
+if TYPE_CHECKING:
+    from s2s.data.file_stamp import FileStamp
 
 FORMAT = 2
 SPLITS = ("train", "valid")

@@ -327,7 +327,8 @@ def test_damage_that_cannot_be_mended_is_an_error(files: dict[str, Any], config:
 def test_nothing_left_is_an_error_with_the_reasons(files: dict[str, Any], config: DataConfig) -> None:
     config.max_len = 1
     with pytest.raises(
-        DataError, match=r"no train pair is left \(train0: 155 read, 155 dropped \(151 longer than data.max_len=1, "
+        DataError,
+        match=r"train corpus train0: no pair is left \(155 read, 155 dropped \(151 longer than data.max_len=1, ",
     ) as e:
         prepare(Words(files), config)
     assert str(e.value).endswith("check the files, data.max_len and data.max_ratio")
@@ -340,7 +341,7 @@ def test_a_corpus_of_several_of_which_nothing_is_left_is_an_error(
     long = tmp_path / "long"
     long.write_text("a " * (config.max_len + 1) + "\n")
     files["train"].append((long, long))
-    with pytest.raises(DataError, match=r"no train pair is left \(train2: 1 read, 1 dropped \(1 longer than"):
+    with pytest.raises(DataError, match=r"train corpus train2: no pair is left \(1 read, 1 dropped \(1 longer than"):
         prepare(Words(files), config)
 
 
