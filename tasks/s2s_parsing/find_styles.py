@@ -27,7 +27,7 @@ from s2s import ConfigError, DataError
 from s2s.cli import guard
 from s2s.io import write_lines
 from s2s_parsing.tree import Tree
-from s2s_parsing.treebank import cleaned_trees, treebank_files
+from s2s_parsing.treebank import cleaned_trees, refuse_overwriting, treebank_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,9 +231,8 @@ def _check(options: argparse.Namespace) -> None:
 def _read(paths: Sequence[Path], without: Sequence[Path] = ()) -> list[Tree]:
     """The trees of all paths; an error if there are none, or if one of the files is `without`, the files to write."""
     files = [file for path in paths for file in treebank_files(path)]
-    outputs = {path.resolve() for path in without}
-    if both := [file for file in files if file.resolve() in outputs]:
-        raise ConfigError(f"{both[0]}: both read and written; give another folder with -o")
+    for output in without:
+        refuse_overwriting(output, files)
     trees = list(cleaned_trees(files))
     if not trees:
         raise DataError(f"{', '.join(map(str, paths))}: no trees in it")

@@ -14,16 +14,17 @@ import argparse
 import sys
 from collections import Counter, defaultdict, deque
 from itertools import combinations, groupby, zip_longest
-from math import exp, inf, isnan
+from math import exp, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s import ConfigError, DataError
+from s2s import DataError
 from s2s.cli import guard
 from s2s.data import numbered_lines, pair_format
 from s2s.io import parse_json, write_lines
 from s2s_parsing.task import read_tree
 from s2s_parsing.tree import TOP, Tree, Word, leaves
+from s2s_parsing.treebank import refuse_overwriting
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -149,7 +150,7 @@ def _of_json(line: str, location: str) -> list[tuple[str, float]]:
         record = parse_json(line) if line.strip() else {"nbest": []}
         outputs = [(one["hyp"], one["score"]) for one in record.get("nbest", [record])]
         scored = [(str(tree), -inf if score is None else float(score)) for tree, score in outputs]
-        if not any(isnan(score) for _, score in scored):
+        if all(score < inf for _, score in scored):  # nor NaN
             return scored
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
@@ -190,8 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.output.resolve() in {path.resolve() for path in options.parsed}:
-        raise ConfigError(f"{options.output}: both read and written; give another name with -o")
+    refuse_overwriting(options.output, options.parsed)
     n_written = write_lines(options.output, _elections(options.parsed))
     print(f"{options.output}: {n_written:,} trees, files that voted: {len(options.parsed)}", file=sys.stderr)
     return 0

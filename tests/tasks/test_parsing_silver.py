@@ -94,3 +94,13 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "s.mrg").exists()
+
+
+def test_neither_the_parses_nor_a_held_out_treebank_are_overwritten(parsed: Path, capsys: Any) -> None:
+    held_out = parsed.with_name("test.mrg")
+    held_out.write_text(f"{C}\n")
+    for path in (parsed, held_out):
+        before = path.read_bytes()
+        assert main([str(parsed), "-o", str(path), "--without", str(held_out)]) == 2
+        assert "both read and written" in capsys.readouterr().err
+        assert path.read_bytes() == before

@@ -143,3 +143,10 @@ def test_a_tree_that_cannot_be_used_is_refused_with_its_place_and_nothing_is_wri
     assert main([str(treebank), "-o", str(treebank.with_name("more.mrg"))]) == 2
     assert f"{treebank}:2: {reason}" in capsys.readouterr().err
     assert not treebank.with_name("more.mrg").exists()
+
+
+def test_the_treebank_itself_is_not_overwritten(treebank: Path, capsys: Any) -> None:
+    before = treebank.read_bytes()
+    assert main([str(treebank), "-o", str(treebank)]) == 2
+    assert "both read and written; give another name with -o" in capsys.readouterr().err
+    assert treebank.read_bytes() == before

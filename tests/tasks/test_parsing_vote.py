@@ -165,7 +165,15 @@ def test_outputs_for_other_sentences_are_refused(
 
 
 def test_what_is_not_json_of_outputs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for text in ("oh", "[1]", '{"hyp": 1}', '{"src": "a"}', '{"nbest": 3}', '{"hyp": "", "score": NaN}'):
+    for text in (
+        "oh",
+        "[1]",
+        '{"hyp": 1}',
+        '{"src": "a"}',
+        '{"nbest": 3}',
+        '{"hyp": "", "score": NaN}',
+        '{"hyp": "", "score": Infinity}',
+    ):
         (tmp_path / "a.jsonl").write_text(f"{text}\n")
         assert main([str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "out.mrg")]) == 2
         assert "a.jsonl:1: expected hyp and score" in capsys.readouterr().err

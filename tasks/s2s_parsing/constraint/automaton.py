@@ -33,7 +33,7 @@ class TreeConstraint(Constraint):
     """Allows only prefixes of trees over exactly the sentence's words, within the bounds and the length limit.
 
     `actions`: the action of each target id, as `Linear.read` returns them; None for tokens outside trees, such as
-    special ones. `word_marks`: by source id, whether it is the one token that every word has exactly once.
+    special ones. `word_begins`: by source id, whether it is the one token that every word has exactly once.
 
     The state is int64 [B, K, G] or, if closing tokens have labels, [B, K, G + D + 2]: the counters, then a stack of the
     labels of open brackets. The last counter is the depth, which is thus the offset of the innermost label. Few
@@ -41,10 +41,10 @@ class TreeConstraint(Constraint):
     """
 
     def __init__(
-        self, actions: Sequence[Action | None], word_marks: Sequence[bool], bounds: Bounds, *, eos: int
+        self, actions: Sequence[Action | None], word_begins: Sequence[bool], bounds: Bounds, *, eos: int
     ) -> None:
         self.bounds = bounds
-        self._tables = {torch.device("cpu"): Tables.of(actions, word_marks, bounds, eos)}
+        self._tables = {torch.device("cpu"): Tables.of(actions, word_begins, bounds, eos)}
         self._automaton = self._tables[torch.device("cpu")].automaton()
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
@@ -53,7 +53,7 @@ class TreeConstraint(Constraint):
         If the limit is below the number of words, nothing is allowed, and search finds no output.
         """
         tables = self._on(src.device)
-        n_words = (tables.word_marks[src] & ~pad).sum(1)
+        n_words = (tables.word_begins[src] & ~pad).sum(1)
         possible = (n_words > 0) & (n_words <= limit)
         n_slots = self.bounds.depth + 2 if tables.named else 0  # one above the deepest, one for the dead end
         state = torch.zeros(src.size(0), 1, COUNTERS + n_slots, dtype=torch.long, device=src.device)

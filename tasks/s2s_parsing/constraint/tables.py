@@ -43,7 +43,7 @@ ADDED = {
 class Tables:
     """All lookups, on one device."""
 
-    word_marks: Tensor
+    word_begins: Tensor
     """[V_src], True for the token that every word has exactly once"""
     keep: Tensor
     """[V, G], 0 where a token resets a counter, else 1"""
@@ -63,7 +63,7 @@ class Tables:
     """[L, 32, V], allowed tokens by innermost label and row"""
 
     @classmethod
-    def of(cls, actions: Sequence[Action | None], word_marks: Sequence[bool], bounds: Bounds, eos: int) -> Self:
+    def of(cls, actions: Sequence[Action | None], word_begins: Sequence[bool], bounds: Bounds, eos: int) -> Self:
         """The tables of a vocabulary, on the CPU."""
         if not any(action and action.kind is Kind.WORD for action in actions):
             raise ValueError("no token shifts a word: no tree can be written")
@@ -73,7 +73,7 @@ class Tables:
         most = torch.full((COUNTERS,), torch.iinfo(torch.long).max)
         most[DEPTH] = bounds.depth
         return cls(
-            word_marks=torch.tensor(word_marks, dtype=torch.bool),
+            word_begins=torch.tensor(word_begins, dtype=torch.bool),
             keep=torch.tensor([_kept(action) for action in actions]),
             add=torch.tensor([_added(action, bounds) for action in actions]),
             label=label[:, None],

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["SECTIONS", "Split", "treebank_files"]
+__all__ = ["SECTIONS", "Split", "refuse_overwriting", "treebank_files"]
 
 import re
 from typing import TYPE_CHECKING, Literal
 
-from s2s import DataError
+from s2s import ConfigError, DataError
 from s2s.data import missing_file_error
 
 if TYPE_CHECKING:
@@ -38,6 +38,12 @@ def treebank_files(path: Path, split: Split | None = None) -> list[Path]:
         raise DataError(f"{path}: no file in this folder is named .mrg or .mrg.gz; name the treebank's files instead")
     _refuse_twins(files)
     return _of_split(path, files, split) if split else files
+
+
+def refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
+    """Raise ConfigError if the file to be written is one of those that are read."""
+    if output.resolve() in {path.resolve() for path in inputs}:
+        raise ConfigError(f"{output}: both read and written; give another name with -o")
 
 
 def _refuse_twins(files: Iterable[Path]) -> None:
