@@ -166,6 +166,7 @@ def _notes(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> list[st
 
 
 def _interval_kind(config: StudyConfig) -> str:
-    if len(config.seeds) > 1:
-        return "of the mean over seeds by Student's t"
-    return f"over sentences by bootstrap of {config.samples:,} samples"
+    one_seed = f"over sentences by bootstrap of {config.samples:,} samples"
+    if len(config.seeds) == 1:
+        return one_seed
+    return f"of the mean over seeds by Student's t; of a single finished seed {one_seed}"
