@@ -47,7 +47,7 @@ class _LSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         parts, h, c, dtype = parts.contiguous(), h.contiguous(), c.contiguous(), parts.dtype
-        outputs, memories = (c.new_empty(len(parts), *c.shape) for _ in range(2))
+        outputs, cells = (c.new_empty(len(parts), *c.shape) for _ in range(2))
         gates = c.new_empty(parts.shape) if any(ctx.needs_input_grad) else None
         linear = prepack_weight(weight, dtype)
 
@@ -55,27 +55,28 @@ class _LSTM(torch.autograd.Function):
             sizes = DTYPE_BITS[dtype], parts.size(1), len(c), outputs.size(1), c.size(1)
             call("s2s_lstm", ctypes.byref(linear.struct), parts, *sizes, h, c, *results)
 
-        compute_in_threads(steps, (*by_sentence(parts), h, c, *by_sentence(gates, memories, outputs)), _shares(parts))
-        ctx.save_for_backward(weight, h, c, outputs, memories, gates)
+        compute_in_threads(steps, (*by_sentence(parts), h, c, *by_sentence(gates, cells, outputs)), _shares(parts))
+        ctx.save_for_backward(weight, h, c, outputs, cells, gates)
         ctx.dtype = dtype
         ctx.set_materialize_grads(False)
-        return outputs, memories
+        return outputs, cells
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dh: Tensor | None, dc: Tensor | None) -> tuple[Tensor | None, ...]:
-        weight, h, c, outputs, memories, gates = ctx.saved_tensors
-        dh, dc = (x if x is None else x.contiguous() for x in (dh, dc))
+    def backward(ctx: Any, d_outputs: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
+        weight, h, c, outputs, cells, gates = ctx.saved_tensors
+        d_outputs, d_cells = (x if x is None else x.contiguous() for x in (d_outputs, d_cells))
         d_parts, d_h, d_c = torch.empty_like(gates, dtype=ctx.dtype), torch.zeros_like(c), torch.zeros_like(c)
         linear = prepack_weight(weight.t(), ctx.dtype)
 
         def steps(
-            dh: Tensor | None, dc: Tensor | None, gates: Tensor, c: Tensor, memories: Tensor, *results: Tensor
+            d_outputs: Tensor | None, d_cells: Tensor | None, gates: Tensor, c: Tensor, cells: Tensor, *results: Tensor
         ) -> None:
             sizes = DTYPE_BITS[ctx.dtype], gates.size(1), len(c), outputs.size(1), c.size(1)
-            call("s2s_lstm_backward", ctypes.byref(linear.struct), dh, dc, *sizes, gates, c, memories, *results)
+            given = d_outputs, d_cells, *sizes, gates, c, cells
+            call("s2s_lstm_backward", ctypes.byref(linear.struct), *given, *results)
 
-        given = *by_sentence(dh, dc, gates), c, *by_sentence(memories), d_h, d_c, *by_sentence(d_parts)
+        given = *by_sentence(d_outputs, d_cells, gates), c, *by_sentence(cells), d_h, d_c, *by_sentence(d_parts)
         compute_in_threads(steps, given, _shares(gates))
         d_weight = None
         if ctx.needs_input_grad[1]:

@@ -97,8 +97,8 @@ class Cell(nn.Module):
         for part in parts:
             state = self.step(part, state)
             states.append(state)
-        memories = [s.c for s in states if s.c is not None]
-        return Hidden(torch.stack([s.h for s in states]), torch.stack(memories) if memories else None)
+        cells = [s.c for s in states if s.c is not None]
+        return Hidden(torch.stack([s.h for s in states]), torch.stack(cells) if cells else None)
 
     def _calls_torch(self, x: Tensor, lengths: Tensor | None) -> bool:
         """Whether torch's kernel is the fastest way."""

@@ -24,5 +24,5 @@ def lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, T
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         h = o.sigmoid() * c.tanh()
         steps.append((h, c))
-    outputs, memories = zip(*steps, strict=True)
-    return torch.stack(outputs), torch.stack(memories)
+    outputs, cells = zip(*steps, strict=True)
+    return torch.stack(outputs), torch.stack(cells)
