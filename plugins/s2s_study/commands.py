@@ -29,7 +29,7 @@ from s2s_study.inputs import inputs_of
 from s2s_study.scores import scores_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from s2s import Task
     from s2s_study.jobs import Job
@@ -40,9 +40,9 @@ def run_commands(job: Job, call: Callable[[list[str]], int]) -> int:
     folder = Path(job.runs[0])
     folder.mkdir(parents=True, exist_ok=True)
     config, task = _task_of(job)
-    write_file(folder / "task.yaml", to_yaml({"task": config.task}))
     sources = [str(example.src) for example in examples_of(task, job.evaluate)]
-    write_file(folder / "src.txt", "".join(f"{line}\n" for line in sources))
+    given = {"task.yaml": to_yaml({"task": config.task}), "src.txt": "".join(f"{line}\n" for line in sources)}
+    _write_given(folder, {name: text.encode() for name, text in given.items()})
     if not (folder / "inputs.json").is_file():  # as they are before the first command reads them
         stamps = {str(file): stamp_file(file) for file in task.dependencies().files}
         write_file(folder / "inputs.json", json.dumps(inputs_of(task, job.evaluate, stamps)))
@@ -72,6 +72,17 @@ def evaluate_commands(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
     facts = {"values": values, "scores": scores, "checkpoint": "", "config": to_yaml(config), "machine": machine}
     inputs = json.loads((folder / "inputs.json").read_bytes())
     return {"hyps": hyps, "refs": refs}, {**facts, "inputs": inputs}
+
+
+def _write_given(folder: Path, given: Mapping[str, bytes]) -> None:
+    """Write what the commands read; if it has changed, what they made of it before is removed first."""
+    paths = {folder / name: data for name, data in given.items()}
+    if all(path.is_file() and path.read_bytes() == data for path, data in paths.items()):
+        return
+    for name in ("ended.json", "hyp.txt", "inputs.json"):
+        (folder / name).unlink(missing_ok=True)
+    for path, data in paths.items():
+        write_file(path, data)
 
 
 def _task_of(job: Job) -> tuple[Config, Task]:

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,8 +24,6 @@ from s2s_study.commands import evaluate_commands, run_commands
 from s2s_study.jobs import plan
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from s2s_study.jobs import Study
 
 STUDY: dict[str, Any] = {
@@ -224,6 +223,40 @@ def test_a_row_may_be_filled_by_commands_and_another_wait_for_it(folder: Path, m
     write(folder, rows={"base": {}, "copy": {"commands": [f"{echo} again"]}}, seeds=[1])
     assert study() == 0
     assert (folder / "studies/tiny/note-1.txt").read_text() == "once once ", "another command, which has not run"
+
+
+RESUMED = "import os, sys; os.path.isfile(sys.argv[2]) or open(sys.argv[2], 'w').write(open(sys.argv[1]).read())"
+
+
+def test_commands_run_again_for_other_sentences(folder: Path) -> None:
+    """Even one that continues from the output that it finds."""
+    rows = {"base": {}, "copy": {"commands": [f'python -c "{RESUMED}" {{src}} {{hyp}}']}}
+    sources, examples = (folder / "a.en").read_text().splitlines(), set()
+    for n in (5, 3, 6):
+        write(folder, rows=rows, seeds=[1], evaluate={"sentences": n})
+        (found,) = plan_of(folder).jobs["copy"]
+        assert run_commands(found, subprocess.call) == 0
+        outputs, result = evaluate_commands(found)
+        assert outputs["hyps"] == sources[:n]
+        examples.add(result["inputs"]["examples"])
+    assert len(examples) == 3
+
+
+def test_commands_run_again_for_another_task(folder: Path) -> None:
+    write(folder, rows={"base": {}, "note": {"commands": ["note {task}"]}}, seeds=[1])
+    (found,) = plan_of(folder).jobs["note"]
+    calls = []
+
+    def noted(command: list[str]) -> int:
+        calls.append(command)
+        return 0
+
+    assert [run_commands(found, noted), run_commands(found, noted)] == [0, 0]
+    assert len(calls) == 1
+    task = Path(found.runs[0]) / "task.yaml"
+    task.write_text(task.read_text().replace("40", "41"))
+    assert run_commands(found, noted) == 0
+    assert len(calls) == 2
 
 
 def test_commands_that_write_too_few_lines_are_an_error(folder: Path) -> None:
