@@ -107,8 +107,14 @@ class _Tests:
     samples: int
 
     def p_sentences(self, measure: str, first: str, row: str) -> float | None:
-        """The p-value of the difference; None unless both rows have outputs for the same sentences and seeds."""
-        pairs = list(zip(self._outputs(first), self._outputs(row), strict=False))
+        """The p-value of the difference; None unless both rows have outputs for the same sentences and seeds.
+
+        The outputs of a row with one job, such as an ensemble, are compared with those of every seed.
+        """
+        found = [self._outputs(first), self._outputs(row)]
+        n = max(map(len, found))
+        repeated = [outputs * n if len(outputs) == 1 else outputs for outputs in found]
+        pairs = list(zip(*repeated, strict=True))
         if not self.samples or not pairs or any(a is None or b is None or a["refs"] != b["refs"] for a, b in pairs):
             return None
         hyps = [[hyp for pair in pairs for hyp in pair[side]["hyps"]] for side in (0, 1)]  # type: ignore[index]
@@ -119,7 +125,8 @@ class _Tests:
         return None
 
     def _outputs(self, row: str) -> list[dict[str, Any] | None]:
-        return [self._read(job) for job in self.study.jobs[row]]
+        """The outputs of every seed, ordered by seed: resamples are the same however the study lists them."""
+        return [self._read(job) for job in sorted(self.study.jobs[row], key=lambda job: job.seed)]
 
     def _read(self, job: Job) -> dict[str, Any] | None:
         if job.result(self.folder) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ from tiny_runs import write_corpus
 from s2s import DataError, load_plugins
 from s2s.cli import train
 from s2s.compose import compose
+from s2s.metrics import compare
 from s2s_metrics import BleuConfig
 from s2s_metrics.sacre import Bleu
 from s2s_study import StudyConfig, job
@@ -198,6 +200,29 @@ def test_rows_may_start_from_another_and_decode_as_an_ensemble(folder: Path) -> 
     assert float(found["both", "flops"]["mean"]) == pytest.approx(2 * float(found["base", "flops"]["mean"]))
     (start,) = (folder / "studies" / "tiny" / "runs").glob("tuned-2-*/config.yaml")
     assert "runs/base-2-" in start.read_text()
+
+
+def p_of_ensemble(folder: Path, seeds: list[int], hyps: dict[int, list[str]], refs: list[str]) -> float:
+    """p over sentences, of made-up outputs for every seed; those of the ensemble are for 0."""
+    write(folder, rows={"base": {}, "both": {"ensemble_of": "base"}}, seeds=seeds, measures=["bleu"])
+    score = {"low": 0.0, "high": 0.0, "signature": "", "higher_is_better": True}
+    for found in itertools.chain(*plan_of(folder).jobs.values()):
+        value = Bleu(BleuConfig())(hyps[found.seed], [refs]).value
+        result = {"values": {"bleu": value}, "scores": {"bleu": score}, "machine": ""}
+        path = folder / "studies" / "tiny" / "jobs" / f"{found.name}.json"
+        job.write_result(path, found, {"hyps": hyps[found.seed], "refs": refs}, result)
+    assert study("only_table=true") == 0
+    return float(table(folder)["both", "bleu"]["p_sentences"])
+
+
+def test_an_ensemble_is_compared_with_the_outputs_of_all_seeds(folder: Path) -> None:
+    refs = (folder / "a.de").read_text().splitlines()[:20]
+    wrong = [" ".join(line.split()[::-1]) for line in refs]
+    hyps = {0: [*refs[:10], *wrong[10:]], 1: [*refs[:11], *wrong[11:]], 2: [*refs[:2], *wrong[2:]]}
+    pooled = {"first": hyps[1] + hyps[2], "row": hyps[0] * 2}
+    expected = compare(Bleu(BleuConfig()), pooled, [refs * 2], STUDY["samples"])[1].p_value
+    assert p_of_ensemble(folder, [1, 2], hyps, refs) == expected
+    assert p_of_ensemble(folder, [2, 1], hyps, refs) == expected
 
 
 ECHO = "import sys; open(sys.argv[2], 'w').write(open(sys.argv[1]).read()); open(sys.argv[3], 'a').write('once ')"
