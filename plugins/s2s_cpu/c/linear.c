@@ -3,12 +3,12 @@
 The outputs are cut into panels of C columns. A panel's weights lie in the order in which they are read, so that few
 rows, which are bound by memory, run at its bandwidth. A block of sums of up to ROWS rows stays in registers, so that
 many rows run at the rate of arithmetic; they take DEPTH inputs at a time, which stay in the caches. Weights are floats,
-or bf16 in half the bytes. With AVX512-BF16, rows are rounded to bf16 as well and multiplied by AMX tiles or by vectors;
-without, weights are widened to floats. The order of a sum depends on I alone, not on R, so that a row's result has the
-same bits whatever the other rows are. R rows, I inputs, O outputs.
+or bf16 in half the bytes, which are widened to floats where the processor cannot multiply them (unit_linear.c). The order
+of a sum depends on I alone, not on R, so that a row's result has the same bits whatever the other rows are. R rows, I
+inputs, O outputs.
 */
 
-#include "vector_sums.h"
+#include "tile_sums.h"
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -122,83 +122,9 @@ INLINE void float_linear(const int bits, const Linear *linear, const float *x, i
     }
 }
 
-#ifdef BF16_VECTORS
-/* x [R, I] rounded to bf16 */
-static void round_rows(const float *x, int64_t I, PaddedRows *rows) {
-    for (int64_t r = 0; r < rows->R; r++, x += I)
-        for (int64_t i = 0; i < rows->n_tiles * 2 * W; i += 2 * W) {
-            const uint32_t there = I - i >= 2 * W ? ~0u : (1u << (I - i)) - 1;
-            const __m512 low = _mm512_maskz_loadu_ps(there, x + i), high = _mm512_maskz_loadu_ps(there >> W, x + i + W);
-            _mm512_store_si512(rows->x + r * rows->stride + 2 * i, (__m512i)_mm512_cvtne2ps_pbh(high, low));
-        }
-}
-
-/* Stores sums plus biases as the outputs of n rows from o on. */
-static void put_sums(const Linear *linear, int64_t o, int64_t n, const float sums[][C], float *out) {
-    const int64_t columns = linear->O - o < C ? linear->O - o : C;
-    for (int64_t r = 0; r < n; r++, out += linear->O) {
-        vf row[PARTS];
-        UNROLLED for (int c = 0; c < PARTS; c++) row[c] = load(sums[r] + c * W) + load(linear->bias + o + c * W);
-        memcpy(out, row, columns * sizeof(float));
-    }
-}
-
-static void multiply_by_vectors(const Linear *linear, const PaddedRows *rows, float *out) {
-    const char *weight = linear->weight;
-    float sums[ROWS][C];
-    for (int64_t o = 0; o < linear->O; o += C, weight += rows->n_tiles * PANEL_TILE)
-        for (int64_t r = 0, n; r < rows->R; r += n) {
-            n = vector_sums(16, rows, r, weight, (linear->I + 1) / 2, (int32_t(*)[C])sums);
-            put_sums(linear, o, n, sums, out + r * linear->O + o);
-        }
-}
-
-#ifdef BF16_TILES
-static void multiply_by_tiles(const Linear *linear, const PaddedRows *rows, float *out) {
-    const char *weight = linear->weight;
-    float sums[TILE_ROWS][C];
-    configure_tiles(rows->R);
-    for (int64_t o = 0; o < linear->O; o += C, weight += rows->n_tiles * PANEL_TILE)
-        for (int64_t r = 0; r < rows->R; r += TILE_ROWS) {
-            const int64_t n = rows->R - r < TILE_ROWS ? rows->R - r : TILE_ROWS;
-            s2s_tile_sums(16, rows, r, weight, (int32_t(*)[C])sums);
-            put_sums(linear, o, n, sums, out + r * linear->O + o);
-        }
-    _tile_release();
-}
-#endif
-
-static int64_t bf16_linear(const Linear *linear, const float *x, int64_t R, float *out) {
-    PaddedRows rows;
-    if (!R) return OK;
-    if (!padded_rows(linear, R, &rows)) return NO_MEMORY;
-    round_rows(x, linear->I, &rows);
-#ifdef BF16_TILES
-    if (s2s_may_use_tiles())
-        multiply_by_tiles(linear, &rows, out);
-    else
-#endif
-        multiply_by_vectors(linear, &rows, out);
-    free(rows.memory);
-    return OK;
-}
-#endif
-
-/* Whether products with weights in bf16 round the rows to bf16, too. */
-int64_t s2s_rounds_rows_to_bf16(void) {
-#ifdef BF16_VECTORS
-    return 1;
-#else
-    return 0;
-#endif
-}
-
 /* x [R, I] -> [R, O] */
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out) {
-    if (linear->bits == 8) return s2s_int8_linear(linear, x, R, out);
-#ifdef BF16_VECTORS
-    if (linear->bits == 16) return bf16_linear(linear, x, R, out);
-#endif
+    if (linear->bits == 8 || (linear->bits == 16 && s2s_rounds_rows_to_bf16())) return s2s_unit_linear(linear, x, R, out);
     if (linear->bits == 16)
         float_linear(16, linear, x, R, out);
     else

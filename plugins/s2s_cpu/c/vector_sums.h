@@ -2,7 +2,7 @@
 AVX-512 or AVX2 without it.
 
 Rows and panels lie in units of four bytes, as in tile_sums.c. But without VNNI a unit of a row is eight bytes, its four
-integers in 16 bits each: 0, 2, 1, 3 (see int8_linear.c).
+integers in 16 bits each: 0, 2, 1, 3 (see unit_linear.c).
 */
 
 #ifndef S2S_VECTOR_SUMS_H

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ALL = LEVELS.get(platform.machine(), ())
-NEEDED = ["linear.c", "int8_linear.c", "tile_sums.c", "rows.c", "bf16_linear.c"]
+NEEDED = ["linear.c", "unit_linear.c", "tile_sums.c", "rows.c", "bf16_linear.c"]
 USED = ["s2s_linear", "s2s_panel_width", "s2s_has_int8", "s2s_quantize_rows", "s2s_huge_pages"]
 USED += ["s2s_dequantize_rows", "s2s_rounds_rows_to_bf16"]
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

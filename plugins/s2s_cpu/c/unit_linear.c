@@ -1,0 +1,170 @@
+/* Linear maps with prepacked weights in 8-bit integers or bf16, for one thread, on processors that multiply such values.
+
+Rows and weights lie in units of four bytes: n = 4 integers or 2 values in bf16. A panel of C outputs is [I / n, C, n]:
+for n inputs at a time, the weights of all outputs. AMX tiles and vectors read this layout. Rows are converted here.
+Sums of integers are exact, so that tiles and vectors give the same bits; those of bf16 have the same order for any
+number of rows, but tiles and vectors may differ. R rows, I inputs, O outputs.
+*/
+
+#include "vector_sums.h"
+
+int64_t s2s_has_int8(void) {
+#ifdef INT8_VECTORS
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+/* Whether products with weights in bf16 round the rows to bf16, too. */
+int64_t s2s_rounds_rows_to_bf16(void) {
+#ifdef BF16_VECTORS
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+#if defined(INT8_VECTORS) || defined(BF16_VECTORS)
+enum { ZERO = 128 }; /* the unsigned integer that stands for 0 */
+
+#ifdef BF16_VECTORS
+/* x [R, I] rounded to bf16 */
+static void round_rows(const float *x, int64_t I, PaddedRows *rows) {
+    for (int64_t r = 0; r < rows->R; r++, x += I)
+        for (int64_t i = 0; i < rows->n_tiles * 2 * W; i += 2 * W) {
+            const uint32_t there = I - i >= 2 * W ? ~0u : (1u << (I - i)) - 1;
+            const __m512 low = _mm512_maskz_loadu_ps(there, x + i), high = _mm512_maskz_loadu_ps(there >> W, x + i + W);
+            _mm512_store_si512(rows->x + r * rows->stride + 2 * i, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+        }
+}
+#endif
+
+#ifdef INT8_PAIRS
+/* Widens 8-bit integers to 16 bits, in the order in which vector_sums.h reads them. Returns 0 if memory runs out. */
+static int64_t widen_rows(PaddedRows *rows) {
+    const int64_t n = rows->R * rows->stride / 4;
+    const uint32_t *from = (const uint32_t *)rows->x;
+    uint32_t(*to)[2] = allocate(n * ROW_UNIT);
+    if (!to) return 0;
+    for (int64_t i = 0; i < n; i++) to[i][0] = from[i] & 0xff00ff, to[i][1] = from[i] >> 8 & 0xff00ff;
+    free(rows->memory);
+    rows->x = rows->memory = to;
+    rows->stride *= 2;
+    return 1;
+}
+#endif
+
+/* x [R, I] as rows for products with weights of `bits` bits; scale [R]: those of integers. Returns 0 if memory runs out. */
+static int64_t convert_rows(const Linear *linear, const float *x, int64_t R, PaddedRows *rows, float *scale) {
+    if (!padded_rows(linear, R, rows)) return 0;
+#ifdef BF16_VECTORS
+    if (linear->bits == 16) {
+        round_rows(x, linear->I, rows);
+        return 1;
+    }
+#endif
+    s2s_quantize_rows(x, R, linear->I, rows->stride, ZERO, (uint8_t *)rows->x, scale);
+#ifdef INT8_PAIRS
+    return widen_rows(rows);
+#else
+    return 1;
+#endif
+}
+
+/* Stores the sums (int32 or float) of a block of rows as their outputs from o on. */
+INLINE void put_block(const int bits, const Linear *linear, int64_t o, const float *scale, int64_t n,
+                      int32_t sums[][C], float *out) {
+    const int64_t columns = linear->O - o < C ? linear->O - o : C;
+    for (int64_t r = 0; r < n; r++, out += linear->O) {
+        vf row[PARTS];
+        UNROLLED for (int c = 0; c < PARTS; c++) {
+            const int64_t at = o + c * W;
+            const vi found = *(const vi *)(sums[r] + c * W);
+            if (bits == 8) {
+                const vi whole = found - *(const vi *)(linear->zero + at);
+                row[c] = __builtin_convertvector(whole, vf) * load(linear->scale + at) * splat(scale[r]);
+            } else {
+                row[c] = (vf)found;
+            }
+            row[c] += load(linear->bias + at);
+        }
+        if (columns == C)
+            UNROLLED for (int c = 0; c < PARTS; c++) *(vf *)(out + c * W) = row[c];
+        else
+            memcpy(out, row, columns * sizeof(float));
+    }
+}
+
+INLINE void multiply_by_vectors(const int bits, const Linear *linear, const PaddedRows *rows, const float *scale,
+                                float *out) {
+    const char *weight = linear->weight;
+    int32_t sums[ROWS][C];
+    const int64_t n_units = (linear->I * bits / 8 + 3) / 4;
+    for (int64_t o = 0; o < linear->O; o += C, weight += rows->n_tiles * PANEL_TILE)
+        for (int64_t r = 0, n; r < rows->R; r += n) {
+            n = vector_sums(bits, rows, r, weight, n_units, sums);
+            put_block(bits, linear, o, scale + r, n, sums, out + r * linear->O + o);
+        }
+}
+
+#if defined(INT8_TILES) || defined(BF16_TILES)
+/* Whether R rows are multiplied by tiles; few rows of integers take less time by vectors. */
+INLINE int64_t uses_tiles(const int bits, int64_t R) {
+#ifdef INT8_TILES
+    if (bits == 8) return R > ROWS && s2s_may_use_tiles();
+#endif
+#ifdef BF16_TILES
+    if (bits == 16) return s2s_may_use_tiles();
+#endif
+    (void)bits, (void)R;
+    return 0;
+}
+
+INLINE void multiply_by_tiles(const int bits, const Linear *linear, const PaddedRows *rows, const float *scale,
+                              float *out) {
+    const char *weight = linear->weight;
+    int32_t sums[TILE_ROWS][C];
+    configure_tiles(rows->R);
+    for (int64_t o = 0; o < linear->O; o += C, weight += rows->n_tiles * PANEL_TILE)
+        for (int64_t r = 0; r < rows->R; r += TILE_ROWS) {
+            const int64_t n = rows->R - r < TILE_ROWS ? rows->R - r : TILE_ROWS;
+            s2s_tile_sums(bits, rows, r, weight, sums);
+            put_block(bits, linear, o, scale + r, n, sums, out + r * linear->O + o);
+        }
+    _tile_release();
+}
+#endif
+
+INLINE void multiply(const int bits, const Linear *linear, const PaddedRows *rows, const float *scale, float *out) {
+#if defined(INT8_TILES) || defined(BF16_TILES)
+    if (uses_tiles(bits, rows->R)) {
+        multiply_by_tiles(bits, linear, rows, scale, out);
+        return;
+    }
+#endif
+    multiply_by_vectors(bits, linear, rows, scale, out);
+}
+#endif
+
+/* x [R, I] -> [R, O], with weights in 8-bit integers or bf16; NO_INSTRUCTIONS if this processor does not multiply them */
+int64_t s2s_unit_linear(const Linear *linear, const float *x, int64_t R, float *out) {
+#if defined(INT8_VECTORS) || defined(BF16_VECTORS)
+#ifndef BF16_VECTORS
+    if (linear->bits == 16) return NO_INSTRUCTIONS;
+#endif
+    if (!R) return OK;
+    PaddedRows rows = {0};
+    float *scale = allocate(R * sizeof(float));
+    const int64_t there = scale && convert_rows(linear, x, R, &rows, scale);
+    if (there && linear->bits == 8) multiply(8, linear, &rows, scale, out);
+#ifdef BF16_VECTORS
+    if (there && linear->bits == 16) multiply(16, linear, &rows, scale, out);
+#endif
+    free(rows.memory), free(scale);
+    return there ? OK : NO_MEMORY;
+#else
+    (void)linear, (void)x, (void)R, (void)out;
+    return NO_INSTRUCTIONS;
+#endif
+}
