@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["text_of", "translate_html"]
 
+import re
 from html import escape
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 RAW_TEXT_TAGS = ("script", "style")
 """Elements whose text has no character references"""
 UNTRANSLATED_TAGS = (*RAW_TEXT_TAGS, "code", "pre")
+BLANKS = re.compile(r"[ \t\n\f\r]+")
+"""What HTML shows as one blank; a no-break space is none"""
 
 
 def text_of(source: str) -> str:
@@ -22,9 +25,16 @@ def text_of(source: str) -> str:
 
 
 async def translate_html(source: str, translate: Callable[[str], Awaitable[list[str]]]) -> list[str]:
-    """The outputs of the whole: the k-th consists of the k-th best of each piece of text between two tags."""
+    """The outputs of the whole: the k-th consists of the k-th best of each piece of text between two tags.
+
+    Texts are given to `translate` as HTML shows them: a line break is a blank, except in a textarea.
+    """
     parts = _parse(source)
-    outputs = {i: await translate(text) for i, (is_text, text) in enumerate(parts) if is_text and text.strip()}
+    outputs = {
+        i: await translate(_as_shown(text, after=parts[i - 1][1] if i else ""))
+        for i, (is_text, text) in enumerate(parts)
+        if is_text and text.strip()
+    }
     n = max(map(len, outputs.values()), default=1)
     return ["".join(_render(i, *part, outputs, k) for i, part in enumerate(parts)) for k in range(n)]
 
@@ -34,6 +44,11 @@ def _parse(source: str) -> list[tuple[bool, str]]:
     parser.feed(source)
     parser.close()
     return parser.parts
+
+
+def _as_shown(text: str, after: str) -> str:
+    """A text as HTML shows it; `after` is what comes before it."""
+    return text.strip() if after.lower().startswith("<textarea") else BLANKS.sub(" ", text.strip())
 
 
 def _render(i: int, is_text: bool, text: str, outputs: dict[int, list[str]], k: int) -> str:
@@ -64,6 +79,10 @@ class _Parts(HTMLParser):
             self.open_untranslated.remove(tag)
 
     def handle_data(self, data: str) -> None:
+        """A text, or a part of it: a `<` that begins no tag comes by itself."""
+        if self.parts and self.parts[-1][0]:  # a text, after which nothing has been opened
+            self.parts[-1] = (True, self.parts[-1][1] + data)
+            return
         is_escaped = bool(self.open_untranslated) and not set(RAW_TEXT_TAGS) & set(self.open_untranslated)
         self.parts.append((not self.open_untranslated, escape(data, quote=False) if is_escaped else data))
 

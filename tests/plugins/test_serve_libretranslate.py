@@ -120,6 +120,34 @@ def test_what_is_not_translated_stays_as_it_is(page: str) -> None:
     assert asyncio.run(translate_html(page, upper)) == [page]
 
 
+@pytest.mark.parametrize(
+    ("page", "given", "answered"),
+    [
+        ("<p>\n  The old dog\n  sleeps.\r\n</p>", ["The old dog sleeps."], "<p>\n  THE OLD DOG SLEEPS.\r\n</p>"),
+        ("<p>1 < 2 and more</p>", ["1 < 2 and more"], "<p>1 &lt; 2 AND MORE</p>"),
+        ("a &lt; b < c<br>d <", ["a < b < c", "d <"], "A &lt; B &lt; C<br>D &lt;"),
+        ("10&nbsp;km\u2028on", ["10\xa0km\u2028on"], "10\xa0KM\u2028ON"),
+        ("<p>a</p>\n\n<pre>b\n  c</pre>", ["a"], "<p>A</p>\n\n<pre>b\n  c</pre>"),
+        ("<TEXTAREA name=x>a\nb</textarea>", ["a\nb"], "<TEXTAREA name=x>A\nB</textarea>"),
+    ],
+    ids=["lines", "bare <", "references", "blanks that HTML keeps", "pre", "textarea"],
+)
+def test_a_text_is_translated_as_html_shows_it(page: str, given: list[str], answered: str) -> None:
+    """In one piece, up to the next tag, with blanks for line breaks."""
+    pieces: list[str] = []
+
+    async def upper(text: str) -> list[str]:
+        pieces.append(text)
+        return [text.upper()]
+
+    assert (asyncio.run(translate_html(page, upper)), pieces) == ([answered], given)
+
+
+def test_a_line_break_in_html_does_not_divide_a_sentence(server: Served) -> None:
+    found = server.post("/translate", QUERY | {"q": "<p>the old\n  dog</p>", "format": "html"}).json()
+    assert found["translatedText"] == f"<p>{hyp(server, 'the old dog')}</p>"
+
+
 def test_languages_are_those_of_the_runs(server: Served) -> None:
     found = server.ask(lambda client: client.get("/languages")).json()
     assert found == [{"code": "en", "name": "English", "targets": ["de"]}]
