@@ -15,13 +15,15 @@ from s2s import ConfigError, did_you_mean
 from s2s_study import EvaluateConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from s2s_study import StudyConfig, TuneConfig
 
 LINKS = ("init_from_row", "ensemble_of", "after_row")
 OTHERS = ("commands", "evaluate")
 """Settings of a row besides the options of its run"""
+DIGITS = (*(f".{n}g" for n in range(3, 18)), "#.17g")
+"""Formats of a number in a name, the shortest first; the last tells any number from any name of another"""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ def rows_of(config: StudyConfig) -> list[Row]:
     if any(row.commands or any(getattr(row, link) for link in LINKS) for row in given):
         what = " or ".join((*LINKS, "commands"))
         raise ConfigError(f"tune.method={config.tune.method}: rows with {what} cannot be tuned")
-    drawn = list(trials(config.tune))
-    return [_tried(row, trial, alone=len(given) == 1) for row in given for trial in drawn]
+    tried = _named(trials(config.tune)).items()
+    return [_tried(row, name, trial, alone=len(given) == 1) for row in given for name, trial in tried]
 
 
 def _row(name: str, settings: Any) -> Row:
@@ -80,16 +82,31 @@ def _row(name: str, settings: Any) -> Row:
     return Row(str(name), own, **links, commands=tuple(commands), evaluate=evaluate)
 
 
-def _tried(row: Row, trial: Mapping[str, Any], *, alone: bool) -> Row:
-    named = ", ".join(f"{option}={_short(value)}" for option, value in trial.items())
+def _named(drawn: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Name -> trial, each trial once; a number has three digits, or as many as tell it from the trials before it."""
+    named: dict[str, Mapping[str, Any]] = {}
+    known = set()
+    for trial in drawn:
+        names = [_name(trial, digits) for digits in DIGITS]
+        if names[-1] not in known:
+            known.add(names[-1])
+            named[next(name for name in names if name not in named)] = trial
+    return named
+
+
+def _name(trial: Mapping[str, Any], digits: str) -> str:
+    return ", ".join(f"{option}={_short(value, digits)}" for option, value in trial.items())
+
+
+def _short(value: Any, digits: str) -> str:
+    return f"{value:{digits}}" if isinstance(value, float) else str(value)
+
+
+def _tried(row: Row, name: str, trial: Mapping[str, Any], *, alone: bool) -> Row:
     settings = dict(row.settings)
     for option, value in trial.items():
         settings = _with(settings, option.split("."), value)
-    return Row(named if alone else f"{row.name}, {named}", settings)
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return Row(name if alone else f"{row.name}, {name}", settings)
 
 
 def _with(tree: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:

@@ -80,6 +80,26 @@ def test_trials_are_rows_laid_over_the_given_ones() -> None:
     ]
 
 
+def test_trials_that_are_nearly_equal_are_all_tried() -> None:
+    space = {"schedule.lr": {"low": 0.001, "high": 0.00102}}
+    rows = rows_of(StudyConfig(tune=tune(space=space, trials=9)))
+    names = [row.name for row in rows]
+    assert len({name: row.settings["schedule"]["lr"] for name, row in zip(names, rows, strict=True)}) == 9
+    assert len(names[0]) < len(max(names, key=len)), "only as many digits as they need"
+    fewer = [row.name for row in rows_of(StudyConfig(tune=tune(space=space, trials=5)))]
+    assert fewer == names[:5], "further trials do not rename them"
+
+
+def test_a_round_number_differs_from_one_that_was_rounded_to_it() -> None:
+    config = StudyConfig(tune=tune(method="grid", space={"train.clip": [0.50001, 0.5]}))
+    assert [row.name for row in rows_of(config)] == ["train.clip=0.5", "train.clip=0.50000000000000000"]
+
+
+def test_a_trial_that_is_drawn_again_is_one_row() -> None:
+    rows = rows_of(StudyConfig(tune=tune(space={"train.clip": [1.0, 2.0]}, trials=9)))
+    assert sorted(row.name for row in rows) == ["train.clip=1", "train.clip=2"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
