@@ -60,8 +60,10 @@ class RunLog:
 
     @property
     def seconds(self) -> float:
-        """Seconds of all updates: the summary's, else the sum over those logged."""
-        return float(self.summary.get("seconds") or sum(record.get("seconds", 0.0) for record in self.updates))
+        """Seconds of all updates: the summary's, or the sum over those logged if the run has gone on since."""
+        if self.updates and self.summary.get("steps") != self.updates[-1]["step"]:
+            return float(sum(record.get("seconds") or 0.0 for record in self.updates))
+        return float(self.summary.get("seconds") or 0.0)
 
     @property
     def n_devices(self) -> int:

@@ -237,6 +237,22 @@ def test_hours_are_those_of_all_devices(tmp_path: Path) -> None:
     assert row["device"] == "cuda"
 
 
+@pytest.mark.parametrize(
+    ("summarised", "seconds"), [([2], 5.0), ([2, 4], 40.0), ([], 10.0)], ids=["continued", "finished", "first"]
+)
+def test_hours_of_a_run_that_goes_on_are_not_those_of_its_summary(
+    tmp_path: Path, summarised: list[int], seconds: float
+) -> None:
+    """As it is while a continued run is trained, and when its report is written, which is before its summary."""
+    steps = (1, 2, 3, 4) if summarised else (1, 2)
+    records: list[dict[str, Any]] = []
+    for step in steps:
+        records.append({"kind": "update", "step": step, "seconds": seconds / len(steps), "flops": 1e9})
+        records += [{"kind": "summary", "step": step, "steps": step, "seconds": 10.0 * step}] * (step in summarised)
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert read_log(tmp_path).seconds == seconds
+
+
 def test_a_chart_has_every_series_and_says_its_ends() -> None:
     many = [(float(i), 1000.0 - i) for i in range(1000)]
     picture, words = chart("Loss", [Series("a", many), Series("b", [(1.0, math.nan), (2.0, 5.0)]), Series("c", [])])
