@@ -13,6 +13,7 @@ from torch import Tensor
 
 from s2s.backend import ConsistencyAndGradient, ConsistencyWeights, LossAndGradient
 from s2s_cpu.library import call
+from s2s_cpu.rules import DTYPE_BITS
 from s2s_cpu.threads import compute_in_threads, n_shares
 
 
@@ -25,8 +26,7 @@ def label_smoothing_(
 
     def compute(x: Tensor, y: Tensor, counted: Tensor, *sums: Tensor) -> None:
         scratch = x.new_empty(x.size(1), dtype=torch.float32)
-        is_bf16 = int(x.dtype == torch.bfloat16)
-        call("s2s_label_smoothing", x, is_bf16, *x.shape, y, counted, on_target, on_each, scratch, *sums)
+        call("s2s_label_smoothing", x, DTYPE_BITS[x.dtype], *x.shape, y, counted, on_target, on_each, scratch, *sums)
 
     compute_in_threads(compute, rows, n_shares(*logits.shape))
     return LossAndGradient(loss, nll, logits)
@@ -43,8 +43,8 @@ def consistency_(
 
     def compute(x: Tensor, y: Tensor, counted: Tensor, *sums: Tensor) -> None:
         scratch = x.new_empty(4 * n_symbols, dtype=torch.float32)
-        is_bf16 = int(x.dtype == torch.bfloat16)
-        call("s2s_consistency", x, is_bf16, len(x), n_symbols, y, counted, on_target, on_each, four, scratch, *sums)
+        sizes = DTYPE_BITS[x.dtype], len(x), n_symbols
+        call("s2s_consistency", x, *sizes, y, counted, on_target, on_each, four, scratch, *sums)
 
     compute_in_threads(compute, rows, n_shares(n, 2 * n_symbols))
     return ConsistencyAndGradient(loss, nll, kl, logits)
@@ -52,4 +52,4 @@ def consistency_(
 
 def accepts_logits(logits: Tensor, *_: object, **__: object) -> bool:
     """Contiguous logits in fp32 or bf16 on a CPU."""
-    return logits.is_cpu and logits.dtype in (torch.float32, torch.bfloat16) and logits.is_contiguous()
+    return logits.is_cpu and logits.dtype in DTYPE_BITS and logits.is_contiguous()

@@ -105,7 +105,7 @@ def build_struct(ctx: Any, q: Tensor, k: Tensor, v: Tensor, out: Tensor) -> Shor
     """The arguments of both passes; the tensors must outlive it. out [B, h, T, d_v]: the result or its gradient."""
     sizes = dict(zip(("B", "h", "T", "d_k"), q.shape, strict=True)) | {"S": k.size(2), "d_v": v.size(3)}
     struct = ShortAttentionStruct(q=rows(q), k=rows(k), v=rows(v), out=rows(out), causal=ctx.causal, **sizes)
-    struct.is_bf16, struct.scale, struct.kept_factor = q.dtype == torch.bfloat16, q.size(3) ** -0.5, ctx.factor
+    struct.bits, struct.scale, struct.kept_factor = DTYPE_BITS[q.dtype], q.size(3) ** -0.5, ctx.factor
     return struct
 
 

@@ -150,7 +150,7 @@ class ShortAttentionStruct(ctypes.Structure):
     _fields_ = (
         *((name, HeadRowsStruct) for name in ("q", "k", "v", "out", "grad_q", "grad_k", "grad_v")),
         *((name, c_void_p) for name in ("bias", "random", "weights")),
-        *((name, c_int64) for name in ("B", "h", "T", "S", "d_k", "d_v", "is_bf16", "causal", "threshold")),
+        *((name, c_int64) for name in ("B", "h", "T", "S", "d_k", "d_v", "bits", "causal", "threshold")),
         *((name, c_double) for name in ("scale", "kept_factor")),
     )
 

@@ -19,48 +19,63 @@ static inline float exponentials(float *w, int64_t n) {
     return sum(total);
 }
 
+typedef struct { /* where a hypothesis's path lies: n nodes of `width` floats, h keys and then h values in each */
+    const float *nodes;
+    const int64_t *at;
+    int64_t n, width;
+} Path;
+
+static inline const float *node_of(const Path *path, int64_t t) {
+    return path->nodes + path->at[t < path->n ? t : path->n - 1] * path->width;
+}
+
+/* Attention of a query [h, d_k] over a path -> out [h, d_v], with its weights [h, row_width]. All heads of a node are
+read before the next node, since they are adjacent in memory. */
+static void path_attention(const float *query, const Path *path, int64_t h, int64_t d_k, int64_t d_v, int64_t row_width,
+                           float *w, float *out) {
+    const int64_t values = h * d_k;
+    for (int64_t t = 0; t < path->n; t++) {
+        const float *node = node_of(path, t), *next = node_of(path, t + 1);
+        for (int64_t a = 0; a < h; a++) {
+            for (int64_t j = 0; j < d_k; j += W) __builtin_prefetch(next + a * d_k + j);
+            w[a * row_width + t] = dot(query + a * d_k, node + a * d_k, d_k);
+        }
+    }
+    for (int64_t a = 0; a < h; a++) {
+        float *weights = w + a * row_width, total = exponentials(weights, path->n);
+        for (int64_t t = 0; t < path->n; t++) weights[t] /= total;
+    }
+    memset(out, 0, h * d_v * sizeof(float));
+    for (int64_t t = 0; t < path->n; t++) {
+        const float *node = node_of(path, t), *next = node_of(path, t + 1);
+        for (int64_t a = 0; a < h; a++) {
+            for (int64_t j = 0; j < d_v; j += W) __builtin_prefetch(next + values + a * d_v + j);
+            add(out + a * d_v, w[a * row_width + t], node + values + a * d_v, d_v);
+        }
+    }
+}
+
 /* Attention of the newest token of each hypothesis over its path. q, k, v: rows [B * K] of h heads, q_stride,
 k_stride and v_stride floats apart. k and v are written to those of the nodes [B, N, h * (d_k + d_v)] in which the paths
-[B, K, L] end; length[b] entries of a path count. All heads of a node are read before the next node, since they are
-adjacent in memory. */
+[B, K, L] end; length[b] entries of a path count. */
 int64_t s2s_tree_attention(const float *q, const float *k, const float *v, int64_t q_stride, int64_t k_stride,
                            int64_t v_stride, float *nodes, const int64_t *path, const int64_t *length, int64_t B,
                            int64_t K, int64_t N, int64_t L, int64_t h, int64_t d_k, int64_t d_v, float scale,
                            float *out) {
-    int64_t width = h * (d_k + d_v), values = h * d_k;
-    int64_t row_width = L + W;
+    const int64_t width = h * (d_k + d_v), values = h * d_k, row_width = L + W;
     float *w = allocate((h * row_width + values) * sizeof(float)), *query = w + h * row_width;
     if (!w) return NO_MEMORY;
     for (int64_t b = 0; b < B; b++, nodes += N * width) {
-        int64_t n = length[b];
-        for (int64_t i = 0; i < K; i++) {
-            float *node = nodes + path[(b * K + i) * L + n - 1] * width;
-            memcpy(node, k + (b * K + i) * k_stride, h * d_k * sizeof(float));
-            memcpy(node + values, v + (b * K + i) * v_stride, h * d_v * sizeof(float));
+        const int64_t n = length[b];
+        for (int64_t row = b * K; row < (b + 1) * K; row++) {
+            float *node = nodes + path[row * L + n - 1] * width;
+            memcpy(node, k + row * k_stride, h * d_k * sizeof(float));
+            memcpy(node + values, v + row * v_stride, h * d_v * sizeof(float));
         }
         for (int64_t row = b * K; row < (b + 1) * K; row++) {
-            const int64_t *at = path + row * L;
-            float *o = out + row * h * d_v;
             for (int64_t j = 0; j < values; j++) query[j] = q[row * q_stride + j] * scale;
-            for (int64_t t = 0; t < n; t++) {
-                const float *node = nodes + at[t] * width, *next = nodes + at[t + 1 < n ? t + 1 : t] * width;
-                for (int64_t a = 0; a < h; a++) {
-                    for (int64_t j = 0; j < d_k; j += W) __builtin_prefetch(next + a * d_k + j);
-                    w[a * row_width + t] = dot(query + a * d_k, node + a * d_k, d_k);
-                }
-            }
-            for (int64_t a = 0; a < h; a++) {
-                float *weights = w + a * row_width, total = exponentials(weights, n);
-                for (int64_t t = 0; t < n; t++) weights[t] /= total;
-            }
-            memset(o, 0, h * d_v * sizeof(float));
-            for (int64_t t = 0; t < n; t++) {
-                const float *node = nodes + at[t] * width, *next = nodes + at[t + 1 < n ? t + 1 : t] * width;
-                for (int64_t a = 0; a < h; a++) {
-                    for (int64_t j = 0; j < d_v; j += W) __builtin_prefetch(next + values + a * d_v + j);
-                    add(o + a * d_v, w[a * row_width + t], node + values + a * d_v, d_v);
-                }
-            }
+            path_attention(query, &(Path){nodes, path + row * L, n, width}, h, d_k, d_v, row_width, w,
+                           out + row * h * d_v);
         }
     }
     free(w);

@@ -15,7 +15,7 @@ enum {
     DEPTH = 32,              /* values of K in a tile */
     SIDE = 2 * TILE_ROWS,    /* rows and columns of a block of sums */
     BLOCK = SIDE * DEPTH,    /* values of an operand's block */
-    MAX_ROWS = 512,         /* laid out at once, with MAX_DEPTH values each: half a megabyte */
+    MAX_ROWS = 512,          /* laid out at once, with MAX_DEPTH values each: half a megabyte */
     MAX_DEPTH = 512,
     AHEAD_ALONG = 8 * DEPTH, /* how far to prefetch: values along a row, rows down a column */
     AHEAD_DOWN = 2 * DEPTH,
@@ -39,10 +39,10 @@ _Static_assert(SIDE == DEPTH, "blocks are square");
 static inline Row row_of(const Matrix *m, int64_t r, int64_t c) {
     int64_t n = m->columns - c, at = r * m->stride + c;
     if (r >= m->rows || n <= 0) return _mm512_setzero_si512();
-    __mmask32 there = n >= DEPTH ? ~0u : (1u << n) - 1;
-    if (m->bits == 16) return _mm512_maskz_loadu_epi16(there, (const uint16_t *)m->values + at);
+    __mmask32 lanes = n >= DEPTH ? ~0u : (1u << n) - 1;
+    if (m->bits == 16) return _mm512_maskz_loadu_epi16(lanes, (const uint16_t *)m->values + at);
     const float *x = (const float *)m->values + at;
-    __m512 low = _mm512_maskz_loadu_ps(there, x), high = _mm512_maskz_loadu_ps(there >> 16, x + W);
+    __m512 low = _mm512_maskz_loadu_ps(lanes, x), high = _mm512_maskz_loadu_ps(lanes >> 16, x + W);
     return (Row)_mm512_cvtne2ps_pbh(high, low);
 }
 
@@ -222,14 +222,14 @@ static void end_products(void) {
 #endif
 }
 
-/* Writes n rows of a block of sums, plus biases if there are any, to `out`, a row of the matrix m, from column c on. It
-writes whole cache lines: to write half of one, the processor would read it first. */
+/* Writes n rows of a block of sums, plus biases if there are any, to rows of the matrix m, of which `out` is the first,
+from column c on. It writes whole cache lines: to write half of one, the processor would read it first. */
 static void store_sums(const float *sums, int64_t stride, const float *bias, int64_t n, int64_t c, const Matrix *m,
                        void *out) {
     const int64_t columns = m->columns - c;
-    const __mmask32 there = columns < SIDE ? (1u << columns) - 1 : ~0u;
-    const __m512 low = bias ? _mm512_maskz_loadu_ps(there, bias + c) : _mm512_setzero_ps();
-    const __m512 high = bias ? _mm512_maskz_loadu_ps(there >> W, bias + c + W) : _mm512_setzero_ps();
+    const __mmask32 lanes = columns < SIDE ? (1u << columns) - 1 : ~0u;
+    const __m512 low = bias ? _mm512_maskz_loadu_ps(lanes, bias + c) : _mm512_setzero_ps();
+    const __m512 high = bias ? _mm512_maskz_loadu_ps(lanes >> W, bias + c + W) : _mm512_setzero_ps();
     for (int64_t r = 0; r < n; r++, sums += stride) {
         const __m512 x = _mm512_add_ps(_mm512_loadu_ps(sums), low), y = _mm512_add_ps(_mm512_loadu_ps(sums + W), high);
         const int64_t at = r * m->stride + c;
@@ -238,11 +238,11 @@ static void store_sums(const float *sums, int64_t stride, const float *bias, int
         if (m->bits == 32 && columns >= SIDE)
             _mm512_storeu_ps(wide, x), _mm512_storeu_ps(wide + W, y);
         else if (m->bits == 32)
-            _mm512_mask_storeu_ps(wide, there, x), _mm512_mask_storeu_ps(wide + W, there >> W, y);
+            _mm512_mask_storeu_ps(wide, lanes, x), _mm512_mask_storeu_ps(wide + W, lanes >> W, y);
         else if (columns >= SIDE)
             _mm512_storeu_si512(narrow, (Row)_mm512_cvtne2ps_pbh(y, x));
         else
-            _mm512_mask_storeu_epi16(narrow, there, (Row)_mm512_cvtne2ps_pbh(y, x));
+            _mm512_mask_storeu_epi16(narrow, lanes, (Row)_mm512_cvtne2ps_pbh(y, x));
     }
 }
 
@@ -300,9 +300,9 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
     float own[SIDE * SIDE], *sums = in_parts ? allocate(rows * wide * sizeof(float)) : own;
     uint16_t *left = allocate((rows + STRIP * SIDE) * deep * DEPTH * sizeof(uint16_t));
     uint16_t *scratch = left + rows * deep * DEPTH; /* for panels of a strip */
-    const int there = sums && left && pack_right(right, x->rows);
-    if (there) begin_products();
-    for (int64_t first = 0; there && first < x->rows; first += rows)
+    const int allocated = sums && left && pack_right(right, x->rows);
+    if (allocated) begin_products();
+    for (int64_t first = 0; allocated && first < x->rows; first += rows)
         for (int64_t k = 0; k < K; k += deep * DEPTH) {
             const int64_t n_rows = smaller(rows, x->rows - first), n = smaller(deep, blocks(K - k));
             for (int64_t r = 0; r < n_rows; r += SIDE)
@@ -322,10 +322,10 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
                     }
             }
         }
-    if (there) end_products();
+    if (allocated) end_products();
     if (in_parts) free(sums);
     free(left), free(right->packed);
-    return there ? OK : NO_MEMORY;
+    return allocated ? OK : NO_MEMORY;
 }
 
 /* Adds rows r to end - 1, in the columns from c on, to sums [SIDE]. */
@@ -358,11 +358,11 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
     const int64_t R = g->rows, O = g->columns, I = x->columns, most = smaller(blocks(R), MAX_ROWS / DEPTH);
     uint16_t *left = allocate(STRIP * most * BLOCK * sizeof(uint16_t)), *right = allocate(most * I * DEPTH * 2);
     float *last = allocate(SIDE * I * sizeof(float)); /* for the columns of g after the last whole block */
-    const int there = left && right && last;
-    if (there && !R) memset(dw, 0, O * I * sizeof(float)), memset(last, 0, SIDE * I * sizeof(float));
-    if (there) begin_products();
+    const int allocated = left && right && last;
+    if (allocated && !R) memset(dw, 0, O * I * sizeof(float)), memset(last, 0, SIDE * I * sizeof(float));
+    if (allocated) begin_products();
     if (db) memset(db, 0, O * sizeof(float));
-    for (int64_t r = 0; there && r < R; r += most * DEPTH) {
+    for (int64_t r = 0; allocated && r < R; r += most * DEPTH) {
         const int64_t n = smaller(most, blocks(R - r));
         for (int64_t i = 0; i < I; i += SIDE)
             for (int64_t k = 0; k < n; k++) columns_to_right(x, r + k * DEPTH, i, right + (i / SIDE * n + k) * BLOCK);
@@ -381,11 +381,11 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
         }
         if (db) add_all_rows(g, r, smaller(R, r + n * DEPTH), db);
     }
-    if (there) end_products();
+    if (allocated) end_products();
     const int64_t whole = O / SIDE * SIDE;
-    if (there) memcpy(dw + whole * I, last, (O - whole) * I * sizeof(float));
+    if (allocated) memcpy(dw + whole * I, last, (O - whole) * I * sizeof(float));
     free(left), free(right), free(last);
-    return there ? OK : NO_MEMORY;
+    return allocated ? OK : NO_MEMORY;
 }
 #endif
 

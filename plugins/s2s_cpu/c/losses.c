@@ -54,20 +54,20 @@ static void label_smoothing(float *x, int64_t V, int64_t y, float on_target, flo
 
 /* Replaces each row of logits x [R, V], in floats or in bf16, with target [R], by its gradient, and stores the sums
 [R]; all are 0 for a row that does not count [R]. scratch: V floats. */
-int64_t s2s_label_smoothing(void *x, int64_t is_bf16, int64_t R, int64_t V, const int64_t *target,
+int64_t s2s_label_smoothing(void *x, int64_t bits, int64_t R, int64_t V, const int64_t *target,
                             const uint8_t *counts, float on_target, float on_each, float *scratch, float *loss,
                             float *nll) {
     for (int64_t r = 0; r < R; r++) {
         uint16_t *narrow_row = (uint16_t *)x + r * V;
-        float *row = is_bf16 ? scratch : (float *)x + r * V;
+        float *row = bits == 16 ? scratch : (float *)x + r * V;
         if (!counts[r]) {
             loss[r] = nll[r] = 0;
-            memset(is_bf16 ? (void *)narrow_row : row, 0, V * (is_bf16 ? 2 : 4));
+            memset(bits == 16 ? (void *)narrow_row : row, 0, V * bits / 8);
             continue;
         }
-        if (is_bf16) widen(narrow_row, V, row);
+        if (bits == 16) widen(narrow_row, V, row);
         label_smoothing(row, V, target[r], on_target, on_each, loss + r, nll + r);
-        if (is_bf16) narrow(row, V, narrow_row);
+        if (bits == 16) narrow(row, V, narrow_row);
     }
     return OK;
 }
@@ -128,19 +128,19 @@ static void consistency_gradients(Softmax *p, Softmax *q, int64_t V, int64_t y, 
 /* Replaces each pair of rows of logits x [R, 2, V], in floats or in bf16, with one target [R], by its gradient, and
 stores the loss [R], which is the weighted sum, and -log p[target] [R, 2] and divergences [R, 2]; all are 0 for a pair
 that does not count [R]. scratch: 4 V floats. */
-int64_t s2s_consistency(void *x, int64_t is_bf16, int64_t R, int64_t V, const int64_t *target, const uint8_t *counts,
+int64_t s2s_consistency(void *x, int64_t bits, int64_t R, int64_t V, const int64_t *target, const uint8_t *counts,
                         float on_target, float on_each, const float *weights, float *scratch, float *loss, float *nll,
                         float *kl) {
     const Weights *w = (const Weights *)weights;
     for (int64_t r = 0; r < R; r++) {
         uint16_t *narrow_rows = (uint16_t *)x + 2 * r * V;
-        float *rows = is_bf16 ? scratch + 2 * V : (float *)x + 2 * r * V;
+        float *rows = bits == 16 ? scratch + 2 * V : (float *)x + 2 * r * V;
         loss[r] = nll[2 * r] = nll[2 * r + 1] = kl[2 * r] = kl[2 * r + 1] = 0;
         if (!counts[r]) {
-            memset(is_bf16 ? (void *)narrow_rows : rows, 0, 2 * V * (is_bf16 ? 2 : 4));
+            memset(bits == 16 ? (void *)narrow_rows : rows, 0, 2 * V * bits / 8);
             continue;
         }
-        if (is_bf16) widen(narrow_rows, 2 * V, rows);
+        if (bits == 16) widen(narrow_rows, 2 * V, rows);
         Softmax of[2] = {{.x = rows, .exps = scratch}, {.x = rows + V, .exps = scratch + V}};
         for (int k = 0; k < 2; k++) {
             float shifted = softmax(of + k, V), own = of[k].lse - (of[k].x[target[r]] - of[k].max);
@@ -150,7 +150,7 @@ int64_t s2s_consistency(void *x, int64_t is_bf16, int64_t R, int64_t V, const in
         divergences(of, of + 1, V, kl + 2 * r);
         for (int k = 0; k < 2; k++) loss[r] += w->kl[k] * kl[2 * r + k];
         consistency_gradients(of, of + 1, V, target[r], on_each, on_target, w, kl + 2 * r);
-        if (is_bf16) narrow(rows, 2 * V, narrow_rows);
+        if (bits == 16) narrow(rows, 2 * V, narrow_rows);
     }
     return OK;
 }

@@ -70,22 +70,22 @@ static void product(Left a, const float *b, int64_t stride, int64_t R, int64_t I
 }
 
 /* The first n rows of a sentence's heads as floats [n, h * d], each head padded to a multiple of ROW_MULTIPLE. */
-static void get_rows(const HeadRows *x, int64_t b, int64_t n, int64_t h, int64_t d, int64_t is_bf16, float *out) {
+static void get_rows(const HeadRows *x, int64_t b, int64_t n, int64_t h, int64_t d, int64_t bits, float *out) {
     int64_t start = b * x->sentence, whole = x->head == d && d % ROW_MULTIPLE == 0, size = whole ? h * d : d;
     for (int64_t i = 0; i < n; i++, start += x->row)
         for (int64_t a = 0; a < (whole ? 1 : h); a++, out += padded(size))
-            if (is_bf16)
+            if (bits == 16)
                 widen((const uint16_t *)x->data + start + a * x->head, size, out);
             else
                 memcpy(out, (const float *)x->data + start + a * x->head, size * sizeof(float));
 }
 
 /* The inverse of get_rows. */
-static void put_rows(const float *x, int64_t n, int64_t h, int64_t d, int64_t is_bf16, const HeadRows *to, int64_t b) {
+static void put_rows(const float *x, int64_t n, int64_t h, int64_t d, int64_t bits, const HeadRows *to, int64_t b) {
     int64_t start = b * to->sentence, whole = to->head == d && d % ROW_MULTIPLE == 0, size = whole ? h * d : d;
     for (int64_t i = 0; i < n; i++, start += to->row)
         for (int64_t a = 0; a < (whole ? 1 : h); a++, x += padded(size))
-            if (is_bf16)
+            if (bits == 16)
                 narrow(x, size, (uint16_t *)to->data + start + a * to->head);
             else
                 memcpy((float *)to->data + start + a * to->head, x, size * sizeof(float));
@@ -217,9 +217,9 @@ int64_t s2s_short_attention(const ShortAttention *s, int64_t first, int64_t last
         const float *bias = s->bias ? s->bias + b * s->S : NULL;
         int64_t n = visible(bias, s->S);
         if (bias) memcpy(m.bias + S - n, bias, n * sizeof(float));
-        get_rows(&s->q, b, T, s->h, s->d_k, s->is_bf16, m.q);
-        get_rows(&s->k, b, n, s->h, s->d_k, s->is_bf16, m.k);
-        get_rows(&s->v, b, n, s->h, s->d_v, s->is_bf16, m.v);
+        get_rows(&s->q, b, T, s->h, s->d_k, s->bits, m.q);
+        get_rows(&s->k, b, n, s->h, s->d_k, s->bits, m.k);
+        get_rows(&s->v, b, n, s->h, s->d_v, s->bits, m.v);
         scale_rows(m.q, T * k, s->scale);
         for (int64_t a = 0; a < s->h; a++) {
             transpose(m.k + a * d_k, k, n, s->d_k, m.transposed, S);
@@ -232,7 +232,7 @@ int64_t s2s_short_attention(const ShortAttention *s, int64_t first, int64_t last
             product((Left){m.weights, S, 1}, m.v + a * d_v, v, T, n, s->d_v, s->causal ? BEFORE : ALL, 0,
                     m.out + a * d_v, v);
         }
-        put_rows(m.out, T, s->h, s->d_v, s->is_bf16, &s->out, b);
+        put_rows(m.out, T, s->h, s->d_v, s->bits, &s->out, b);
     }
     free(m.q);
     return OK;
@@ -265,12 +265,12 @@ int64_t s2s_short_attention_backward(const ShortAttention *s, int64_t first, int
     int before = s->causal ? BEFORE : ALL, after = s->causal ? AFTER : ALL;
     for (int64_t b = first; b < last; b++) {
         int64_t n = visible(s->bias ? s->bias + b * s->S : NULL, s->S);
-        get_rows(&s->k, b, n, s->h, s->d_k, s->is_bf16, m.k);
-        get_rows(&s->v, b, n, s->h, s->d_v, s->is_bf16, m.v);
-        get_rows(&s->out, b, T, s->h, s->d_v, s->is_bf16, m.out);
+        get_rows(&s->k, b, n, s->h, s->d_k, s->bits, m.k);
+        get_rows(&s->v, b, n, s->h, s->d_v, s->bits, m.v);
+        get_rows(&s->out, b, T, s->h, s->d_v, s->bits, m.out);
         scale_rows(m.k, n * k, s->scale);
         if (s->grad_k.data) {
-            get_rows(&s->q, b, T, s->h, s->d_k, s->is_bf16, m.q);
+            get_rows(&s->q, b, T, s->h, s->d_k, s->bits, m.q);
             scale_rows(m.q, T * k, s->scale);
             memset(m.grad_k + n * k, 0, (s->S - n) * k * sizeof(float));
             memset(m.grad_v + n * v, 0, (s->S - n) * v * sizeof(float));
@@ -288,10 +288,10 @@ int64_t s2s_short_attention_backward(const ShortAttention *s, int64_t first, int
             product((Left){m.grad_weights, 1, S}, m.q + a * d_k, k, n, T, s->d_k, after, 0, m.grad_k + a * d_k, k);
             product((Left){m.weights, 1, S}, m.out + a * d_v, v, n, T, s->d_v, after, 0, m.grad_v + a * d_v, v);
         }
-        if (s->grad_q.data) put_rows(m.grad_q, T, s->h, s->d_k, s->is_bf16, &s->grad_q, b);
+        if (s->grad_q.data) put_rows(m.grad_q, T, s->h, s->d_k, s->bits, &s->grad_q, b);
         if (!s->grad_k.data) continue;
-        put_rows(m.grad_k, s->S, s->h, s->d_k, s->is_bf16, &s->grad_k, b);
-        put_rows(m.grad_v, s->S, s->h, s->d_v, s->is_bf16, &s->grad_v, b);
+        put_rows(m.grad_k, s->S, s->h, s->d_k, s->bits, &s->grad_k, b);
+        put_rows(m.grad_v, s->S, s->h, s->d_v, s->bits, &s->grad_v, b);
     }
     free(m.q);
     return OK;

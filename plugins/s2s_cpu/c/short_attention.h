@@ -16,7 +16,7 @@ typedef struct { /* B sentences, h heads, T queries, S keys */
     const float *bias;       /* [B, S], added to the scores; null: none */
     const int16_t *random;   /* [B, h, T, S]: a weight with a number below `threshold` is dropped; null: none is */
     float *weights;          /* [B, h, T, S rounded up to ROW_MULTIPLE], negative if dropped; null: not kept */
-    int64_t B, h, T, S, d_k, d_v, is_bf16, causal, threshold;
+    int64_t B, h, T, S, d_k, d_v, bits, causal, threshold;
     double scale, kept_factor; /* factors of the scores, and of weights that dropout keeps */
 } ShortAttention;
 

@@ -33,8 +33,8 @@ enum { ZERO = 128 }; /* the unsigned integer that stands for 0 */
 static void round_rows(const float *x, int64_t I, PaddedRows *rows) {
     for (int64_t r = 0; r < rows->R; r++, x += I)
         for (int64_t i = 0; i < rows->n_tiles * 2 * W; i += 2 * W) {
-            const uint32_t there = I - i >= 2 * W ? ~0u : (1u << (I - i)) - 1;
-            const __m512 low = _mm512_maskz_loadu_ps(there, x + i), high = _mm512_maskz_loadu_ps(there >> W, x + i + W);
+            const uint32_t lanes = I - i >= 2 * W ? ~0u : (1u << (I - i)) - 1;
+            const __m512 low = _mm512_maskz_loadu_ps(lanes, x + i), high = _mm512_maskz_loadu_ps(lanes >> W, x + i + W);
             _mm512_store_si512(rows->x + r * rows->stride + 2 * i, (__m512i)_mm512_cvtne2ps_pbh(high, low));
         }
 }
@@ -156,13 +156,13 @@ int64_t s2s_unit_linear(const Linear *linear, const float *x, int64_t R, float *
     if (!R) return OK;
     PaddedRows rows = {0};
     float *scale = allocate(R * sizeof(float));
-    const int64_t there = scale && convert_rows(linear, x, R, &rows, scale);
-    if (there && linear->bits == 8) multiply(8, linear, &rows, scale, out);
+    const int64_t allocated = scale && convert_rows(linear, x, R, &rows, scale);
+    if (allocated && linear->bits == 8) multiply(8, linear, &rows, scale, out);
 #ifdef BF16_VECTORS
-    if (there && linear->bits == 16) multiply(16, linear, &rows, scale, out);
+    if (allocated && linear->bits == 16) multiply(16, linear, &rows, scale, out);
 #endif
     free(rows.memory), free(scale);
-    return there ? OK : NO_MEMORY;
+    return allocated ? OK : NO_MEMORY;
 #else
     (void)linear, (void)x, (void)R, (void)out;
     return NO_INSTRUCTIONS;
