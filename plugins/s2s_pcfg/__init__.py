@@ -20,7 +20,8 @@ class TrainConfig:
     """
 
     task: Choice = field(default_factory=lambda: Choice(name="parsing"))
-    """The task whose training trees are read and cleaned: any whose outputs are bracketed trees."""
+    """The task whose training trees are read and cleaned: any whose outputs are bracketed trees. Each tree counts as
+    often as the weight of its corpus says."""
     output: str = "grammar.npz"
     """File for the grammar."""
     leaves: Literal["words", "tags"] = "words"
@@ -36,7 +37,7 @@ class TrainConfig:
     lexical_smoothing: float = 0.1
     """The same for words."""
     rare: int = 1
-    """Words with at most this many occurrences are represented by their shape only."""
+    """Words with at most this many occurrences, whatever their weight, are represented by their shape only."""
     noise: float = 0.1
     """Largest relative change of a rule after a split. The paper has 0.01, with which EM takes longer to separate the
     two halves."""

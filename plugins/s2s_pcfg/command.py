@@ -18,7 +18,7 @@ from s2s_pcfg import ParseConfig, TrainConfig
 from s2s_pcfg.words import WordClasses, split_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from s2s import Plugins
     from s2s.compose import ComposedConfig
@@ -50,7 +50,7 @@ def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, optio
 
     config = composed.config
     report = (lambda _: None) if options.quiet else (lambda line: print(line, flush=True))
-    examples = list(_examples(config, plugins))
+    examples, weights = _weighted_examples(config, plugins)
     by_words = config.leaves == "words"
     classes = WordClasses.learn((w for e in examples for w in split_words(e.src)), config.rare) if by_words else None
     symbols, words = Symbols(), Symbols()
@@ -59,6 +59,7 @@ def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, optio
         symbols,
         words,
         lambda tag, word, position: classes(word, position) if classes else tag,
+        weights,
     )
     report(f"{len(examples):,} trees: {len(symbols)} symbols, {len(forest.binary):,} binary and {len(forest.unary):,} "
            f"unary rules, {len(words):,} {'word classes' if by_words else 'tags'}")  # fmt: skip
@@ -74,11 +75,14 @@ def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, optio
     report(f"written  {config.output}")
 
 
-def _examples(config: TrainConfig, plugins: Plugins) -> Iterator[Example]:
-    """The usable training pairs of the task."""
+def _weighted_examples(config: TrainConfig, plugins: Plugins) -> tuple[list[Example], list[float]]:
+    """The usable training pairs of the task, and the weight of each, which is that of its corpus."""
     task = plugins.registry.get("task", config.task.name).build(config.task)
-    for name, _ in task.corpora("train"):
-        yield from (e for e in task.examples("train", name) if isinstance(e, Example))
+    examples, weights = list[Example](), list[float]()
+    for name, weight in task.corpora("train"):
+        examples += (e for e in task.examples("train", name) if isinstance(e, Example))
+        weights += [weight] * (len(examples) - len(weights))
+    return examples, weights
 
 
 def parse_lines(

@@ -34,7 +34,7 @@ class Expectation(NamedTuple):
     counts: Grammar
     """Expected counts, in the fields of the probabilities"""
     log_likelihood: float
-    """Of all trees, in nats"""
+    """Of all trees by their weights, in nats"""
     inside: Tensor
     """[N, K]"""
     outside: Tensor
@@ -65,16 +65,16 @@ class Schedule:
 
 
 def expectation(grammar: Grammar, schedule: Schedule) -> Expectation:
-    """Expected counts of all rules given the trees, and the trees' likelihood."""
+    """Expected counts of all rules given the trees, each by its weight, and the trees' likelihood."""
     inside, scale = _inside(grammar, schedule)
-    roots = schedule.forest.roots
+    roots, weight = schedule.forest.roots, schedule.forest.weight
     at_roots = grammar.p_root[schedule.forest.symbol[roots]]  # [trees, K]
     joint = at_roots * inside[roots]
-    log_likelihood = scale.log().sum() + joint.sum(1).log().sum()
+    log_likelihood = (weight * scale.log()).sum() + (weight[roots] * joint.sum(1).log()).sum()
     outside = _outside(grammar, schedule, inside, at_roots / joint.sum(1, keepdim=True))
-    posterior = joint / joint.sum(1, keepdim=True)
+    posterior = weight[roots, None] * joint / joint.sum(1, keepdim=True)
     p_root = torch.zeros_like(grammar.p_root).index_add_(0, schedule.forest.symbol[roots], posterior)
-    counts = _counts(grammar, schedule, inside, outside / scale[:, None])
+    counts = _counts(grammar, schedule, inside, weight[:, None] * outside / scale[:, None])
     return Expectation(replace(counts, p_root=p_root), log_likelihood.item(), inside, outside)
 
 

@@ -87,15 +87,15 @@ def split(grammar: Grammar, noise: float, draw: torch.Generator) -> Grammar:
 def merge_losses(grammar: Grammar, schedule: Schedule, found: Expectation) -> Tensor:
     """[X, K / 2]: loss of log-likelihood from merging substates 2 k and 2 k + 1, approximated for each node separately
     (section 2.2) by the product of the ratios of P with the two merged to P."""
-    symbol, k = schedule.forest.symbol, grammar.k
-    posterior = torch.zeros_like(grammar.p_root).index_add_(0, symbol, found.inside * found.outside)
+    symbol, weight, k = schedule.forest.symbol, schedule.forest.weight[:, None], grammar.k
+    posterior = torch.zeros_like(grammar.p_root).index_add_(0, symbol, weight * found.inside * found.outside)
     share = posterior.unflatten(1, (k // 2, 2))
     share = share / share.sum(-1, keepdim=True).clamp(min=1e-300)  # [X, K / 2, 2], how often each is used
     inside, outside = (t.unflatten(1, (k // 2, 2)) for t in (found.inside, found.outside))
     merged = (inside * share[symbol]).sum(-1) * outside.sum(-1)  # [N, K / 2]
     ratio = 1 - (inside * outside).sum(-1) + merged
     return torch.zeros(len(grammar.symbols), k // 2, dtype=torch.double).index_add_(
-        0, symbol, -ratio.clamp(min=1e-300).log()
+        0, symbol, -weight * ratio.clamp(min=1e-300).log()
     )
 
 

@@ -21,7 +21,7 @@ from s2s import DataError
 from s2s_pcfg.words import BLANK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     WordClass = Callable[[str, str, int], str]
     """Tag, word, position in the sentence, from 0 -> the class by which the grammar represents the word"""
@@ -64,6 +64,8 @@ class Forest(NamedTuple):
     """[N], 0 at words"""
     symbol: Tensor
     """[N]"""
+    weight: Tensor
+    """[N], how often the tree of a node counts"""
     roots: Tensor
     """[trees]"""
     binary: Tensor
@@ -119,8 +121,14 @@ class _Builder:
         return self.nodes[node][4]
 
 
-def forest_of(trees: Iterable[str], symbols: Symbols, words: Symbols, word_class: WordClass) -> Forest:
-    """The forest of bracketed trees, one per line."""
+def forest_of(
+    trees: Iterable[str],
+    symbols: Symbols,
+    words: Symbols,
+    word_class: WordClass,
+    weights: Sequence[float] | None = None,
+) -> Forest:
+    """The forest of bracketed trees, one per line; weights: how often each counts, once by default."""
     builder = _Builder(symbols, words, word_class)
     for tree in trees:
         builder.roots.append(_read(tree, builder))
@@ -129,7 +137,10 @@ def forest_of(trees: Iterable[str], symbols: Symbols, words: Symbols, word_class
     rule, left, right, height, symbol = torch.tensor(builder.nodes).T
     rules = (torch.tensor(list(of), dtype=torch.long) for of in builder.rules.values())
     lexical, unary, binary = (of.view(-1, n) for of, n in zip(rules, (2, 2, 3), strict=True))
-    return Forest(rule, left, right, height, symbol, torch.tensor(builder.roots), binary, unary, lexical)
+    roots = torch.tensor(builder.roots)
+    of_trees = torch.tensor([1.0] * len(roots) if weights is None else weights, dtype=torch.double)
+    weight = of_trees.repeat_interleave(roots.diff(prepend=torch.tensor([-1])))  # a tree's root is its last node
+    return Forest(rule, left, right, height, symbol, weight, roots, binary, unary, lexical)
 
 
 def _read(tree: str, builder: _Builder) -> int:

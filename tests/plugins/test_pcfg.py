@@ -262,6 +262,30 @@ def test_a_word_has_the_same_class_in_training_as_in_parsing(tmp_path: Path, mon
     assert used == set(parser.grammar.words.names)
 
 
+def test_a_tree_of_weight_two_is_a_tree_given_twice() -> None:
+    word = lambda _tag, word, _position: word  # noqa: E731
+    grammars = []
+    for trees, weights in ((TREES + TREES[1:3], None), (TREES, [1.0, 2.0, 2.0, 1.0, 1.0])):
+        symbols, words = Symbols(), Symbols()
+        forest = forest_of(trees, symbols, words, word, weights)
+        start = Grammar.of_treebank(forest, symbols, words)
+        grammars.append(train(start, Schedule.of(forest), Plan(2, 3, 0.5, 0.01, 0.1, 0.1), 7, str))
+    for name in ("n_substates", "p_root", "p_binary", "p_unary", "p_lexical"):
+        torch.testing.assert_close(*(getattr(grammar, name) for grammar in grammars))
+
+
+def test_the_command_counts_trees_by_the_weights_of_their_corpora(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.mrg").write_text("(TOP (S (N dogs) (V see)))\n" * 2)
+    Path("b.mrg").write_text("(TOP (FRAG (N cats) (. .)))\n" * 3)
+    corpora = "{a: {files: a.mrg, weight: 0.5}, b: {files: b.mrg, weight: 3}}"
+    assert main(["train", f"task.train={corpora}", "splits=0", "iterations=1", "--quiet"]) == 0
+    grammar, _ = Grammar.load(Path("grammar.npz"))
+    assert grammar.p_root[grammar.symbols.ids["FRAG"], 0].item() == pytest.approx(3 * 3 / (0.5 * 2 + 3 * 3))
+
+
 @pytest.mark.parametrize("leaves", ["words", "tags"])
 def test_the_command_learns_its_training_trees(
     leaves: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
