@@ -2,6 +2,7 @@
 
 A job is a folder named by a random number of the server's own; no name from a request reaches the file system.
     job.json  input.txt  output.txt: whole lines, synced after each chunk, so that a job resumes where it stopped
+All lines of an output are by the same model with the same options: otherwise, a resumed job begins anew.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from s2s.compose import differences
 from s2s.io import write_file
 from s2s_serve.generating import TextOptions, join_lines, outputs, read_text
 from s2s_serve.refusal import RefusedError, invalid, too_large
@@ -54,6 +56,8 @@ class Job:
     n_failed: int = 0
     """Lines without an output; their output lines are empty"""
     deleted: bool = False
+    made_of: dict[str, Any] = field(default_factory=dict)
+    """What the outputs depend on beside the input, see `LoadedGenerator`; empty: not recorded by an earlier version"""
 
     def state(self) -> dict[str, Any]:
         """The state reported to clients."""
@@ -73,10 +77,8 @@ class Jobs:
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(folder.glob("*/job.json"), key=lambda path: path.stat().st_mtime):
             job = Job(**json.loads(path.read_bytes()))
-            job.n_done, job.n_bytes = self._count_written(job)
             self.jobs[job.id] = job
-            if job.n_done < job.n_lines and job.run in server.engines:
-                self.waiting.put_nowait(job)
+            self._resume(job)
 
     def find(self, number: str) -> Job:
         """A job by its number; raises RefusedError if there is none."""
@@ -86,12 +88,12 @@ class Jobs:
 
     async def add(self, engine: Engine, body: AsyncIterator[bytes], *, split: bool, raw: bool) -> Job:
         """Write a file as it arrives; raises RefusedError, and keeps nothing, if it is too long or not UTF-8."""
-        job = Job(secrets.token_hex(16), engine.name, split, raw)
+        job = Job(secrets.token_hex(16), engine.name, split, raw, made_of=_made_of(engine))
         path = self.path(job, "input.txt")
         path.parent.mkdir(mode=0o700)
         try:
             job.n_lines = await self._receive(path, body)
-            write_file(self.path(job, "job.json"), json.dumps(asdict(job)))
+            self._save(job)
         except BaseException:
             shutil.rmtree(path.parent)
             raise
@@ -132,7 +134,7 @@ class Jobs:
                 job.n_done += len(chunk)
                 if n_failed := found.count(None):
                     job.n_failed += n_failed
-                    write_file(self.path(job, "job.json"), json.dumps(asdict(job)))
+                    self._save(job)
 
     async def _line(self, engine: Engine, job: Job, line: str) -> str | None:
         """The output of a line; None if there is none."""
@@ -168,6 +170,28 @@ class Jobs:
             raise invalid("the file is empty; send its text as the body")
         return n_lines + (last != b"\n")
 
+    def _resume(self, job: Job) -> None:
+        """Queue a job of an earlier server unless it is done; if its lines are not by this model, it begins anew."""
+        job.n_done, job.n_bytes = self._count_written(job)
+        if job.n_done >= job.n_lines or job.run not in self.server.engines:
+            return
+        made_of = _made_of(self.server.engines[job.run])
+        if changed := differences(job.made_of, made_of):
+            which = ", ".join(f"{key} was {old!r} and is {new!r}" for key, (old, new) in changed.items())
+            why = which if job.made_of else "an earlier version did not record what its lines were made with"
+            logger.warning("job %s of %s begins anew: %s", job.id, job.run, why)
+            self._begin_anew(job, made_of)
+        self.waiting.put_nowait(job)
+
+    def _begin_anew(self, job: Job, made_of: dict[str, Any]) -> None:
+        self.path(job, "output.txt").unlink(missing_ok=True)  # before it is recorded as made by this model
+        job.n_done = job.n_bytes = job.n_failed = 0
+        job.made_of = made_of
+        self._save(job)
+
+    def _save(self, job: Job) -> None:
+        write_file(self.path(job, "job.json"), json.dumps(asdict(job)))
+
     def _count_written(self, job: Job) -> tuple[int, int]:
         """The lines written, and their bytes; an incomplete last line, left by a crash, is removed."""
         path = self.path(job, "output.txt")
@@ -189,6 +213,12 @@ class Jobs:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+def _made_of(engine: Engine) -> dict[str, Any]:
+    """What the outputs of an engine depend on, as it is read from job.json."""
+    made_of: dict[str, Any] = json.loads(json.dumps(engine.made_of, default=str))
+    return made_of
 
 
 def _check_utf8(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> None:

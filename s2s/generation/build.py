@@ -131,12 +131,11 @@ def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig
 
 
 def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
-    """Everything that the bytes of an output file depend on; empty for standard output."""
-    if config.output == "-":
-        return {}
+    """Everything that the bytes of the outputs depend on; the contents of the input only for an output file."""
     neutral = options_marked(type(config), NEUTRAL)
+    is_hashed = config.output != "-" and Path(config.input).is_file()
     return {
-        "input": sha256(Path(config.input)) if Path(config.input).is_file() else config.input,
+        "input": sha256(Path(config.input)) if is_hashed else config.input,
         **weights,
         "search": asdict(search),
         "device": device,

@@ -114,6 +114,50 @@ def test_a_job_goes_on_where_the_server_was_stopped(run: str, tmp_path: Path) ->
     assert output.read_bytes() == whole
 
 
+def outputs_of(run: str, folder: Path, *, generate: dict[str, Any] | None = None) -> dict[str, bytes]:
+    """The outputs of all jobs in a folder, of which there is a new one if it was empty, once they are done."""
+
+    async def talk() -> dict[str, bytes]:
+        async with client_of(tiny_server(run, jobs=str(folder), generate=generate or {})) as client:
+            numbers = [path.name for path in folder.iterdir()]
+            numbers = numbers or [(await client.post("/v1/jobs", content=FILE)).json()["id"]]
+            for number in numbers:
+                await finished(client, number)
+            return {number: (await client.get(f"/v1/jobs/{number}/output")).content for number in numbers}
+
+    return asyncio.run(talk())
+
+
+def test_the_lines_of_a_job_are_by_the_same_options(run: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    long = {"search": {"alpha": 10}}
+    ((number, whole),) = outputs_of(run, tmp_path / "jobs").items()
+    ((_, others),) = outputs_of(run, tmp_path / "others", generate=long).items()
+    assert outputs_of(run, tmp_path / "jobs", generate=long) == {number: whole}, "what is done stays"
+    (tmp_path / "jobs" / number / "output.txt").write_bytes(whole[: len(whole) * 2 // 3])
+    assert outputs_of(run, tmp_path / "jobs", generate=long) == {number: others} != {number: whole}
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"job {number} of en-de begins anew: search.alpha was 0.6 and is 10.0")
+
+
+@pytest.mark.parametrize(
+    ("made_of", "why"),
+    [({"checkpoint": "another"}, "checkpoint was 'another' and is "), (None, "an earlier version did not record")],
+    ids=["another checkpoint", "an earlier version"],
+)
+def test_the_lines_of_a_job_are_by_the_same_model(
+    run: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, made_of: dict[str, str] | None, why: str
+) -> None:
+    ((number, whole),) = outputs_of(run, tmp_path).items()
+    path = tmp_path / number / "job.json"
+    job = json.loads(path.read_bytes())
+    now = job.pop("made_of")
+    path.write_text(json.dumps(job | ({"made_of": now | made_of} if made_of else {})))
+    (tmp_path / number / "output.txt").write_text("by another model\n" * 5)
+    assert outputs_of(run, tmp_path) == {number: whole}
+    assert f"job {number} of en-de begins anew: {why}" in caplog.text
+    assert json.loads(path.read_bytes())["made_of"] == now
+
+
 def test_lines_that_failed_before_the_server_was_stopped_are_counted(run: str, tmp_path: Path) -> None:
     file = b"the dog " * 30 + b"\n" + FILE * 5
 

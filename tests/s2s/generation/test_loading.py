@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,8 @@ def test_a_search_is_that_of_the_run_but_for_what_is_given(
 
 def test_a_loaded_run_decodes_and_says_what_computes(models: Models, plugins: Plugins) -> None:
     found = generator(plugins)
-    assert found.made_of == {}, "of standard output nothing is kept"
+    assert found.made_of["input"] == "-"
+    assert found.made_of["search"]["beam"] == 3
     assert found.description.startswith("cpu, ")
     assert [output.src for output in found.generator(["abc", ""])] == ["abc", ""]
     assert not found.description.endswith("; ")
@@ -243,5 +245,7 @@ def test_the_bytes_of_a_file_depend_on_input_weights_search_device_and_options_b
     assert found["search"] == {"name": "greedy"}
     assert (found["checkpoint"], found["device"], found["nbest"], found["format"]) == ("of x", "cpu", 2, "tsv")
     assert not {"run", "output", "threads"} & set(found)
+    stream = made_of(replace(config, output="-"), {"checkpoint": "of x"}, Choice(name="greedy"), "cpu")
+    assert stream == found | {"input": str(tmp_path / "in")}, "a file that nothing continues is not read twice"
     (tmp_path / "in").unlink()
     assert made_of(config, {}, Choice(), "cpu")["input"] == str(tmp_path / "in")
