@@ -367,6 +367,14 @@ def test_sentences_with_other_words_are_left_out_or_counted_as_missed() -> None:
     assert counted.value == pytest.approx(100 * 2 * 5 / (11 + 5))
 
 
+@pytest.mark.parametrize("errors", ["leave_out", "count"])
+def test_the_second_summary_of_short_sentences_alone_is_the_first(errors: str) -> None:
+    hyps = [REFS[0], "", "nonsense )", *BAD[3:]]
+    found = metric(errors=errors)(hyps, [REFS])
+    assert found.detail["f1_to_40"] == found.detail["to_40"]["f1"] == found.value
+    assert all(found.detail[name] == value for name, value in found.detail["to_40"].items() if name != "f1")
+
+
 @pytest.mark.parametrize("label", ["ROOT", "", "S1", "VROOT"])
 @pytest.mark.parametrize("gold_has_it", [True, False], ids=["gold", "test"])
 def test_a_wrapper_of_one_side_alone_is_warned_of(

@@ -125,13 +125,12 @@ class Evalb(Metric):
             everything.add(one)
             if one.length <= self.cutoff:
                 short.add(one)
-        matched, gold, test = (int(n) for n in stats.sum(0))
+        sums, of_short = stats.sum(0), stats[[one.length <= self.cutoff for one in figures]].sum(0)
         return {
             **_summary(everything),
-            "precision": percent(matched, test),
-            "recall": percent(matched, gold),
-            f"f1_to_{self.cutoff}": short.f1,
-            f"to_{self.cutoff}": {"f1": short.f1, **_summary(short)},
+            **_precision_and_recall(sums),
+            f"f1_to_{self.cutoff}": _f1(of_short),
+            f"to_{self.cutoff}": {"f1": _f1(of_short), **_summary(short), **_precision_and_recall(of_short)},
             "labels": {label: _of_label(of) for label, of in label_totals(figures).items()},
         }
 
@@ -149,6 +148,12 @@ def _f1(sums: NDArray[np.float64]) -> float:
     """F1 from the numbers of matched, reference's and predicted brackets [3]."""
     matched, gold, test = sums
     return float(200 * matched / (gold + test)) if gold + test else 0.0
+
+
+def _precision_and_recall(sums: NDArray[np.float64]) -> dict[str, float]:
+    """Of the same three numbers."""
+    matched, gold, test = (int(n) for n in sums)
+    return {"precision": percent(matched, test), "recall": percent(matched, gold)}
 
 
 def _summary(totals: Totals) -> dict[str, Any]:
