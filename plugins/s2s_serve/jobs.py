@@ -10,7 +10,6 @@ from __future__ import annotations
 __all__ = ["Job", "Jobs"]
 
 import asyncio
-import codecs
 import contextlib
 import json
 import logging
@@ -19,16 +18,17 @@ import secrets
 import shutil
 from dataclasses import asdict, dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import differences
 from s2s.io import write_file
 from s2s_serve.generating import TextOptions, join_lines, outputs, read_text
-from s2s_serve.refusal import RefusedError, invalid, too_large
+from s2s_serve.refusal import RefusedError, invalid
+from s2s_serve.upload import write_upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from s2s_serve.engine import Engine
     from s2s_serve.server import Server
@@ -58,13 +58,16 @@ class Job:
     deleted: bool = False
     made_of: dict[str, Any] = field(default_factory=dict)
     """What the outputs depend on beside the input, see `LoadedGenerator`; empty: not recorded by an earlier version"""
+    error: str = ""
+    """Why it has failed; not recorded: the next start of the server tries again"""
 
     def state(self) -> dict[str, Any]:
         """The state reported to clients."""
         done = self.n_done >= self.n_lines
-        state = "done" if done else "running" if self.n_done else "waiting"
+        state = "failed" if self.error else "done" if done else "running" if self.n_done else "waiting"
         progress = {"lines": self.n_lines, "done": self.n_done, "failed": self.n_failed}
-        return {"id": self.id, "run": self.run, "state": state, **progress}
+        error = {"error": self.error} if self.error else {}
+        return {"id": self.id, "run": self.run, "state": state, **progress, **error}
 
 
 class Jobs:
@@ -78,7 +81,10 @@ class Jobs:
         for path in sorted(folder.glob("*/job.json"), key=lambda path: path.stat().st_mtime):
             job = Job(**json.loads(path.read_bytes()))
             self.jobs[job.id] = job
-            self._resume(job)
+            try:
+                self._resume(job)
+            except OSError as error:
+                self._fail(job, error)
 
     def find(self, number: str) -> Job:
         """A job by its number; raises RefusedError if there is none."""
@@ -92,7 +98,7 @@ class Jobs:
         path = self.path(job, "input.txt")
         path.parent.mkdir(mode=0o700)
         try:
-            job.n_lines = await self._receive(path, body)
+            job.n_lines = await write_upload(path, body, self.server.config.max_file)
             self._save(job)
         except BaseException:
             shutil.rmtree(path.parent)
@@ -112,14 +118,20 @@ class Jobs:
         return self.folder / job.id / name
 
     async def process_all(self) -> None:
-        """Process the jobs until cancelled."""
+        """Process the jobs until cancelled; one that fails does not stop the others."""
         while True:
             job = await self.waiting.get()
             try:
                 await self._process(job)
-            except FileNotFoundError:
+            except Exception as error:
                 if not job.deleted:
-                    raise
+                    self._fail(job, error)
+
+    def _fail(self, job: Job, error: Exception) -> None:
+        """Log and report that a job cannot be processed, for example because the disk is full."""
+        is_bug = not isinstance(error, OSError)
+        job.error = _reason(error)
+        logger.error("job %s of %s has failed: %s", job.id, job.run, error, exc_info=error if is_bug else None)
 
     async def _process(self, job: Job) -> None:
         engine = self.server.engine(job.run)
@@ -149,26 +161,6 @@ class Jobs:
                     break
                 await asyncio.sleep(1.0)
         return None
-
-    async def _receive(self, path: Path, body: AsyncIterator[bytes]) -> int:
-        """Write a body as it arrives; its number of lines."""
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        n_bytes = n_lines = 0
-        last = b"\n"
-        with path.open("wb") as file:
-            async for chunk in body:
-                n_bytes += len(chunk)
-                if n_bytes > self.server.config.max_file:
-                    raise too_large(f"the file is longer than {self.server.config.max_file:,} bytes")
-                _check_utf8(decoder, chunk)
-                n_lines, last = n_lines + chunk.count(b"\n"), chunk[-1:] or last
-                file.write(chunk)
-            _check_utf8(decoder, b"", final=True)
-            file.flush()
-            os.fsync(file.fileno())
-        if not n_bytes:
-            raise invalid("the file is empty; send its text as the body")
-        return n_lines + (last != b"\n")
 
     def _resume(self, job: Job) -> None:
         """Queue a job of an earlier server unless it is done; if its lines are not by this model, it begins anew."""
@@ -221,11 +213,11 @@ def _made_of(engine: Engine) -> dict[str, Any]:
     return made_of
 
 
-def _check_utf8(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> None:
-    try:
-        decoder.decode(chunk, final)
-    except UnicodeDecodeError:
-        raise invalid("the file is not UTF-8") from None
+def _reason(error: Exception) -> str:
+    """Why a job has failed; of its files, only the names."""
+    if not isinstance(error, OSError):
+        return "a bug of the server, which has logged it"
+    return ": ".join(filter(None, [Path(error.filename or "").name, error.strerror or str(error)]))
 
 
 def _append(path: Path, lines: list[str]) -> int:

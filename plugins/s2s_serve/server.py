@@ -99,7 +99,10 @@ class Server:
         """Status and body of /healthz: ok if every engine has answered a sentence since its last failure."""
         runs = {name: "ok" if engine.ready else "not ready" for name, engine in self.engines.items()}
         ready = all(engine.ready for engine in self.engines.values())
-        return (200 if ready else 503), {"status": "ok" if ready else "not ready", "runs": runs}
+        body: dict[str, Any] = {"status": "ok" if ready else "not ready", "runs": runs}
+        if self.jobs:
+            body["failed_jobs"] = sum(bool(job.error) for job in self.jobs.jobs.values())
+        return (200 if ready else 503), body
 
 
 def load_server(config: ServeConfig, plugins: Plugins) -> Server:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,9 +24,11 @@ pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 from listening import IPV4_LOOPBACK, listening
 from serving import client_of, tiny_server, train_run
 
+from s2s_serve import jobs
 from s2s_serve.jobs import Jobs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import httpx
@@ -38,8 +43,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 async def finished(client: httpx.AsyncClient, number: str) -> dict[str, Any]:
-    """The state of a job that is done."""
-    while (state := (await client.get(f"/v1/jobs/{number}")).json())["state"] != "done":
+    """The state of a job that is done, or has failed."""
+    while (state := (await client.get(f"/v1/jobs/{number}")).json())["state"] not in ("done", "failed"):
         await asyncio.sleep(0.01)
     assert isinstance(state, dict)
     return state
@@ -156,6 +161,81 @@ def test_the_lines_of_a_job_are_by_the_same_model(
     assert outputs_of(run, tmp_path) == {number: whole}
     assert f"job {number} of en-de begins anew: {why}" in caplog.text
     assert json.loads(path.read_bytes())["made_of"] == now
+
+
+def _input_is_missing(folder: Path) -> None:
+    (folder / "input.txt").unlink()
+
+
+def _output_is_a_folder(folder: Path) -> None:
+    (folder / "output.txt").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("break_job", "error"),
+    [
+        (_input_is_missing, "input.txt: No such file or directory"),
+        (_output_is_a_folder, "output.txt: Is a directory"),
+    ],
+)
+def test_a_job_that_cannot_be_continued_does_not_stop_the_next(
+    run: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, break_job: Callable[[Path], None], error: str
+) -> None:
+    ((first, whole),) = outputs_of(run, tmp_path).items()
+    (tmp_path / first / "output.txt").unlink()
+    second = "f" * 32
+    shutil.copytree(tmp_path / first, tmp_path / second)
+    job = json.loads((tmp_path / first / "job.json").read_bytes())
+    (tmp_path / second / "job.json").write_text(json.dumps(job | {"id": second}))  # newer: it is the second
+    break_job(tmp_path / first)
+
+    async def talk() -> None:
+        async with asyncio.timeout(60), client_of(tiny_server(run, jobs=str(tmp_path))) as client:
+            state = await finished(client, first)
+            assert (state["state"], state["error"]) == ("failed", error)
+            assert (await finished(client, second))["state"] == "done"
+            health = await client.get("/healthz")
+            assert (health.status_code, health.json()["failed_jobs"]) == (200, 1)
+
+    asyncio.run(talk())
+    assert (tmp_path / second / "output.txt").read_bytes() == whole
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"job {first} of en-de has failed: ")
+    assert record.exc_info is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (ZeroDivisionError(), "a bug of the server, which has logged it"),
+    ],
+    ids=["full disk", "bug"],
+)
+def test_a_job_that_cannot_be_written_is_tried_again_by_the_next_server(
+    run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, error: str
+) -> None:
+    """Up to then, those of its lines that are written are served, and so are other jobs."""
+    append, n_calls = jobs._append, itertools.count(1)
+
+    def fail_at_the_second_chunk(path: Path, lines: list[str]) -> int:
+        if next(n_calls) == 2:
+            append(path, lines[:1])
+            raise failure
+        return append(path, lines)
+
+    async def talk() -> tuple[str, bytes]:
+        async with asyncio.timeout(60), client_of(tiny_server(run, jobs=str(tmp_path))) as client:
+            first, second = [(await client.post("/v1/jobs", content=FILE)).json()["id"] for _ in range(2)]
+            state = await finished(client, first)
+            assert (state["state"], state["done"], state["error"]) == ("failed", 32, error)
+            assert len((await client.get(f"/v1/jobs/{first}/output")).text.splitlines()) == 32
+            assert (await finished(client, second))["state"] == "done"
+            return first, (await client.get(f"/v1/jobs/{second}/output")).content
+
+    monkeypatch.setattr(jobs, "_append", fail_at_the_second_chunk)
+    first, whole = asyncio.run(talk())
+    assert outputs_of(run, tmp_path)[first] == whole
 
 
 def test_lines_that_failed_before_the_server_was_stopped_are_counted(run: str, tmp_path: Path) -> None:
