@@ -29,18 +29,22 @@ HELD_OUT = 100_000
 
 
 def take(task: Task) -> Fingerprint:
-    """The fingerprint of a task's training corpora, with each pair counted once, whatever the weight of its corpus."""
+    """The fingerprint of a task's training corpora: each pair counts once, and in an epoch by its corpus's weight."""
     from_files = bool(task.dependencies().files)
     held_out = {split: _sources(task, split) for split in ("valid", "test")} if from_files else {}
     looked_for: set[int] = set().union(*held_out.values())
     seen: set[int] = set()
     src, tgt, pairs = _SideCounter(), _SideCounter(), DistinctCounter()
     n_pairs = n_rejected = 0
-    for block in _blocks(task):
+    weighted_pairs = weighted_words = 0.0
+    for weight, block in _weighted_blocks(task):
         examples = [pair for pair in block if isinstance(pair, Example)]
         n_pairs, n_rejected = n_pairs + len(examples), n_rejected + len(block) - len(examples)
         src.add([pair.src for pair in examples])
+        before = tgt.n_words
         tgt.add([pair.tgt for pair in examples])
+        weighted_pairs += weight * len(examples)
+        weighted_words += weight * (tgt.n_words - before)
         pairs.add([hashed(*pair) for pair in examples])
         if looked_for:
             seen.update(looked_for.intersection([hashed(pair.src) for pair in examples]))
@@ -52,14 +56,16 @@ def take(task: Task) -> Fingerprint:
         duplicates=round(max(1 - len(pairs) / n_pairs, 0.0), 4) if n_pairs else 0.0,
         overlap={split: round(len(keys & seen) / len(keys), 4) for split, keys in held_out.items() if keys},
         from_files=from_files,
+        weighted_pairs=weighted_pairs,
+        weighted_words=weighted_words,
     )
 
 
-def _blocks(task: Task) -> Iterator[list[Any]]:
-    for name, _ in task.corpora("train"):
+def _weighted_blocks(task: Task) -> Iterator[tuple[float, list[Any]]]:
+    for name, weight in task.corpora("train"):
         examples = iter(task.examples("train", name))
         while block := list(islice(examples, BLOCK)):
-            yield block
+            yield weight, block
 
 
 def _sources(task: Task, split: str) -> set[int]:

@@ -34,6 +34,20 @@ class Fingerprint:
     """Held-out split -> share of its sources that are sources of training pairs; only for the user's own files"""
     from_files: bool = True
     """Whether the pairs are the user's own; a built-in corpus is not"""
+    weighted_pairs: float | None = None
+    """Pairs of an epoch, each as often as the weight of its corpus says; None: n_pairs"""
+    weighted_words: float | None = None
+    """Target words of an epoch; None: those of all pairs"""
+
+    @property
+    def epoch_pairs(self) -> float:
+        """Pairs of an epoch."""
+        return self.n_pairs if self.weighted_pairs is None else self.weighted_pairs
+
+    @property
+    def epoch_words(self) -> float:
+        """Target words of an epoch."""
+        return self.tgt.n_words if self.weighted_words is None else self.weighted_words
 
     def describe(self) -> str:
         """One line for the first screen."""

@@ -42,6 +42,7 @@ class Forecast:
 
     epochs: float
     n_pairs: int
+    """Pairs of an epoch, in which each is as often as the weight of its corpus says"""
     seconds_at_least: float
     """Lower bound from the rate of large matrix products, which no training reaches; 0: unknown"""
     rare: dict[str, tuple[int, float]]
@@ -93,7 +94,7 @@ def forecast(trainer: Trainer) -> Forecast:
     config, step = trainer.config, trainer.train_step
     batches: Any = trainer.data_loader.batches  # in a run, all corpora are memory-mapped
     corpora = [(corpus, float(weight)) for corpus, weight in zip(batches.corpora, batches.weights, strict=True)]
-    n_pairs = sum(len(corpus) for corpus, _ in corpora)
+    n_pairs = round(sum(weight * len(corpus) for corpus, weight in corpora))
     tokens = [sum(weight * (corpus.n_ids[side] + len(corpus)) for corpus, weight in corpora) for side in (0, 1)]
     updates = max(tokens) / config.train.n_tokens
     seconds = 0.0

@@ -124,7 +124,7 @@ class _Rule:
         self.seconds = situation.seconds or 3600 * config.hours
         self.time = f"{self.seconds / 60:,.0f} min" if self.seconds < 7200 else f"{self.seconds / 3600:,.0f} h"
         self.machine = self.hardware.describe()
-        self.pairs = f"{self.corpus.n_pairs:,} pairs"
+        self.pairs, self.epoch = (f"{n:,.0f} pairs" for n in (self.corpus.n_pairs, self.corpus.epoch_pairs))
         self.words = self.corpus.tgt.n_words
         self.n_subwords = self._vocabulary()
         self.fast16 = self.hardware.bf16 > 1.5 * self.hardware.fp32
@@ -156,11 +156,12 @@ class _Rule:
 
         correction: factor for the estimated speed.
         """
-        epoch = TOKENS_PER_WORD * self.words + self.corpus.n_pairs
-        wanted = min(max(150 * (max(self.words, 1) / 200_000) ** -0.4, 15), MOST_EPOCHS)
+        words = self.corpus.epoch_words
+        epoch = TOKENS_PER_WORD * words + self.corpus.epoch_pairs
+        wanted = min(max(150 * (max(words, 1) / 200_000) ** -0.4, 15), MOST_EPOCHS)
         time = self.seconds * correction
         outlooks = [Outlook(s, self.n_subwords, epoch, time * self._operations(s), wanted) for s in LADDER]
-        filled = [o for o, words in zip(outlooks, WORDS, strict=True) if words <= self.words]
+        filled = [o for o, least in zip(outlooks, WORDS, strict=True) if least <= self.words]
         held = [o for o in filled if COPIES * (o.n_weights + o.vocab * o.size.d_model) < self.hardware.memory / 2]
         return next((o for o in reversed(held) if o.suffices), outlooks[0])
 
@@ -220,7 +221,7 @@ class _Rule:
         d_model = self._width(size)
         steps = int(self.given.get("train.steps", max(round(outlook.n_tokens / tokens), 100)))
         yield Decision("train.tokens", tokens, f"{outlook.n_tokens / 1e6:,.1f} M target tokens to be seen")
-        yield Decision("train.steps", steps, f"{outlook.epochs:,.1f} epochs of {self.pairs} in {self.time}")
+        yield Decision("train.steps", steps, f"{outlook.epochs:,.1f} epochs of {self.epoch} in {self.time}")
         yield Decision("schedule", "cosine", "the length of the run is known", "Loshchilov and Hutter, 2017")
         lr = round(4e-3 * (64 / d_model) ** 0.83, 5)
         yield Decision("schedule.lr", lr, f"d_model {d_model}", "docs/recipes.md")

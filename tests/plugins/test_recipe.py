@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -86,6 +87,16 @@ def test_a_run_keeps_its_plan_and_what_is_given_overrides_it(
     out, err = capsys.readouterr()
     assert "continuing after update 4" in out
     assert "schedule.steps is 4 there and 6 here, as train.steps is: the run continues" in err
+
+
+def test_plan_and_forecast_count_pairs_by_the_weights_of_their_corpora(
+    corpus: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    weighted = "task.train={own: {files: [train.a,train.b], weight: 2}, more: {files: [dev.a,dev.b], weight: 0.5}}"
+    given = [*corpus, weighted, "recipe=auto", "recipe.hours=1e-6", "arch.d_model=16", "train.tokens=256"]
+    assert main([*given, "run=x", "--dry-run"]) == 0
+    pairs = re.findall(r"epochs of (\d+) pairs", capsys.readouterr().out)
+    assert set(pairs) == {str(2 * 300 + 20 // 2)}
 
 
 def test_the_same_command_continues(corpus: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

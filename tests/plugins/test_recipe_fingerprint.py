@@ -22,25 +22,27 @@ if TYPE_CHECKING:
 class Lines:
     """A task as far as a fingerprint asks: pairs per split."""
 
-    def __init__(self, **splits: list[Any]) -> None:
-        self.splits = splits
+    def __init__(self, weights: dict[str, float] | None = None, **splits: list[Any]) -> None:
+        self.splits, self.weights = splits, weights or {"train": 1.0}
 
     def dependencies(self) -> Dependencies:
         return Dependencies(files=[Path("pairs.tsv")])
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
+        if split == "train":
+            return list(self.weights.items())
         return [(split, 1.0)] if split in self.splits else []
 
     def examples(self, split: str, corpus: str) -> Iterator[Any]:
-        return iter(self.splits[split])
+        return iter(self.splits[corpus])
 
 
 def sentence(rng: random.Random, most: int = 30) -> str:
     return " ".join(str(rng.randrange(900)) for _ in range(rng.randint(1, most)))
 
 
-def take(**splits: list[Any]) -> Fingerprint:
-    return corpus_pass.take(Lines(**splits))  # type: ignore[arg-type]
+def take(weights: dict[str, float] | None = None, **splits: list[Any]) -> Fingerprint:
+    return corpus_pass.take(Lines(weights, **splits))  # type: ignore[arg-type]
 
 
 def test_it_counts_what_counting_everything_counts() -> None:
@@ -57,6 +59,16 @@ def test_it_counts_what_counting_everything_counts() -> None:
         assert side.n_characters == sum(map(len, lines))
         assert side.n_types == len({word for line in lines for word in line.split()})
         assert side.lengths == tuple(lengths[max(int(np.ceil(q * len(lengths))), 1) - 1] for q in corpus_pass.QUANTILES)
+
+
+def test_an_epoch_has_the_pairs_of_a_corpus_by_its_weight() -> None:
+    corpora = {"own": [Example("x", "a b c")] * 4, "back": [Example("x", "a")] * 20}
+    found = take({"own": 2.0, "back": 0.5}, **corpora)
+    assert (found.n_pairs, found.tgt.n_words) == (24, 3 * 4 + 20)
+    assert (found.epoch_pairs, found.epoch_words) == (2 * 4 + 0.5 * 20, 2 * 3 * 4 + 0.5 * 20)
+    assert Fingerprint.of_record(found.record()) == found
+    before = {name: value for name, value in found.record().items() if not name.startswith("weighted")}
+    assert Fingerprint.of_record(before).epoch_pairs == 24, "a plan of an earlier version"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,6 +42,22 @@ def test_more_time_takes_a_model_that_is_no_smaller_and_sees_more() -> None:
     widths = [plan["arch.d_model"] for plan in plans]
     assert widths == sorted(widths)
     assert len(set(widths)) > 2
+
+
+def test_a_plan_counts_epochs_as_the_run_does() -> None:
+    """A large general corpus of weight 0.1 adds a tenth of its pairs to an epoch."""
+    own = corpus(20_000)
+    both = replace(corpus(120_000), weighted_pairs=30_000.0, weighted_words=600_000.0)
+    composed = compose(Config, ["task=translation"], PLUGINS)
+    found = auto(AutoConfig(name="auto"))(Situation(both, GPU, composed.config, {}, None))
+    plan = {decision.key: decision for decision in found}
+    epochs, pairs = re.match(r"([\d.]+) epochs of ([\d,]+) pairs", plan["train.steps"].reason).groups()  # type: ignore[union-attr]
+    assert pairs == "30,000"
+    n_tokens = plan["train.steps"].value * plan["train.tokens"].value
+    assert float(epochs) == pytest.approx(n_tokens / (1.35 * 600_000 + 30_000), rel=0.01)
+    assert plan["task.vocab_size"].value > decide(own, GPU)["task.vocab_size"], (
+        "it is text of which subwords are learnt"
+    )
 
 
 def test_more_text_takes_more_subwords_and_less_dropout() -> None:
