@@ -39,8 +39,8 @@ class ServeConfig:
     """File of API keys, one per line: every request must carry one of them. Empty: no keys."""
     jobs: str = ""
     """Folder for files sent to /v1/jobs and their outputs; empty: no jobs."""
-    nbest: int = 4
-    """Maximum number of outputs that a request may ask for per input."""
+    nbest: int = 0
+    """Maximum number of outputs that a request may ask for per input; 0: 4, or the beam of the run if it is smaller."""
     max_chars: int = 20_000
     """Maximum size of a request, in characters of all its texts."""
     max_file: int = 100_000_000
@@ -57,7 +57,7 @@ class ServeConfig:
     def __post_init__(self) -> None:
         if not self.run:
             raise ConfigError("run: which model? Give run=NAME, a run directory, run=last, or run={name: RUN, …}")
-        refuse_outside("", self, port=at_least(0, 65_535), nbest=at_least(1, 100), max_requests=at_least(1))
+        refuse_outside("", self, port=at_least(0, 65_535), nbest=at_least(0, 100), max_requests=at_least(1))
         refuse_outside("", self, max_chars=at_least(1), max_file=at_least(1), max_waiting=at_least(1))
         refuse_outside("", self, deadline=above(0), drain=at_least(0))
 

@@ -74,6 +74,11 @@ class Engine:
         """Whether a sentence has been answered, and the search has not failed since."""
         return self.answered is self.queue
 
+    @property
+    def nbest(self) -> int:
+        """Maximum number of outputs of an input."""
+        return self.generator.config.nbest
+
     def start(self) -> None:
         """Start the search, and answer one sentence, after which the engine is `ready`."""
         self.thread.start()

@@ -99,7 +99,6 @@ class Service:
     async def translate(self, fields: dict[str, Any]) -> Response:
         """The response to /translate."""
         texts, is_list = _texts(fields)
-        n = _alternatives(fields, self.server.config.nbest)
         form, source, target = (str(fields.get(key) or default) for key, default in _DEFAULTS.items())
         if not target or form not in ("text", "html"):
             raise _bad("Invalid request: missing target parameter" if not target else f"{form} format is not supported")
@@ -108,6 +107,8 @@ class Service:
         detected = [await self._detect(text) for text in plain] if source == "auto" else None
         sources = [one.language for one in detected] if detected else [source] * len(texts)
         engines = [None if src == target else self._engine(src, target) for src in sources]
+        searching = [engine for engine in engines if engine] or list(self.server.engines.values())
+        n = _alternatives(fields, min(engine.nbest for engine in searching))
         with self.server.running():
             async with self.server.within(0):
                 work = [self._text(engine, text, n, form) for engine, text in zip(engines, texts, strict=True)]

@@ -50,7 +50,7 @@ def own_api(server: Server) -> APIRouter:
 
     @api.get("/runs", summary="What is served")
     async def runs() -> dict[str, Any]:
-        return {"runs": [_describe_run(server, engine) for engine in server.engines.values()]}
+        return {"runs": [_describe_run(engine) for engine in server.engines.values()]}
 
     @api.post("/generate", summary="Outputs for texts", response_model=None)
     async def generate(request: Request, body: GenerateBody) -> Response:
@@ -85,13 +85,13 @@ def own_api(server: Server) -> APIRouter:
     return api
 
 
-def _describe_run(server: Server, engine: Engine) -> dict[str, Any]:
+def _describe_run(engine: Engine) -> dict[str, Any]:
     return {
         "name": engine.name,
         "task": engine.task.config.name,
         "views": sorted(engine.task.views),
         "align": engine.aligning_generator is not None,
-        "nbest": server.config.nbest,
+        "nbest": engine.nbest,
         "ready": engine.ready,
     }
 
@@ -103,8 +103,8 @@ async def _validate(server: Server, body: GenerateBody) -> ValidatedRequest:
     server.check_texts([*texts, body.prefix, *body.phrases])
     if not texts:
         raise invalid("text: a list of no texts")
-    if body.nbest > server.config.nbest:
-        raise invalid(f"nbest: {body.nbest} are more than the {server.config.nbest} that this server gives")
+    if body.nbest > engine.nbest:
+        raise invalid(f"nbest: {body.nbest} are more than the {engine.nbest} that {engine.name} gives")
     if unknown := [view for view in body.views if view not in engine.task.views]:
         raise invalid(f"views: {engine.name} has no {unknown[0]!r}; there are {sorted(engine.task.views)}")
     if engine.aligning_generator is None and {"align", "attention"} & set(body.fields):

@@ -9,14 +9,15 @@ import contextlib
 import hmac
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError
 from s2s.compose import arguments_of, compose
 from s2s.config import OF_FILES, GenerateConfig, options_marked
-from s2s.generation import load
+from s2s.decoding import BeamConfig, GreedyConfig
+from s2s.generation import load_for_decoding
 from s2s_serve import ServeConfig
 from s2s_serve.engine import Engine
 from s2s_serve.jobs import Jobs
@@ -26,9 +27,12 @@ from s2s_serve.refusal import busy, deadline_exceeded, invalid, too_large
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from s2s import Plugins
+    from s2s import Choice, Plugins
 
 logger = logging.getLogger(__name__)
+
+NBEST = 4
+"""Maximum number of outputs of an input, unless it is given or the beam is smaller"""
 
 
 @dataclass
@@ -109,7 +113,7 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
     """Load every run."""
     _refuse_options(config, plugins)
     options = {"threads": 1, "matmul": "exact", **config.generate}
-    options |= {"nbest": config.nbest, "fields": ["pieces"], "format": "jsonl"}
+    options |= {"fields": ["pieces"], "format": "jsonl"}
     engines = {}
     for name, run in config.runs.items():
         composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "run": run}), plugins)
@@ -119,8 +123,22 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
         if composed.config.parallelism:
             given = config.generate.get("threads")
             raise ConfigError(f"generate.threads={given}: a server searches in one thread; leave it out")
-        engines[name] = Engine(name, load(composed, plugins), config.max_waiting)
+        models = load_for_decoding(composed.config, plugins)
+        nbest = _nbest(config, name, models.search_config(composed))
+        composed = replace(composed, config=replace(composed.config, nbest=nbest))
+        engines[name] = Engine(name, models.generator(composed), config.max_waiting)
     return Server(config, engines, _keys(config.key_file))
+
+
+def _nbest(config: ServeConfig, name: str, search: Choice) -> int:
+    """Maximum number of outputs of a run; raises ConfigError if more were given than its search finds."""
+    if not isinstance(search, BeamConfig | GreedyConfig):
+        return config.nbest or NBEST
+    beam = search.beam if isinstance(search, BeamConfig) else 1
+    if config.nbest > beam:
+        what = f"nbest={config.nbest} is more than the beam of {name}, which is {beam} (search={search.name})"
+        raise ConfigError(f"{what}; give a smaller nbest, or generate.search=beam generate.search.beam={config.nbest}")
+    return config.nbest or min(NBEST, beam)
 
 
 def _refuse_options(config: ServeConfig, plugins: Plugins) -> None:

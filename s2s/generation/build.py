@@ -66,11 +66,15 @@ class LoadedModels:
     description: str
     """What runs the computation, in words"""
 
+    def search_config(self, composed: ComposedConfig[GenerateConfig]) -> Choice:
+        """The search; options that are not given are those of the run."""
+        return recompose(self.models.first.config, {"search": composed.given.get("search", {})}, self.plugins).search
+
     def generator(self, composed: ComposedConfig[GenerateConfig]) -> LoadedGenerator:
         """A generator with other search and output options; search options that are not given are those of the run."""
         task = self.models.first.task
         settled = {name: getattr(self.config, name) for name in options_marked(type(self.config), OF_MODELS)}
-        chosen = recompose(self.models.first.config, {"search": composed.given.get("search", {})}, self.plugins).search
+        chosen = self.search_config(composed)
         if "max_source" not in composed.given:  # lengths that the run was trained on are not too long for it
             settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
         config = resolve_candidates(replace(composed.config, **settled), chosen)

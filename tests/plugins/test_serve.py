@@ -19,6 +19,7 @@ from tiny_runs import WORDS
 from s2s import ConfigError
 from s2s_generate import command as generate
 from s2s_score import command as score
+from s2s_serve import command
 from s2s_serve.app import create_app
 from s2s_serve.generating import lines_of
 from s2s_serve.metrics import Histogram
@@ -412,6 +413,41 @@ def test_openapi_describes_every_route(server: Served) -> None:
 def test_a_server_is_one_process_and_searches_in_one_thread(run: str, option: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=f"^generate.{option}=2: a server {reason}; leave it out$"):
         tiny_server(run, generate={option: 2})
+
+
+@pytest.mark.parametrize(
+    ("search", "nbest"),
+    [({"beam": 1}, 1), ({"beam": 3}, 3), ({"beam": 8}, 4), ("greedy", 1), ("sample", 4)],
+    ids=str,
+)
+def test_by_default_there_are_four_outputs_or_as_many_as_the_beam_finds(run: str, search: Any, nbest: int) -> None:
+    (engine,) = tiny_server(run, generate={"search": search}).engines.values()
+    assert engine.nbest == nbest
+
+
+def test_a_server_with_a_narrow_beam_answers(run: str) -> None:
+    async def talk() -> tuple[Any, Any, Any]:
+        async with client_of(tiny_server(run, generate={"search": "greedy"})) as client:
+            answer = await client.post("/v1/generate", json={"text": "the old dog"})
+            refused = await client.post("/v1/generate", json={"text": "the old dog", "nbest": 2})
+            return answer, refused, await client.get("/v1/runs")
+
+    answer, refused, runs = asyncio.run(talk())
+    assert answer.json()["results"][0]["src"] == "the old dog"
+    assert refused.json()["error"]["message"] == "nbest: 2 are more than the 1 that en-de gives"
+    assert runs.json()["runs"][0]["nbest"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "beam"),
+    [(["generate.search.beam=2"], "2 (search=beam)"), (["generate.search=greedy"], "1 (search=greedy)")],
+)
+def test_more_outputs_than_the_beam_finds_are_refused(
+    run: str, capfd: pytest.CaptureFixture[str], options: list[str], beam: str
+) -> None:
+    assert command.main([f"run={{x: {run}}}", "nbest=3", "port=0", *options]) == 2
+    message = f"nbest=3 is more than the beam of x, which is {beam}; give a smaller nbest, or generate.search=beam "
+    assert capfd.readouterr().err == f"s2s-serve: error: {message}generate.search.beam=3\n"
 
 
 @pytest.mark.parametrize(

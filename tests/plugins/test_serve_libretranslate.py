@@ -79,6 +79,18 @@ def test_alternatives_and_the_detected_language_are_there_if_asked_for(server: S
     assert (found["translatedText"], found["alternatives"]) == (best["hyp"], [each["hyp"] for each in others])
 
 
+def test_there_are_as_many_alternatives_as_the_beam_finds(run: str) -> None:
+    with served(tiny_server(run, generate={"search": {"beam": 2}})) as narrow:
+        assert len(narrow.post("/translate", QUERY | {"alternatives": 1}).json()["alternatives"]) == 1
+        answer = narrow.post("/translate", QUERY | {"alternatives": 2})
+        assert (answer.status_code, answer.json()["error"]) == (
+            400,
+            "Invalid request: alternatives must be a number from 0 to 1",
+        )
+        same = narrow.post("/translate", QUERY | {"source": "de", "alternatives": 1}).json()
+        assert same == {"translatedText": QUERY["q"], "alternatives": []}
+
+
 def test_each_text_of_a_list_has_its_own_language(server: Served) -> None:
     found = server.post("/translate", QUERY | {"q": ["the old dog", "der alter hund"], "source": "auto"}).json()
     assert [each["language"] for each in found["detectedLanguage"]] == ["en", "de"]
