@@ -37,7 +37,8 @@ class FusionOptions(GenerateConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_outside("", self, fusion_weight=at_least(0))
-        refuse_unused(self, "fusion_checkpoint", "fusion", self.fusion)
+        for option in ("fusion_weight", "fusion_checkpoint"):
+            refuse_unused(self, option, "fusion", self.fusion)
 
 
 @hookimpl

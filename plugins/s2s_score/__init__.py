@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from s2s import Choice, ConfigError
-from s2s.config import at_least, refuse_outside
+from s2s.config import at_least, refuse_outside, refuse_unused
 
 
 @dataclass(kw_only=True)
@@ -58,3 +58,5 @@ class ScoreConfig:
             raise ConfigError(
                 f"model={self.model} src={self.src}: give both, for the probability of outputs, or neither, for metrics"
             )
+        for option in ("model_checkpoint", "tokens", "device"):
+            refuse_unused(self, option, "model", self.model)

@@ -7,7 +7,7 @@ __all__ = ["DiverseBeamConfig", "SampleConfig", "s2s_register"]
 from dataclasses import dataclass
 
 from s2s import ConfigError, Registry, hookimpl
-from s2s.config import Range, above, at_least, refuse_outside
+from s2s.config import Range, above, at_least, refuse_outside, refuse_unused
 from s2s.decoding import BeamConfig, SearchConfig
 
 
@@ -25,6 +25,8 @@ class DiverseBeamConfig(BeamConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_outside("search", self, num_beam_groups=at_least(1), diversity_penalty=at_least(0))
+        in_groups = self.num_beam_groups > 1
+        refuse_unused(self, "diversity_penalty", "search.num_beam_groups=2 or more", in_groups, section="search")
         if self.beam % self.num_beam_groups:
             raise ConfigError(
                 f"search.beam={self.beam} must be a multiple of search.num_beam_groups={self.num_beam_groups}"

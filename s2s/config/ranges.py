@@ -59,9 +59,10 @@ def refuse_outside(section: str, config: object, **ranges: Range) -> None:
         raise ConfigError(f"{key}={value} must be {allowed}{finite}")
 
 
-def refuse_unused(config: Any, option: str, needs: str, given: object) -> None:
+def refuse_unused(config: Any, option: str, needs: str, given: object, section: str = "") -> None:
     """ConfigError for an option that is not at its default, but has an effect only if something else is given."""
     default = next(item.default for item in fields(config) if item.name == option)
     value = getattr(config, option)
     if value != default and not given:
-        raise ConfigError(f"{option}={value} has no effect without {needs}; give that, too, or leave it out")
+        key = f"{section}.{option}" if section else option
+        raise ConfigError(f"{key}={value} has no effect without {needs}; give that, too, or leave it out")

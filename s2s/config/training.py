@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from s2s.config.duration import parse_duration
-from s2s.config.ranges import SHARE, THREADS, above, at_least, refuse_outside
+from s2s.config.ranges import SHARE, THREADS, above, at_least, refuse_outside, refuse_unused
 from s2s.errors import ConfigError
 
 Precision = Literal["fp32", "bf16", "fp16", "auto"]
@@ -98,6 +98,7 @@ class TrainConfig:
             threads=THREADS,
         )
         self._refuse_wrong_numbers()
+        refuse_unused(self, "average_of", "train.average", self.average, section="train")
         for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
             for pattern in patterns:
                 _refuse_no_expression(f"train.{option}", pattern)

@@ -45,7 +45,7 @@ VOCAB = Vocab(src=12, tgt=9)
 def slow_groups(of: NextLogProbs, source: Sequence[int], config: DiverseBeamConfig, nbest: int) -> list[Scored]:
     """Each group a list of live outputs and one of ended ones."""
     limit, width = limit_of(config, source), config.beam // config.num_beam_groups
-    own = replace(config, beam=width, num_beam_groups=1)
+    own = replace(config, beam=width, num_beam_groups=1, diversity_penalty=0.5)
     live: list[list[Scored]] = [[(0.0, [])] for _ in range(config.num_beam_groups)]
     ended: list[list[Scored]] = [[] for _ in range(config.num_beam_groups)]
     done = [False] * config.num_beam_groups
@@ -94,6 +94,11 @@ def test_groups_are_the_slow_groups(stop: Any, diversity: float, beam: int, grou
         assert_same(hypotheses, slow_groups(next_log_probs(model, source), source, config, nbest))
 
 
+def test_a_penalty_without_groups_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^search.diversity_penalty=2.0 has no effect without search.num_beam_group"):
+        DiverseBeamConfig(beam=6, diversity_penalty=2.0)
+
+
 def test_scores_are_those_of_the_model() -> None:
     config = DiverseBeamConfig(beam=6, num_beam_groups=3, diversity_penalty=2.0, max_len_b=4)
     model, inputs = Table(VOCAB.tgt), sources(4, 5, VOCAB.src)
@@ -125,9 +130,10 @@ def test_the_first_group_is_a_beam_of_its_width() -> None:
     """Nobody is before it: what a beam of two finds is among the outputs, and the best is no worse."""
     model, inputs = Table(VOCAB.tgt, seed=4), sources(8, 6, VOCAB.src)
     config = DiverseBeamConfig(beam=6, num_beam_groups=3, diversity_penalty=1.0, max_len_b=4)
+    one_group = DiverseBeamConfig(beam=2, max_len_b=4)
     found = find(build_beam_search(config), model, *batch_of(inputs), VOCAB, nbest=6)
     for hypotheses, source in zip(found, inputs, strict=True):
-        own = slow_beam(next_log_probs(model, source), source, replace(config, beam=2, num_beam_groups=1), 2)
+        own = slow_beam(next_log_probs(model, source), source, one_group, 2)
         assert {tuple(y) for _, y in own} <= {tuple(h.tokens) for h in hypotheses}
 
 

@@ -113,7 +113,7 @@ def test_a_task_without_a_development_set_is_told_so_and_trains(capsys: pytest.C
     assert not Path("runs/a/best").exists()
     assert Path("runs/a/checkpoints/average").is_dir()
     assert run("run=b", *given, "valid.patience=2") == 2
-    assert run("run=b", *given, "train.average_of=best") == 2
+    assert run("run=b", *given, "train.average=2", "train.average_of=best") == 2
     assert capsys.readouterr().err.count("needs a development set, and task=reversing has none") == 2
     assert run("run=b", "valid.patience=2", "valid.every=0") == 2
     assert "give valid.every=…, too" in capsys.readouterr().err

@@ -158,3 +158,11 @@ def test_an_option_without_effect_is_refused_unless_it_is_at_its_default() -> No
     refuse_unused(Two(b="y"), "b", "c", given="z")
     with pytest.raises(ConfigError, match=r"^b=y has no effect without c; give that, too, or leave it out$"):
         refuse_unused(Two(b="y"), "b", "c", given="")
+    with pytest.raises(ConfigError, match=r"^train.b=y has no effect without train.c; "):
+        refuse_unused(Two(b="y"), "b", "train.c", given="", section="train")
+
+
+def test_averaging_of_no_checkpoints_is_refused() -> None:
+    assert TrainConfig(average=2, average_of="best").average_of == "best"
+    with pytest.raises(ConfigError, match=r"^train.average_of=best has no effect without train.average; "):
+        TrainConfig(average_of="best")

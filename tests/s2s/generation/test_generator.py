@@ -332,7 +332,9 @@ def test_words_of_parts_are_numbered_as_in_the_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"mbr_weights": "model"}, {"attention_layer": 2}, {"fusion_checkpoint": "last"}], ids=str
+    "options",
+    [{"mbr_weights": "model"}, {"attention_layer": 2}, {"fusion_checkpoint": "last"}, {"fusion_weight": 0.5}],
+    ids=str,
 )
 def test_what_says_something_of_nothing_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"has no effect without .*; give that, too, or leave it out"):
