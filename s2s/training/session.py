@@ -7,14 +7,16 @@ __all__ = ["dry_run", "run_training"]
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from s2s import checkpoint
 from s2s.backend.device import peak_memory
 from s2s.compose.yaml12 import to_text
 from s2s.config.duration import format_duration
-from s2s.errors import ConfigError, Preempted, UserError
+from s2s.errors import CheckpointError, ConfigError, Preempted, UserError
 from s2s.io.json_files import read_checked
 from s2s.log import Log, choose_screen
 from s2s.run import RunDirectory, run_path
 from s2s.training.build import build_trainer
+from s2s.training.checkpointing import AVERAGE
 from s2s.training.signals import Stopped, StopSignal
 from s2s.training.trial import time_updates, trial_run
 
@@ -46,8 +48,7 @@ def run_training(
             if world.any_true(world.is_main and is_finished(before, config)):
                 if world.is_main:
                     run.status(**before)
-                option = "valid.patience" if before.get("stopped_early") else "train.steps"
-                log.info(f"{path} is finished after {before.get('steps', 0):,} updates; raise {option} to go on")
+                log.info(finished_message(path, before, config))
                 return 0
             run.write_files(composed.files)
             for warning in warnings:
@@ -89,6 +90,26 @@ def is_finished(status: dict[str, Any], config: Config) -> bool:
     patience = config.valid.patience
     stale = bool(status.get("stopped_early")) and 0 < patience <= status.get("n_stale", 0)
     return status.get("state") == "done" and (stale or status.get("steps", 0) >= config.train.steps)
+
+
+def finished_message(path: Path, status: dict[str, Any], config: Config) -> str:
+    """That a run is finished, how to continue it, and whether its average is of another number of checkpoints."""
+    option, n_wanted = "valid.patience" if status.get("stopped_early") else "train.steps", config.train.average
+    message = f"{path} is finished after {status.get('steps', 0):,} updates; raise {option} to go on"
+    if (n_averaged := _n_averaged(path)) == n_wanted:
+        return message
+    why = f"its average is of {n_averaged}" if n_averaged else "it has no average"
+    if n_wanted:
+        why += f"; s2s-average run={path} {config.train.average_of}={n_wanted} averages those it has kept"
+    return f"{message}; until then, train.average={n_wanted} has no effect: {why}"
+
+
+def _n_averaged(path: Path) -> int:
+    """The number of checkpoints in a run's average; 0 if there is none."""
+    try:
+        return len(checkpoint.load(path / "checkpoints" / AVERAGE, only=()).state["members"])
+    except (CheckpointError, KeyError, TypeError):
+        return 0
 
 
 def _configured(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> ComposedConfig[Config]:

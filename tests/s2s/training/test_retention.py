@@ -93,6 +93,22 @@ def test_the_best_or_the_newest_that_are_whole_are_averaged(of: str, members: li
     assert warning.startswith("not averaged: ")
 
 
+@pytest.mark.parametrize(
+    ("of", "advice"), [("last", "save more often (checkpoint.every)"), ("best", "validate more often (valid.every)")]
+)
+def test_that_fewer_are_averaged_than_were_asked_for_is_said(of: str, advice: str, tmp_path: Path) -> None:
+    given = retention(tmp_path, "train.average=5", f"train.average_of={of}", n=2)
+    assert len(given.checkpoints_to_average(state(step=2, best=[(2.0, 2), (1.0, 1)]))) == 2
+    (warning,) = given.log.texts  # type: ignore[attr-defined]
+    said = f"the run has 2 of 5 checkpoints to average; {advice}, or raise train.steps"
+    assert warning == f"train.average=5: {said}"
+
+
+def test_without_an_average_nothing_is_said(tmp_path: Path) -> None:
+    given = retention(tmp_path, "train.average=0")
+    assert (given.checkpoints_to_average(state(step=5)), given.log.texts) == ([], [])  # type: ignore[attr-defined]
+
+
 def test_room_is_made_by_all_but_the_newest_and_the_best(tmp_path: Path) -> None:
     given = retention(tmp_path)
     checkpoint.write_link(tmp_path / "best", tmp_path / "checkpoints/step-000003")

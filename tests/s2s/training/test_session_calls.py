@@ -9,6 +9,7 @@ import pytest
 import torch
 from small_runs import letters_config, letters_plugins
 
+from s2s import checkpoint
 from s2s.distributed import World
 from s2s.errors import CheckpointError, ConfigError, Preempted
 from s2s.io.json_files import dump_checked, read_checked
@@ -92,6 +93,38 @@ def test_a_finished_run_is_left_as_it_is_and_says_what_would_continue_it(
     assert said in capsys.readouterr().out
     assert len(trained) == 1
     assert status("x") == before
+
+
+@pytest.mark.parametrize(
+    ("n_averaged", "given", "said"),
+    [
+        (2, 2, ""),
+        (0, 0, ""),
+        (
+            2,
+            5,
+            "; until then, train.average=5 has no effect: its average is of 2; s2s-average run=runs/x last=5 averages ",
+        ),
+        (
+            0,
+            5,
+            "; until then, train.average=5 has no effect: it has no average; s2s-average run=runs/x last=5 averages ",
+        ),
+        (2, 0, "; until then, train.average=0 has no effect: its average is of 2"),
+    ],
+)
+def test_a_finished_run_says_that_another_average_is_not_made(
+    plugins: Plugins, trained: list[Any], capsys: pytest.CaptureFixture[str], n_averaged: int, given: int, said: str
+) -> None:
+    run(plugins, "run=x")
+    (find_run("x") / "status.json").write_text(dump_checked({"state": "done", "steps": 4, "since": "then"}))
+    if n_averaged:
+        checkpoint.save(find_run("x") / "checkpoints", "average", {"model": {}}, {"members": ["step"] * n_averaged})
+    capsys.readouterr()
+    assert run(plugins, "run=x", f"train.average={given}", quiet=False) == 0
+    printed = capsys.readouterr().out.rstrip("\n")
+    assert f"raise train.steps to go on{said}" in printed
+    assert said or printed.endswith("raise train.steps to go on")
 
 
 def test_a_run_without_a_status_is_trained(plugins: Plugins, trained: list[Any]) -> None:
