@@ -79,6 +79,13 @@ class Output:
         """Ids of the best candidate."""
         return self.best.tokens
 
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of the best candidate, eos included; 0 if nothing was searched or found."""
+        if self.best == EMPTY_CANDIDATE or self.score == -math.inf:
+            return 0
+        return len(self.tokens) + 1  # not log_probs, which some backends do not give
+
 
 @dataclass
 class Counts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["Writer"]
 
 import logging
-import math
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -72,7 +71,7 @@ class Writer:
         output = replace(outputs[0], src=given.src) if len(outputs) == 1 else self._joined(given, outputs)
         self.counts.inputs += 1
         self.counts.empty += output.best is EMPTY_CANDIDATE
-        self.counts.tokens += 0 if output.score == -math.inf else len(output.best.log_probs)
+        self.counts.tokens += sum(part.n_tokens for part in outputs)
         return output
 
     def _joined(self, given: Input, outputs: Sequence[Output]) -> Output:

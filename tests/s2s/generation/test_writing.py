@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -104,9 +105,16 @@ def test_outputs_are_counted_with_their_ends_and_empty_inputs_apart() -> None:
     assert (write.counts.inputs, write.counts.empty, write.counts.tokens) == (2, 1, 2)
 
 
+def test_tokens_are_counted_where_the_search_gives_no_probabilities_of_them() -> None:
+    write = writer()
+    write.join_segments(Input("whole"), [write.output(SEGMENT, [replace(FOUND[1], token_log_probs=[])])])
+    assert write.counts.tokens == len(FOUND[1].tokens) + 1
+
+
 def part(src: str, *hyps: str, align: Sequence[tuple[int, int]] = ()) -> Output:
     candidates = [
-        Candidate(hyp, -float(k + 1), [k], [-1.0], [hyp], list(align if k == 0 else ())) for k, hyp in enumerate(hyps)
+        Candidate(hyp, -float(k + 1), [k], [-1.0, -1.0], [hyp], list(align if k == 0 else ()))
+        for k, hyp in enumerate(hyps)
     ]
     return Output(src, candidates)
 
@@ -119,8 +127,8 @@ def test_parts_are_joined_rank_by_rank_the_last_for_all_further_ones() -> None:
     assert [one.score for one in output.nbest] == [-2.0, -3.0, -4.0]
     assert [one.tokens for one in output.nbest] == [[0, 0], [1, 0], [2, 0]]
     assert output.nbest[2].pieces == ["α", "B"]
-    assert output.best.log_probs == [-1.0, -1.0]
-    assert write.counts.tokens == 2
+    assert output.best.log_probs == [-1.0] * 4
+    assert write.counts.tokens == 4, "with an end of each part"
 
 
 @pytest.mark.parametrize(
