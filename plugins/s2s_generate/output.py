@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from s2s import ConfigError
 from s2s.data import open_bytes
-from s2s.generation import OutputStream, is_stream
+from s2s.generation import OutputStream, is_stream, refuse_gzip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +25,8 @@ def open_output(config: GenerateConfig, plugins: Plugins) -> OutputStream:
     _check(config)
     is_file = not is_stream(config.output)
     opened: OutputStream | None = plugins.hook.s2s_open_output(config=config, is_file=is_file)
+    if opened is None and is_file:
+        refuse_gzip(config.output)
     output = opened or OutputStream(config.output)
     if not is_stream(config.input):
         with open_bytes(Path(config.input)) as source:

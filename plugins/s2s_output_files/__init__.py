@@ -34,12 +34,14 @@ def s2s_register(registry: Registry) -> None:
 @hookimpl(trylast=True)
 def s2s_open_output(config: OutputFileOptions, is_file: bool) -> OutputStream | None:
     """A file, or this command's shard of one; None for a stream."""
-    from s2s.generation import is_stream
+    from s2s.generation import is_stream, refuse_gzip
     from s2s_output_files.resumable_file import ResumableFile
     from s2s_output_files.sharding import ShardFile, find_shard
 
     if config.resume and (not is_file or is_stream(config.input)):
         raise ConfigError("resume=true compares files: give input=FILE and output=FILE")
+    if is_file:
+        refuse_gzip(config.output)
     shard = find_shard(config, is_file=is_file)
     if shard is None and not is_file:
         return None

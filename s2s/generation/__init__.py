@@ -28,6 +28,7 @@ __all__ = [
     "load",
     "load_for_decoding",
     "one_line",
+    "refuse_gzip",
     "score",
     "standard_input",
 ]
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from s2s.generation.output_stream import OutputStream
     from s2s.generation.reading import Segment
     from s2s.generation.scoring import ScoredTarget, score
-    from s2s.generation.streams import is_stream, standard_input
+    from s2s.generation.streams import is_stream, refuse_gzip, standard_input
 
 __getattr__ = lazy_names(
     __name__,

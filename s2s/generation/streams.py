@@ -1,8 +1,8 @@
-"""Detects paths, given by a user, that cannot be read twice or replaced by renaming."""
+"""Checks of paths given by a user: what cannot be read twice or replaced by renaming, what cannot be written."""
 
 from __future__ import annotations
 
-__all__ = ["is_stream", "standard_input"]
+__all__ = ["is_stream", "refuse_gzip", "standard_input"]
 
 import os
 import stat
@@ -21,6 +21,15 @@ def is_stream(path: str) -> bool:
     except OSError:
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def refuse_gzip(output: str) -> None:
+    """ConfigError for a file named as gzip: outputs are plain text, which can be continued and merged."""
+    if output.endswith(".gz"):
+        raise ConfigError(
+            f"output={output}: outputs are written as plain text, which no command reads under a name in .gz; give "
+            f"output={output.removesuffix('.gz')}, or output=- and pipe it to gzip"
+        )
 
 
 def standard_input() -> TextIO:

@@ -137,6 +137,22 @@ def test_a_view_that_cannot_be_is_refused_before_anything_is_written(
     assert set(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize(
+    ("blocked", "more"),
+    [("", []), ("", ["resume=true"]), ("", ["shard=1/2"]), ("output_files", [])],
+    ids=["file", "resume", "shard", "without the plugin"],
+)
+def test_an_output_named_as_gzip_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, blocked: str, more: list[str]
+) -> None:
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", blocked)
+    write(tmp_path / "in", "a")
+    before = set(tmp_path.iterdir())
+    assert run("input=in", "output=out.txt.gz", *more) == 2
+    assert "output=out.txt.gz: outputs are written as plain text" in capsys.readouterr().err
+    assert set(tmp_path.iterdir()) == before
+
+
 def test_raw_text_is_read_by_the_task(tmp_path: Path, capsys: Any) -> None:
     write(tmp_path / "in", "Abc", "DEF")
     assert run("input=in", "--raw", "--quiet", "format=tsv") == 0
