@@ -117,8 +117,8 @@ class _Tests:
         pairs = list(zip(*repeated, strict=True))
         if not self.samples or not pairs or any(a is None or b is None or a["refs"] != b["refs"] for a, b in pairs):
             return None
-        hyps = [[hyp for pair in pairs for hyp in pair[side]["hyps"]] for side in (0, 1)]  # type: ignore[index]
-        refs = [[ref for one, _ in pairs for ref in one["refs"]]]  # type: ignore[index]
+        hyps = [[hyp for pair in pairs for hyp in pair[side]["hyps"]] for side in (0, 1)]
+        refs = [[ref for one, _ in pairs for ref in one["refs"]]]
         for metric in build_metrics(self._task(), self.plugins.registry):
             if metric.name == measure:
                 return compare(metric, {"first": hyps[0], "row": hyps[1]}, refs, self.samples)[1].p_value
