@@ -137,7 +137,7 @@ async def _sentences(
                     server.metrics.time_to_first_sentence.observe(time.monotonic() - begun, engine.name)
                     first = False
                 server.metrics.source_tokens.add(sentence.n_tokens, engine.name)
-                server.metrics.target_tokens.add(len(output.best.log_probs), engine.name)
+                server.metrics.target_tokens.add(output.n_tokens, engine.name)
                 yield number, sentence, output, fields
 
 

@@ -17,7 +17,7 @@ from s2s.compose import compose
 from s2s.config import Config
 from s2s.metrics import build_metrics, compare
 from s2s_study.jobs import Study
-from s2s_study.student import half_width, welch
+from s2s_study.t_test import half_width, welch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from s2s_study import StudyConfig, TuneConfig
 from s2s_study.halving import rungs, survivors
 from s2s_study.results import Cell, Line
 from s2s_study.rows import rows_of, trials
-from s2s_study.student import half_width, t_quantile, two_sided, welch
+from s2s_study.t_test import half_width, t_quantile, two_sided, welch
 from s2s_study.table import FORMATS, Table, table
 
 PUBLISHED = {1: 12.706, 2: 4.303, 4: 2.776, 10: 2.228, 30: 2.042, 10**6: 1.960}
