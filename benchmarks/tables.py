@@ -183,7 +183,8 @@ def made(name: str, out: Path, *, is_full: bool) -> bool:
     if more is None:
         print(f"only in the full pass: {name}")
         return True
-    places = {"out": str(out), "name": name, "corpus": CORPUS}
+    folder = out.relative_to(ROOT) if out.is_relative_to(ROOT) else out  # results name no folder of this machine
+    places = {"out": str(folder), "name": name, "corpus": CORPUS}
     command = [argument.format_map(places) for argument in (*table.command, *more)]
     print(f"{name}: {' '.join(command)}", flush=True)
     done = subprocess.run([sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
@@ -200,7 +201,7 @@ def circumstances(command: list[str]) -> list[str]:
     """The conditions of a measurement: machine, versions, commit and command."""
     versions = [f"{package} {importlib.metadata.version(package)}" for package in ("s2s-toolkit", "torch")]
     return [
-        f"python {' '.join(command)}".replace(f"{ROOT}/", ""),
+        f"python {' '.join(command)}",
         f"commit {_answer('git', 'describe', '--always', '--dirty')}; {processor()}",
         f"Python {platform.python_version()}, {', '.join(versions)}; {datetime.now(UTC):%Y-%m-%d}",
     ]
