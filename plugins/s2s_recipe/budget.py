@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from s2s.training import time_updates, trial_run
 from s2s_recipe.decision import Decision
 from s2s_recipe.pace import VALIDATIONS, warmup
-from s2s_recipe.words import count_words
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -124,7 +123,7 @@ def _validation(trainer: Trainer) -> tuple[float, float, int]:
     """Seconds to compute the loss, seconds to decode a sentence, and the number of sentences to decode.
 
     An untrained model produces outputs of the maximum length, so the decoding time is scaled down to outputs as long
-    as the references.
+    as the references. What decoding a single sentence takes is mostly set-up, which each validation has once.
     """
     validation = trainer.validation
     if not validation:
@@ -135,14 +134,18 @@ def _validation(trainer: Trainer) -> tuple[float, float, int]:
     examples = validation.examples[:N_DECODED]
     if not examples:
         return loss, 0.0, 0
-    began = time.monotonic()
-    outputs = list(validation.generator(example.src for example in examples))
-    decoding = time.monotonic() - began
-    longer = times_longer([output.hyp for output in outputs], [example.tgt for example in examples])
-    return loss, decoding / longer / len(examples) / trainer.world.size, len(validation.examples)
+    seconds = []
+    for some in (examples[:1], examples):
+        began = time.monotonic()
+        outputs = list(validation.generator(example.src for example in some))
+        seconds.append(time.monotonic() - began)
+    setup, decoding = seconds
+    targets = validation.task.encode(examples)
+    longer = times_longer([output.n_tokens for output in outputs], [len(pair.tgt) + 1 for pair in targets])
+    each = max(decoding - setup, decoding / len(examples) / 2) / longer / len(examples)
+    return loss + setup, each / trainer.world.size, len(validation.examples)
 
 
-def times_longer(hyps: Iterable[str], refs: Iterable[str]) -> float:
-    """Ratio of the words in the outputs to those in the references, at least 1."""
-    n_hyp, n_ref = (sum(map(count_words, lines)) for lines in (hyps, refs))
-    return max(n_hyp / max(n_ref, 1), 1.0)
+def times_longer(n_output: Iterable[int], n_reference: Iterable[int]) -> float:
+    """Ratio of the tokens of the outputs to those of the references, at least 1."""
+    return max(sum(n_output) / max(sum(n_reference), 1), 1.0)

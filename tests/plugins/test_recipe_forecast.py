@@ -143,7 +143,7 @@ def test_warmup_and_intervals_follow_the_length_that_the_user_has_given() -> Non
     assert max(found["valid.every"], found["checkpoint.every"]) <= 40 // 3
 
 
-def test_outputs_are_compared_with_references_in_words_with_and_without_spaces() -> None:
-    assert times_longer(["a b c d e f"], ["x y"]) == 3
-    assert times_longer(["这是一个很长很长的句子这是一个长句"], ["这是句子"]) == pytest.approx(17 / 4, rel=0.1)
-    assert times_longer(["a"], ["x y"]) == 1
+def test_outputs_are_compared_with_references_in_tokens() -> None:
+    """Not in words: an untrained model may put all of an output into one."""
+    assert times_longer([30, 30], [10, 10]) == 3
+    assert times_longer([1, 0], [10, 10]) == 1
