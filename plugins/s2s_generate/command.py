@@ -48,7 +48,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         config, generator, plugins.registry, output.line_counting_option
     )  # raises errors before anything is written
     if output.supports_resume and output.is_done(made_of):
-        return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
+        return say(f"{config.output} is finished; to make it anew, {output.how_to_begin_anew}")
     if options.dry_run:
         return say(f"all is in order; nothing was read or written; on {description}")
     with contextlib.closing(output):

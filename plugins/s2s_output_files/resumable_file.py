@@ -41,6 +41,7 @@ class ResumableFile(OutputStream):
     """
 
     otherwise = "leave out resume=true"
+    how_to_begin_anew = "remove it or leave out resume=true"
     """Advice for a file that cannot be continued"""
 
     def __init__(self, path: Path) -> None:

@@ -185,10 +185,10 @@ class RunDirectory:
         }
         followed = {key: composed.origins.get(key, "").partition(", as ")[2] for key in changed}
         freely = [
-            f"{changed.pop(key)}, as {target} is"
-            for key, target in followed.items()
-            if _is_free(target) and before.get(target) == different[key][0]
+            key for key, target in followed.items() if _is_free(target) and before.get(target) == different[key][0]
         ]
+        for key in freely:
+            del changed[key]
         for key in list(changed):
             if followed[key] in changed:
                 del changed[key]  # one mistake, one complaint
@@ -199,7 +199,8 @@ class RunDirectory:
                 f"{self.path} cannot be continued with other values: {'; '.join(changed.values())}. "
                 "Give the values of before to continue it, or another run=… to start anew"
             )
-        return [f"{what}: the run continues, with the new value from here on" for what in freely]
+        changes = {key: "from {!r} to {!r}".format(*different[key]) for key in freely}
+        return [f"{key} follows {followed[key]}, {change}, from here on" for key, change in changes.items()]
 
     def _write(self, composed: ComposedConfig[Config], env: dict[str, Any]) -> None:
         resolved = with_checksum(to_yaml(composed.config, composed.origins))

@@ -86,7 +86,7 @@ def test_a_run_keeps_its_plan_and_what_is_given_overrides_it(
     assert main([*given, f"run={run}", "train.steps=6"]) == 0, "the plan that was kept is used, not a new one"
     out, err = capsys.readouterr()
     assert "continuing after update 4" in out
-    assert "schedule.steps is 4 there and 6 here, as train.steps is: the run continues" in err
+    assert "schedule.steps follows train.steps, from 4 to 6, from here on" in err
 
 
 def test_plan_and_forecast_count_pairs_by_the_weights_of_their_corpora(

@@ -45,7 +45,7 @@ def test_what_follows_the_length_of_a_run_follows_it_when_the_run_goes_on(plugin
     begin(run_path("x"), plugins, *cosine, "train.steps=7")
     checkpoint.save(run_path("x") / "checkpoints", checkpoint.step_name(7), {"model": {"w": torch.zeros(1)}}, {})
     (warning,) = begin(run_path("x"), plugins, *cosine, "train.steps=9")
-    assert warning.startswith("schedule.steps is 7 there and 9 here, as train.steps is: the run continues")
+    assert warning == "schedule.steps follows train.steps, from 7 to 9, from here on"
     with pytest.raises(CheckpointError, match=r"schedule.steps is 9 there and 20 here\."):
         begin(run_path("x"), plugins, *cosine, "train.steps=9", "schedule.steps=20")
 
