@@ -52,7 +52,7 @@ class Shard:
 class ShardFile(ResumableFile):
     """The output of a shard; when all shards are finished, they become the whole output."""
 
-    otherwise = how_to_begin_anew = "remove it"
+    otherwise = how_to_begin_anew = "remove it"  # a shard is always resumed
     supports_resume = True
 
     def __init__(self, shard: Shard, config: OutputFileOptions) -> None:

@@ -23,8 +23,8 @@ class OutputStream:
 
     supports_resume = False
     """Whether it continues what an earlier command wrote"""
-    how_to_begin_anew = ""
-    """What the user must do to have a finished output made once more; empty: nothing"""
+    how_to_begin_anew = "remove it"
+    """What the user must do to have a finished output made once more"""
     line_counting_option = ""
     """The option that requires the same number of lines for every output, such as "resume=true"; empty: none"""
 
