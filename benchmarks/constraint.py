@@ -18,7 +18,7 @@ import sys
 import time
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from rich.console import Console
@@ -48,13 +48,17 @@ BOUNDS = Bounds(45, 11)  # what the larger treebanks give, with the reserve
 
 
 class StepByStep(BeamSearch):
-    """Beam search with one call per step; counts its steps."""
+    """Beam search with one call per step; counts its steps, and the nodes on the paths of the first sentence."""
 
-    n_steps = 0
+    n_steps = n_nodes = 0
 
     def step(self, batch: Beams) -> Beams:
+        after = super().step(batch)
         StepByStep.n_steps += 1
-        return super().step(batch)
+        if len(after.sentences):
+            state: Any = after.state
+            StepByStep.n_nodes += len(state.hypothesis[0, :, : state.length[0]].unique())
+        return after
 
 
 def actions(form: Linear, n_symbols: int) -> list[Action | None]:
@@ -94,8 +98,17 @@ class Times(NamedTuple):
     step_by_step: float
 
 
-def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[int, list[Times]]:
-    """The number of steps that decode one batch, and the duration of each repetition."""
+class Counts(NamedTuple):
+    """Of one batch."""
+
+    n_steps: int
+    nodes_without: float
+    """Distinct nodes on the paths of a sentence's hypotheses, mean over steps"""
+    nodes_constrained: float
+
+
+def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[Counts, list[Times]]:
+    """The steps and nodes that decode one batch, and the duration of each repetition."""
     vocab = Vocab(src=N_WORDS, tgt=int(options["symbols"]))
     constraint = TreeConstraint(actions(form, vocab.tgt), word_marks(vocab), BOUNDS, eos=vocab.eos)
     model = build_model(vocab, options["device"])
@@ -108,12 +121,19 @@ def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[int, list
         search_all(search, SearchRequest.from_batch(model, src, src == vocab.pad, vocab, constraint))
         return clock() - begun
 
-    limit, StepByStep.n_steps = 3 * int(options["words"]), 0
-    seconds(StepByStep, limit, vocab, constraint)
-    n_steps, endless = StepByStep.n_steps, replace(vocab, eos=vocab.pad)  # padding is never chosen
+    def counted(limit: int, vocab: Vocab, constraint: TreeConstraint | None) -> tuple[int, float]:
+        StepByStep.n_steps = StepByStep.n_nodes = 0
+        seconds(StepByStep, limit, vocab, constraint)
+        return StepByStep.n_steps, StepByStep.n_nodes / StepByStep.n_steps
+
+    limit, endless = 3 * int(options["words"]), replace(vocab, eos=vocab.pad)  # padding is never chosen
+    n_steps, nodes_constrained = counted(limit, vocab, constraint)
+    _, nodes_without = counted(n_steps - 1, endless, None)
     given = (BeamSearch, n_steps - 1, endless, None), (BeamSearch, limit, vocab, constraint)
     turns = (*given, (StepByStep, limit, vocab, constraint))
-    return n_steps, [Times(*(seconds(*turn) for turn in turns)) for _ in range(int(options["repeats"]))]
+    return Counts(n_steps, nodes_without, nodes_constrained), [
+        Times(*(seconds(*turn) for turn in turns)) for _ in range(int(options["repeats"]))
+    ]
 
 
 def word_marks(vocab: Vocab) -> list[bool]:
@@ -141,12 +161,16 @@ def main() -> None:
     for argument in sys.argv[1:]:
         key, value = argument.split("=", 1)
         options[key] = value
-    table = Table("form", "beam", "steps", "ms a step without", "with", "share", "step by step")
+    table = Table(
+        "form", "beam", "steps", "ms a step without", "with", "share", "step by step", "nodes without", "with"
+    )
     for name, beam in itertools.product(options["forms"].split(","), map(int, options["beam"].split(","))):
-        n_steps, times = measure(FORMS[name](), beam, options)
-        without, constrained, single = (f"{1000 * median(column) / n_steps:.2f}" for column in zip(*times, strict=True))
+        counts, times = measure(FORMS[name](), beam, options)
+        milliseconds = (f"{1000 * median(column) / counts.n_steps:.2f}" for column in zip(*times, strict=True))
+        without, constrained, single = milliseconds
+        nodes = f"{counts.nodes_without:.0f}", f"{counts.nodes_constrained:.0f}"
         share = median(1 - one.without / one.constrained for one in times)
-        table.add_row(name, str(beam), str(n_steps), without, constrained, f"{share:.1%}", single)
+        table.add_row(name, str(beam), str(counts.n_steps), without, constrained, f"{share:.1%}", single, *nodes)
     Console().print(table)
 
 
