@@ -23,8 +23,9 @@ import sentencepiece
 from rich.console import Console
 from rich.table import Table
 
+from s2s.backend import usable_cores
 from s2s.data.batching import POOL, Batches
-from s2s.data.encode import CorpusReport, LengthLimits, encode_corpus, n_workers
+from s2s.data.encode import CorpusReport, LengthLimits, encode_corpus
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.text import read_lines
 from s2s.registry import Choice
@@ -119,7 +120,7 @@ def measure_text(files: list[Path], options: Options, folder: Path) -> tuple[lis
     pairs = [pair for pair in read_pairs(files) if isinstance(pair, Example)]
     lines = [line for pair in pairs for line in pair]
     train_subwords(lines, folder / "model", options.kind, options.size)  # type: ignore[arg-type]
-    subwords, workers = Subwords(folder / "model"), n_workers(0)
+    subwords, workers = Subwords(folder / "model"), usable_cores()
     own = sentencepiece.SentencePieceProcessor(model_file=str(folder / "model"))
     task = Pairs(files, subwords)
 

@@ -40,10 +40,9 @@ def measure(world: World, train: TrainConfig) -> Hardware:
     """The devices of these processes, measured with the settings of `train`; every process must call it."""
     import torch
 
-    from s2s.backend import free_memory, matmul_rate, select_matmul
+    from s2s.backend import free_memory, matmul_rate, select_matmul, set_threads
 
-    if train.threads:
-        torch.set_num_threads(train.threads)
+    set_threads(train.threads)
     on_cpu = world.device.type == "cpu"
     with select_matmul(train.matmul, world.device).active():
         rates = [matmul_rate(world.device, dtype) for dtype in (torch.float32, torch.bfloat16)]

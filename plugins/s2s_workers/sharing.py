@@ -4,17 +4,14 @@ from __future__ import annotations
 
 __all__ = ["in_processes", "in_threads", "resolved", "shares"]
 
-import sys
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from s2s import ConfigError
-from s2s.backend import available_memory
-from s2s.data import n_workers
+from s2s.backend import available_memory, usable_cores
 from s2s.decoding import Hypothesis, SearchResult
 from s2s_workers import MANY, size_of
 from s2s_workers.processes import n_useful_processes, run_in_processes
@@ -51,17 +48,9 @@ def resolved(config: WorkerOptions, device: torch.device) -> WorkerOptions:
 def _idle_cores(config: WorkerOptions) -> int:
     """Number of idle cores that this process may use, but no more than an input file keeps busy."""
     x, n_bytes = torch.ones(256, 1024), size_of(config.input)
-    most = min(n_workers(0), quota(), n_bytes // (MANY // 2) if n_bytes else n_workers(0))
+    cores = usable_cores()
+    most = min(cores, n_bytes // (MANY // 2)) if n_bytes else cores
     return n_useful_processes(most, lambda: x @ x.T)
-
-
-def quota(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Number of cores whose time a container may use, which a short measurement does not show."""
-    try:
-        microseconds, period = map(int, file.read_text().split())
-    except (OSError, ValueError):  # no such file, or "max"
-        return sys.maxsize
-    return max(1, microseconds // period)
 
 
 def shares(sentences: Sequence[SourceSentence], n: int) -> list[Sequence[SourceSentence]]:

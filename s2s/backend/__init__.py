@@ -58,11 +58,13 @@ __all__ = [
     "reorder_paths",
     "search_finished",
     "select_matmul",
+    "set_threads",
     "short_attention",
     "top_k",
     "top_k_log_probs",
     "tree_attention",
     "unfinished_candidates",
+    "usable_cores",
 ]
 
 from typing import TYPE_CHECKING
@@ -70,8 +72,9 @@ from typing import TYPE_CHECKING
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from s2s.backend.cores import usable_cores
     from s2s.backend.cuda_graph import Capture, bucket_size, capture, graph_decoding
-    from s2s.backend.device import free_memory, matmul_rate, release_freed_memory
+    from s2s.backend.device import free_memory, matmul_rate, release_freed_memory, set_threads
     from s2s.backend.fused import (
         DecoderSublayers,
         EncoderSublayers,
@@ -131,4 +134,4 @@ if TYPE_CHECKING:
         unfinished_candidates,
     )
 
-__getattr__ = lazy_names(__name__, "operators", "linear", "cuda_graph", "device", "matmul", "memory", "fused")
+__getattr__ = lazy_names(__name__, "operators", "linear", "cores", "cuda_graph", "device", "matmul", "memory", "fused")

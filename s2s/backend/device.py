@@ -9,6 +9,7 @@ __all__ = [
     "matmul_rate",
     "peak_memory",
     "release_freed_memory",
+    "set_threads",
 ]
 
 import ctypes
@@ -20,6 +21,7 @@ from contextlib import suppress
 
 import torch
 
+from s2s.backend.cores import usable_cores
 from s2s.backend.memory import available_memory
 
 WIDTH = {"cpu": 2048, "cuda": 8192}
@@ -87,6 +89,11 @@ def free_memory(device: torch.device) -> int:
 def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether torch has flash attention of packed sentences (varlen) for this device and type."""
     return device.type == "cuda" and dtype.itemsize == 2 and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def set_threads(n: int) -> None:
+    """Set the number of torch's threads; 0: torch's default, but no more than the cores that this process may use."""
+    torch.set_num_threads(n or min(torch.get_num_threads(), usable_cores()))
 
 
 def release_freed_memory() -> None:

@@ -11,13 +11,20 @@ __all__ = ["AvailableMemory", "available_memory", "proc_bytes"]
 import os
 import resource
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from s2s.backend.control_groups import CGROUP, PROC, group_folders, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
+FILES = {
+    2: ("memory.max", "memory.current", "inactive_file"),
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+"""By version of control groups: the files of limit and usage, and the field of memory.stat with the page cache that the
+system would give back first"""
 
 
 class AvailableMemory(NamedTuple):
@@ -60,48 +67,28 @@ def _limits(proc: Path, cgroup: Path) -> Iterator[AvailableMemory]:
 def _groups(proc: Path, cgroup: Path) -> tuple[ControlGroup, ...]:
     """The control groups of this process that are visible to it, from its own to the root."""
     found: list[ControlGroup] = []
-    for line in _text(proc / "self" / "cgroup").splitlines():
-        _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        if controllers == "":
-            names = ("memory.max", "memory.current", "memory.stat")
-            found += _chain(cgroup, path, names, "inactive_file")
-        elif "memory" in controllers.split(","):
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat")
-            found += _chain(cgroup / "memory", path, names, "total_inactive_file")
+    for folder, version in group_folders("memory", proc, cgroup):
+        limit, usage, reclaimable = FILES[version]
+        if (folder / limit).is_file():
+            found.append(ControlGroup(folder / limit, folder / usage, folder / "memory.stat", reclaimable))
     return tuple(found)
-
-
-def _chain(root: Path, path: str, names: tuple[str, str, str], reclaimable: str) -> Iterator[ControlGroup]:
-    """A container often sees its own group as the root, though /proc names its place outside."""
-    own = root / path.strip("/")
-    for folder in (own, *own.parents):
-        limit, usage, stat = (folder / name for name in names)
-        if limit.is_file():
-            yield ControlGroup(limit, usage, stat, reclaimable)
 
 
 def _left(group: ControlGroup) -> int | None:
     """Bytes up to a group's limit; None where it has none (cgroup v1: about 2^63, which is never the minimum)."""
     try:
-        limit, usage = int(_text(group.limit)), int(_text(group.usage))
+        limit, usage = int(text_of(group.limit)), int(text_of(group.usage))
     except ValueError:  # max, or nothing
         return None
-    fields = (line.partition(" ") for line in _text(group.stat).splitlines())
+    fields = (line.partition(" ") for line in text_of(group.stat).splitlines())
     cached = next((int(value) for name, _, value in fields if name == group.reclaimable), 0)
     return max(limit - usage + cached, 0)
 
 
 def proc_bytes(file: Path, name: str) -> int | None:
     """Bytes, from a file of lines such as `VmSize: 1234 kB`; None where there is no such line."""
-    lines = _text(file).splitlines()
+    lines = text_of(file).splitlines()
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith(name)), None)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:
-        return ""
 
 
 def _physical() -> int:

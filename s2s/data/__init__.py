@@ -26,7 +26,6 @@ __all__ = [
     "first_misaligned_line",
     "has_same_contents",
     "missing_file_error",
-    "n_workers",
     "numbered_lines",
     "open_bytes",
     "pair_format",
@@ -43,7 +42,6 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
-    from s2s.data.encode import n_workers
     from s2s.data.file_stamp import FileStamp, has_same_contents, stamp_file
     from s2s.data.mapped_corpus import MappedCorpus
     from s2s.data.misalignment import first_misaligned_line

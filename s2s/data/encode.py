@@ -6,9 +6,8 @@ fast on two cores), nothing must be pickled, and a task from a local file works 
 
 from __future__ import annotations
 
-__all__ = ["EMPTY", "CorpusReport", "LengthLimits", "encode_corpus", "n_workers"]
+__all__ = ["EMPTY", "CorpusReport", "LengthLimits", "encode_corpus"]
 
-import os
 from collections import Counter, deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -115,13 +114,6 @@ def encode_corpus(
         report.n_unk += int(sum((side.ids == task.vocab.unk).sum() for side in (encoded.src, encoded.tgt)))
         report.dropped = dict(Counter(report.dropped) + encoded.dropped)
         yield report
-
-
-def n_workers(requested: int) -> int:
-    """Number of encoding threads; 0 takes one per core that this process may use."""
-    if requested > 0:
-        return requested
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _chunks(examples: Iterable[T]) -> Iterator[list[T]]:

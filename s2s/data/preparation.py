@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from s2s.data.encode import CorpusReport, encode_corpus, n_workers
+from s2s.backend.cores import usable_cores
+from s2s.data.encode import CorpusReport, encode_corpus
 from s2s.data.file_stamp import has_same_contents, has_same_time, is_intact, stamp_file
 from s2s.data.manifest import MANIFEST, Manifest
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
@@ -214,10 +215,10 @@ def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> Mani
 def _encode(temp: Path, number: int, spec: PreparationSpec, progress: ProgressReporter) -> CorpusReport:
     split, name, _ = spec.corpora[number]
     report = CorpusReport(split, name)
-    vocab, stage = spec.task.vocab, f"encoding {split} {name}"
+    vocab, stage, n_threads = spec.task.vocab, f"encoding {split} {name}", spec.config.workers or usable_cores()
     progress.begin(stage)
     with MappedCorpusWriter(temp / str(number), vocab.src, vocab.tgt) as writer:
-        for so_far in encode_corpus(spec.task, writer, report, spec.limits(split), n_workers(spec.config.workers)):
+        for so_far in encode_corpus(spec.task, writer, report, spec.limits(split), n_threads):
             progress.advance(stage, so_far.n_read)
     if not report.n_kept:  # the other corpora alone are not what was asked for
         found = f"{split} corpus {name}: no pair is left ({report.n_read:,} read{report.drop_summary()})"

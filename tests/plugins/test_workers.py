@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -85,8 +84,7 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """A machine of seven idle cores; gives the most processes that were tried on it."""
     most, before = list[int](), torch.get_num_threads()
     monkeypatch.setattr(sharing, "n_useful_processes", lambda n, _: most.append(n) or n)
-    monkeypatch.setattr(sharing, "n_workers", lambda _: 7)
-    monkeypatch.setattr(sharing, "quota", lambda: 9)
+    monkeypatch.setattr(sharing, "usable_cores", lambda: 7)
     torch.set_num_threads(3)
     yield most
     torch.set_num_threads(before)
@@ -166,19 +164,6 @@ def test_some_lines_are_searched_by_one_process(cores: list[int], tmp_path: Path
 def test_a_gpu_is_not_shared(cores: list[int], source: str) -> None:
     assert completed(torch.device("cuda"), input=source).n_processes == 1
     assert cores == []
-
-
-def test_a_container_has_no_more_processes_than_its_share_of_time(
-    cores: list[int], source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sharing, "quota", lambda: 3)
-    assert completed(input=source).n_processes == completed(workers=0).n_processes == 3
-    monkeypatch.undo()
-    file = tmp_path / "cpu.max"
-    assert sharing.quota(file) == sys.maxsize
-    for text, cores_of_it in [("max 100000", sys.maxsize), ("250000 100000", 2), ("5000 100000", 1)]:
-        file.write_text(text)
-        assert sharing.quota(file) == cores_of_it
 
 
 @pytest.mark.parametrize(("n_bytes", "n_processes"), [(2**29 * 3 + 1, 3), (2**29 * 2 - 1, 1), (2**40, 5)])

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from s2s.backend import usable_cores
 from s2s.io import ERROR_DIR, Cause, ExitStatus, read_error_files, report
 from s2s_distributed.launcher.processes import LocalRanks
 
@@ -39,7 +40,7 @@ def n_processes(config: TrainConfig) -> int:
 
 def launch(module: str, argv: Sequence[str], config: TrainConfig, n: int) -> int:
     """Run `python -m module argv` in `n` processes until all are done; the exit code of the command."""
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // n)))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // n)))
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # otherwise a lost peer logs a page of C++ frames
     command = ["-m", module, *argv]
     for attempt in range(config.restarts + 1):

@@ -10,6 +10,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
+from s2s.backend import usable_cores
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -32,7 +34,7 @@ class LocalEngine:
 
     def run(self, jobs: Sequence[Path], n: int, ended: Callable[[Path], None]) -> None:
         """Starts the jobs in the order given."""
-        threads = str(max((os.cpu_count() or 1) // n, 1))
+        threads = str(max(usable_cores() // n, 1))
         env = {"OMP_NUM_THREADS": threads, **os.environ}
         with ThreadPoolExecutor(n) as pool:
             running = {pool.submit(self._job, path, env): path for path in jobs}

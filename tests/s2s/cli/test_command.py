@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -335,3 +336,18 @@ def test_a_suggestion_is_the_nearest_name_or_the_whole_choice() -> None:
 def test_what_torchrun_starts_can_be_started_as_a_module(module: list[str], command: str) -> None:
     done = subprocess.run([sys.executable, "-m", *module, "--help"], capture_output=True, text=True)
     assert (done.returncode, done.stdout[: len(command)]) == (0, command)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks GNU's OpenMP, which torch has there")
+@pytest.mark.parametrize(("given", "expected"), [({}, 0), ({"GOMP_SPINCOUNT": "9"}, 9)], ids=str)
+def test_threads_that_wait_for_each_other_sleep_unless_the_user_decides(given: dict[str, str], expected: int) -> None:
+    policies = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+    others = {name: value for name, value in os.environ.items() if name not in policies}
+    code = "import sys; from s2s.cli.train import main; main(['--dry-run', 'task=?']); import torch"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**others, "OMP_DISPLAY_ENV": "VERBOSE", **given},
+        capture_output=True,
+        text=True,
+    )
+    assert f"GOMP_SPINCOUNT = '{expected}'" in done.stderr

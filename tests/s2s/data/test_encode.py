@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from s2s.data import encode
-from s2s.data.encode import EMPTY, CorpusReport, LengthLimits, encode_corpus, n_workers
+from s2s.data.encode import EMPTY, CorpusReport, LengthLimits, encode_corpus
 from s2s.errors import DataError
 from s2s.task import Encoded, Example, Rejected, Vocab
 
@@ -112,16 +112,6 @@ def test_kept_pairs_are_written_in_order_and_everything_is_counted(
 def test_a_task_that_loses_a_pair_is_named() -> None:
     with pytest.raises(DataError, match=r"^Letters\.encode gave 4 pairs for 5 examples$"):
         encoded(Letters(PAIRS, lost=1))
-
-
-def test_as_many_threads_as_cores_unless_a_number_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", {0: {0, 3, 5}}.get, raising=False)  # 0: of this process
-    assert [n_workers(n) for n in (0, 1, 7)] == [3, 1, 7]
-    monkeypatch.delattr("os.sched_getaffinity")
-    monkeypatch.setattr("os.cpu_count", lambda: 6)
-    assert n_workers(0) == 6
-    monkeypatch.setattr("os.cpu_count", lambda: None)
-    assert n_workers(0) == 1
 
 
 def test_threads_run_ahead_by_a_few_items_and_results_keep_the_order() -> None:
