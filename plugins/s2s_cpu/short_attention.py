@@ -9,7 +9,6 @@ from __future__ import annotations
 __all__ = ["accepts_short_attention", "short_attention"]
 
 import ctypes
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +19,7 @@ from s2s.backend import attention_weights, draw_mask
 from s2s_cpu.library import call
 from s2s_cpu.rules import DTYPE_BITS, in_torch_func
 from s2s_cpu.structs import HeadRowsStruct, ShortAttentionStruct
-from s2s_cpu.threads import n_shares
+from s2s_cpu.threads import compute_shares, n_shares
 
 ROW_MULTIPLE = 16
 """A row of weights is padded to a multiple of this many floats, as in short_attention.c"""
@@ -122,9 +121,5 @@ def address(x: Tensor | None) -> int | None:
 def call_in_threads(name: str, struct: ShortAttentionStruct) -> None:
     """Call a function for all sentences, divided among threads."""
     n = n_shares(struct.B, struct.h * struct.T * (struct.S + struct.d_k + struct.d_v))
-    pieces = list(pairwise(struct.B * i // n for i in range(n + 1)))
-    if n == 1:
-        call(name, ctypes.byref(struct), *pieces[0])
-        return
-    with ThreadPoolExecutor(n) as pool:
-        list(pool.map(lambda piece: call(name, ctypes.byref(struct), *piece), pieces))
+    bounds = (struct.B * i // n for i in range(n + 1))
+    compute_shares(lambda first, end: call(name, ctypes.byref(struct), first, end), list(pairwise(bounds)))
