@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from s2s import Plugins
     from s2s.compose import ComposedConfig
 
+CHOICES = ("auto", "best", "last")
+"""Values of `checkpoint` that choose by a rule, not by a name"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
@@ -33,6 +36,10 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
         raise ConfigError("give last=5 for the newest five checkpoints of the run, or best=5 for its best five")
     if config.output.startswith("step-"):
         raise ConfigError(f"output={config.output}: names with step- are those of training; try output=average")
+    if config.output in CHOICES:
+        raise ConfigError(
+            f"output={config.output}: checkpoint={config.output} means one that training wrote; try output=average"
+        )
     folder = find_run(config.run) / "checkpoints"
     members = steps(folder)[-config.last :] if config.last > 0 else _best(folder)[: config.best]
     if len(members) < max(config.last, config.best):

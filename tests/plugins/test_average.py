@@ -77,6 +77,8 @@ def test_a_dry_run_writes_nothing(run: tuple[Path, object]) -> None:
         (["last=5"], "has only 4 of them; the run decides by checkpoint.keep_last"),
         (["best=4"], "has only 3 of them; the run decides by checkpoint.keep_best"),
         (["last=2", "output=step-000010"], "names with step- are those of training"),
+        (["last=2", "output=best"], "checkpoint=best means one that training wrote; try output=average"),
+        (["last=2", "output=auto"], "checkpoint=auto means one that training wrote"),
         (["last=2", "output=../x"], "'../x' cannot name a checkpoint"),
     ],
 )
