@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
+import logging
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
     from s2s_export.export import export
 
     config, registry = composed.config, plugins.registry
+    logging.basicConfig(format="warning: %(message)s")
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     entry = registry.get("exporter", config.format)

@@ -5,9 +5,11 @@ from __future__ import annotations
 __all__ = ["FORBIDDEN", "CTranslate2Exporter", "CTranslate2Model", "compute_types", "open_translator"]
 
 import json
+import logging
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import sentencepiece
 import torch
 
 from s2s import ConfigError
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from s2s.intermediate import IntermediateModel, Layer, Stack
     from s2s_export import ExportInput
 
+logger = logging.getLogger(__name__)
 N_POSITIONS = 4096
 """Rows of the written position encodings; CTranslate2 itself computes only sinusoids with its own wavelengths"""
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU"}
@@ -67,6 +70,7 @@ class CTranslate2Model:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         written = read_json(folder / TOKENS)
+        self.source_spm = folder / "source.spm"
         self.src, self.tgt, self.n_positions = written["src"], written["tgt"], int(written["positions"])
         self.ids = {token: i for i, token in enumerate(self.tgt)}
         self.translator = open_translator(folder, **options)
@@ -99,7 +103,18 @@ class CTranslate2Model:
         return [list(result.log_probs) for result in self.translator.score_batch(src, tgt, max_input_length=0)]
 
     def check_tokenizer(self, task: Task, lines: Sequence[str]) -> None:
-        """Nothing to check: the format takes tokens, not text."""
+        """Warn if source.spm alone gives other tokens than the task; the format itself takes tokens, not text."""
+        if not self.source_spm.is_file():
+            return
+        subwords = sentencepiece.SentencePieceProcessor(str(self.source_spm))
+        for line, theirs, ids in zip(lines, subwords.encode(list(lines)), task.encode_source(lines), strict=True):
+            if theirs != ids:
+                logger.warning(
+                    "source.spm alone cuts %r into other tokens than the task, which changes text first, as with "
+                    "task.lowercase; a program without s2s must change it in the same way",
+                    line[:60],
+                )
+                return
 
 
 def open_translator(folder: Path, **options: Any) -> Any:

@@ -112,7 +112,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 def _compare(theirs: ExportedModel, model: Seq2Seq, task: Task, lines: Sequence[str]) -> Agreement:
     """Raise DataError naming the sentence whose output or log-probabilities differ from ours."""
-    theirs.check_tokenizer(task, lines)
+    theirs.check_tokenizer(task, [*lines, *map(str.title, lines)])  # the lines may have no capital
     most = min(MAX_TOKENS, (model.max_len or MAX_TOKENS + 1) - 1)
     sources = [ids[:most] for ids in task.encode_source(lines)]
     search = greedy(GreedyConfig(max_len_a=0.0, max_len_b=most))

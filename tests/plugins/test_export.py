@@ -148,6 +148,23 @@ def test_subwords_of_the_exported_folder_are_the_ids_of_the_run(here: Path, caps
     assert tokenizer.decode(tokenizer(line).input_ids, skip_special_tokens=True) == line
 
 
+def test_a_task_that_lowers_case_is_not_left_to_the_subwords_alone(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Even if no sentence that is compared has a capital."""
+    monkeypatch.chdir(tmp_path)
+    train_tiny(tmp_path, *LEARNS, "task.lowercase=true")
+    (tmp_path / "low.txt").write_text("the old dog eats\n")
+    assert call("s2s-export", ["run=x", "output=ct", "input=low.txt"], capsys)[0] == 0
+    assert "source.spm alone cuts 'The Old Dog Eats' into other tokens" in caplog.text
+    code, _, err = call("s2s-export", ["run=x", "format=hf", "output=hf", "input=low.txt"], capsys)
+    assert code == 2
+    assert "the task changes text before it cuts it" in err
+
+
 def test_a_model_that_disagrees_is_not_there(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
