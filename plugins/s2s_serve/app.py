@@ -23,7 +23,7 @@ from s2s_serve.own_api import own_api
 from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from s2s_serve.server import Server
 
@@ -132,7 +132,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if part != "body")
+    place = _field(first["loc"])
     reason = str(first["msg"]).removeprefix("Value error, ")
     if first["type"] == "json_invalid":
         place, reason = "", f"the body is no JSON: {first.get('ctx', {}).get('error', reason)}"
@@ -140,6 +140,12 @@ async def _invalid(request: Request, error: Exception) -> Response:
         reason = "the body must be a JSON object, sent with content-type: application/json"
     message = f"{place[:200]}: {reason}" if place else reason
     return _error(request, 422, "invalid", message.encode(errors="replace").decode())
+
+
+def _field(location: Sequence[int | str]) -> str:
+    """The place of an error in the body, without the alternative that was tried: ("body", "text", "list[…]", 0)."""
+    named = [str(part) for part in location if part != "body"]
+    return ".".join([*named[:1], *(part for part in named[1:] if "[" not in part)])
 
 
 async def _http(request: Request, error: Exception) -> Response:

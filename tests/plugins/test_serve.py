@@ -178,7 +178,8 @@ def test_scores_are_those_of_s2s_score(
 BAD: dict[str, tuple[Any, int, str]] = {
     "no text": ({}, 422, "text: Field required"),
     "unknown field": ({"text": "a", "beam": 4}, 422, "beam: Extra inputs"),
-    "a number for text": ({"text": 5}, 422, "text"),
+    "a number for text": ({"text": 5}, 422, "text: Input should be a valid string"),
+    "a number in a list of texts": ({"text": ["a", 5]}, 422, "text: Input should be a valid string"),
     "no texts": ({"text": []}, 422, "no texts"),
     "too many outputs": ({"text": "a", "nbest": 9}, 422, "nbest: 9 are more than the 4"),
     "unknown run": ({"text": "a", "run": "../x"}, 422, "run: no such run here; there are en-de"),
