@@ -59,10 +59,7 @@ def search_constraint(search: BeamSearch, batch: Beams) -> SearchConstraint:
         _check(automaton, states.contiguous(), search.request.vocab.tgt)
         states = pad_to_beam(states, search.config.beam).clone(memory_format=torch.contiguous_format)
         return SearchConstraint(automaton=automaton, states=states)
-    allowed, n_tokens = constraint.allowed(states), search.request.vocab.tgt
-    if allowed.dtype != torch.bool or allowed.size(-1) != n_tokens:
-        found = f"{allowed.dtype} {list(allowed.shape)}"
-        raise ValueError(f"{type(constraint).__name__}.allowed: expected bool [B, K, {n_tokens}], got {found}")
+    allowed = search.tokens_allowed(states, search.request.vocab.tgt)
     return SearchConstraint(allowed=allowed.expand(len(batch.sentences), batch.n_hypotheses, -1).contiguous())
 
 

@@ -138,7 +138,7 @@ class Sampling(StreamingSearch[Samples]):
         in_time = (samples.length < samples.limit)[:, None, None] | (tokens == self.request.vocab.eos)
         allowed = ~torch.isin(tokens, self.banned) & in_time
         if self.constraint and samples.constraint_state is not None:
-            allowed = allowed & self.constraint.allowed(samples.constraint_state)
+            allowed = allowed & self.tokens_allowed(samples.constraint_state, n_tokens)
         return allowed.expand(-1, self.request.nbest, -1)
 
     def is_done(self, batch: Samples) -> Tensor:

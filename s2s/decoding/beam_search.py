@@ -131,7 +131,7 @@ class BeamSearch(StreamingSearch[Beams]):
         """The tokens that may come next, [B, K, V]; None if all may. At its limit a hypothesis can only end."""
         allowed = None
         if self.constraint and beams.constraint_state is not None:
-            allowed = self.constraint.allowed(beams.constraint_state)
+            allowed = self.tokens_allowed(beams.constraint_state, n_tokens)
         if slack > 0:
             return allowed
         is_eos = torch.arange(n_tokens, device=self.request.device) == self.request.vocab.eos

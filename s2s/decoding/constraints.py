@@ -15,6 +15,7 @@ __all__ = [
     "StackAutomaton",
     "build_constraint",
     "grow_constraint",
+    "tokens_allowed",
 ]
 
 from itertools import accumulate, pairwise
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 import torch
 from torch import Tensor
 
+from s2s.errors import PluginError
 from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class FixedWidthConstraint(Constraint, Protocol):
-    """A constraint whose states have the same width for every source."""
+    """A constraint whose states, int64, have the same width for every source."""
 
     @property
     def width(self) -> int:
@@ -128,6 +130,18 @@ def grow_constraint(
     return before and before.extended_for(wanted)
 
 
+def tokens_allowed(constraint: Constraint, states: Tensor, n_tokens: int | None = None) -> Tensor:
+    """The tokens that a constraint allows next: states [B, K, ·] -> bool [B, K, V]; n_tokens: V, if it is known.
+
+    Raises PluginError for anything else, of which functions in C would read every byte as a token.
+    """
+    allowed = constraint.allowed(states)
+    if allowed.dtype != torch.bool or allowed.size(-1) != (n_tokens or allowed.size(-1)):
+        expected, found = f"torch.bool [B, K, {n_tokens or 'V'}]", f"{allowed.dtype} {list(allowed.shape)}"
+        raise PluginError(f"{type(constraint).__name__}.allowed: expected {expected}, got {found}")
+    return allowed
+
+
 class ConstraintSet:
     """Several constraints at once: the task's own, if it has one, and others."""
 
@@ -137,24 +151,37 @@ class ConstraintSet:
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """The states of all, concatenated, the task's first: [B, 1, ·]"""
         own = [self.own.start(src, pad, limit)] if self.own else []
-        return torch.cat([*own, *(other.start(src, pad, limit) for other in self.others)], dim=-1)
+        return self._joined([*own, *(other.start(src, pad, limit) for other in self.others)])
 
     def allowed(self, state: Tensor) -> Tensor:
         """[B, K, ·] -> [B, K, V]"""
         (first, part), *others = self._parts(state)
-        allowed = first.allowed(part)
+        allowed = tokens_allowed(first, part)
         for constraint, part in others:
-            allowed = allowed & constraint.allowed(part)
+            allowed = allowed & tokens_allowed(constraint, part, allowed.size(-1))
         return allowed
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]."""
-        return torch.cat([constraint.advance(part, token) for constraint, part in self._parts(state)], dim=-1)
+        return self._joined([constraint.advance(part, token) for constraint, part in self._parts(state)])
 
     def columns(self) -> list[tuple[FixedWidthConstraint, slice]]:
         """All constraints but the task's, and the columns of their states, counted from the end."""
         ends = list(accumulate((other.width for other in reversed(self.others)), initial=0))[::-1]
         return [(o, slice(-begin, -end or None)) for o, (begin, end) in zip(self.others, pairwise(ends), strict=True)]
+
+    def _joined(self, states: Sequence[Tensor]) -> Tensor:
+        """The states of all, concatenated; raises PluginError where `_parts` would not give them back."""
+        n_own = len(states) - len(self.others)
+        for other, state in zip(self.others, states[n_own:], strict=True):
+            what = f"{type(other).__name__}: its states"
+            if state.size(-1) != other.width:
+                raise PluginError(f"{what} [B, K, {state.size(-1)}] have another width than its width={other.width}")
+            if state.dtype != states[0].dtype:
+                raise PluginError(
+                    f"{what} are {state.dtype}, and those beside them {states[0].dtype}; all must be int64"
+                )
+        return torch.cat(list(states), dim=-1)
 
     def _parts(self, state: Tensor) -> list[tuple[Constraint, Tensor]]:
         """Every constraint and its states; the task's own takes the remaining columns."""

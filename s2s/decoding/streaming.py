@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from s2s.backend.cuda_graph import bucket_size
-from s2s.decoding.constraints import GrowingConstraint, grow_constraint
+from s2s.decoding.constraints import GrowingConstraint, grow_constraint, tokens_allowed
 from s2s.model import State
 from s2s.tensors import join_tensors, map_tensors
 
@@ -189,6 +189,11 @@ class StreamingSearch(ABC, Generic[B]):
         wanted = [sentence.constraint for sentence in sentences]
         constraint = self.growing_constraint.bind(wanted) if self.growing_constraint else self.constraint
         return constraint.start(src, pad, limit) if constraint else None
+
+    def tokens_allowed(self, states: Tensor, n_tokens: int) -> Tensor:
+        """The tokens that the constraint allows next: states [B, K, ·] -> [B, K, V]."""
+        assert self.constraint is not None
+        return tokens_allowed(self.constraint, states, n_tokens)
 
     def constraint_changed(self) -> None:
         """Called when `constraint` has been replaced."""

@@ -22,7 +22,7 @@ from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.constraints import ConstraintSet, build_constraint
-from s2s.errors import ConfigError
+from s2s.errors import ConfigError, PluginError
 from s2s.task import Encoded, Example, Vocab
 from s2s_constraints.tokens import BadWords, MinLength, NoRepeatNgram
 from s2s_search import SampleConfig
@@ -113,6 +113,54 @@ def test_samples_keep_it_too() -> None:
     (found,) = find(Sampling(SampleConfig(max_len_b=20)), table(), src, src == 0, VOCAB, constraint, nbest=50)
     assert len({tuple(h.tokens) for h in found}) > 10
     assert all(h.tokens[0] == 4 and none_twice(2)(h.tokens) for h in found)
+
+
+@pytest.mark.parametrize("of", [torch.long, torch.float], ids=["whole numbers", "fractions"])
+@pytest.mark.parametrize("search", [BeamSearch(BeamConfig()), Sampling(SampleConfig())], ids=["beam", "sample"])
+@pytest.mark.parametrize("beside", [[], [MinLength(1, 7, EOS)]], ids=["alone", "beside another"])
+def test_allowed_tokens_of_another_type_are_refused(beside: list[Any], search: Any, of: torch.dtype) -> None:
+    """Functions in C read a byte for every token, so that each number would be several tokens."""
+
+    class Numbers(FourFirst):
+        def allowed(self, state: Tensor) -> Tensor:
+            return super().allowed(state).to(of)
+
+    constraint = ConstraintSet(Numbers(), beside) if beside else Numbers()
+    src = torch.tensor([[5, 6, EOS]])
+    with pytest.raises(PluginError, match=r"allowed: expected torch.bool \[B, K, [7V]\], got"):
+        find(search, table(), src, src == 0, VOCAB, constraint)
+
+
+class Wide(MinLength):
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        return super().start(src, pad, limit).expand(-1, -1, 2)
+
+
+class Growing(MinLength):
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        return torch.cat([state, state], dim=-1)
+
+
+class Fractions(MinLength):
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        return super().start(src, pad, limit).float()
+
+
+@pytest.mark.parametrize(
+    ("other", "error"),
+    [
+        (Wide, r"Wide: its states \[B, K, 2\] have another width than its width=1"),
+        (Growing, r"Growing: its states \[B, K, 2\] have another width than its width=1"),
+        (Fractions, "Fractions: its states are torch.float32, and those beside them torch.int64"),
+    ],
+)
+def test_states_that_would_be_taken_for_those_of_another_constraint_are_refused(
+    other: type[MinLength], error: str
+) -> None:
+    src = torch.tensor([[5, 6, EOS]])
+    constraint = ConstraintSet(None, [MinLength(1, 7, EOS), other(2, 7, EOS)])
+    with pytest.raises(PluginError, match=error):
+        find(BeamSearch(BeamConfig()), table(), src, src == 0, VOCAB, constraint)
 
 
 class Letters(Capitals):

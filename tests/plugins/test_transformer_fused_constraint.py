@@ -14,6 +14,7 @@ from written_trees import EOS, MARKS, small
 
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, StackAutomaton
 from s2s.decoding.request import FixedQueue, SourceSentence
+from s2s.errors import PluginError
 from s2s_constraints.tokens import BadWords, MinLength
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
@@ -199,5 +200,5 @@ def test_tables_beside_which_c_would_read_are_refused(changed: dict[str, Tensor]
 def test_a_mask_that_is_none_is_refused(allowed: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     constraint = ConstraintSet(None, [MinLength(1, VOCAB.tgt, VOCAB.eos)])
     monkeypatch.setattr(constraint, "allowed", lambda _state: allowed)
-    with pytest.raises(ValueError, match=rf"ConstraintSet.allowed: expected bool \[B, K, {VOCAB.tgt}\], got"):
+    with pytest.raises(PluginError, match=rf"ConstraintSet.allowed: expected torch.bool \[B, K, {VOCAB.tgt}\], got"):
         outputs(BeamSearch(BeamConfig()), model(d_model=16), [[4, VOCAB.eos]] * 3, VOCAB, constraint)
