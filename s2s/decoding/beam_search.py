@@ -34,7 +34,7 @@ from s2s.decoding.model_scores import gather_hypotheses
 from s2s.decoding.penalties import PENALTIES
 from s2s.decoding.request import max_output_length
 from s2s.decoding.streaming import StreamingSearch, pad_sources
-from s2s.errors import ConfigError
+from s2s.errors import ConfigError, PluginError
 
 if TYPE_CHECKING:
     from s2s.decoding.request import SearchRequest, SourceSentence
@@ -89,7 +89,7 @@ class BeamSearch(StreamingSearch[Beams]):
         limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
         limit = torch.tensor(limits, device=device)
         if len(self.penalties) < max(limits) + 3:  # `search_finished` reads up to index limit + 2
-            self.penalties = self.penalty(torch.arange(2 * max(limits) + 3, dtype=torch.float, device=device))
+            self.penalties = self._penalties(2 * max(limits) + 3)
         zeros = torch.zeros(len(sentences), 1, dtype=torch.long, device=device)
         return Beams(
             sentences=[BeamSentence(s.index, len(s.ids), self.history.n_nodes) for s in sentences],
@@ -176,8 +176,22 @@ class BeamSearch(StreamingSearch[Beams]):
         return self.allocation.select(beams.constraint_state, Candidates(*live), n)
 
     def penalty(self, length: Tensor) -> Tensor:
-        """The penalties of outputs of `length` tokens [n], eos included -> [n]; computed once for many lengths."""
+        """The penalties of outputs of `length` tokens [n], eos included -> [n]; computed once for many lengths.
+
+        They rise or fall with the length, on which `cannot_improve` relies.
+        """
         return PENALTIES[self.config.length_penalty](length, self.config.alpha)
+
+    def _penalties(self, n: int) -> Tensor:
+        """The penalties of outputs of 0 to n - 1 tokens, in fp32: [n]; raises PluginError for numbers that are none."""
+        length = torch.arange(n, dtype=torch.float, device=self.request.device)
+        found, what = self.penalty(length), f"{type(self).__name__}.penalty"
+        if not isinstance(found, Tensor) or found.shape != length.shape:
+            shape = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            raise PluginError(f"{what}: expected a tensor of as many penalties as lengths, [{n}], got {shape}")
+        if not (found[1:] >= 0).all():  # no output has 0 tokens, as eos counts
+            raise PluginError(f"{what}: expected positive numbers, got {found[1:].min().item():g}")
+        return found.float().contiguous()  # as functions in C read them
 
     def advance(self, states: Tensor | None, parents: Tensor, tokens: Tensor) -> Tensor | None:
         """The constraint's states [B, K, ·] after `tokens`, which extend the hypotheses `parents` [B, K']"""

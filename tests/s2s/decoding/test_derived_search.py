@@ -14,11 +14,14 @@ from table_model import Table
 
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
+from s2s.errors import PluginError
 from s2s.task import Vocab
 from s2s_search import DiverseBeamConfig
 from s2s_search.diverse import DiverseBeamSearch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
     from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
@@ -148,6 +151,41 @@ def test_an_overridden_method_is_called_in_both_modes(method: str, stop: Any, mo
     use_references(monkeypatch)
     assert hypotheses(DERIVED[method](config)) == in_c
     assert (method == "penalty" and stop == "first_k") or in_c != plain
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [lambda x: x.double(), lambda x: x.long(), lambda x: torch.stack([x, x], dim=-1)[..., 0]],
+    ids=["double", "whole numbers", "strided"],
+)
+def test_penalties_may_have_any_type_and_layout(changed: Callable[[Tensor], Tensor]) -> None:
+    class Other(Penalty):
+        def penalty(self, length: Tensor) -> Tensor:
+            return changed(super().penalty(length))
+
+    config = BeamConfig(beam=4, max_len_a=0.0, max_len_b=5)
+    assert hypotheses(Other(config)) == hypotheses(Penalty(config))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda x: x[:3], r"Other.penalty: expected a tensor of as many penalties as lengths, \[13\], got \[3\]"),
+        (lambda _: 1.0, "got float"),
+        (lambda x: -x, "Other.penalty: expected positive numbers, got -12"),
+        (lambda x: x * torch.nan, "Other.penalty: expected positive numbers, got nan"),
+    ],
+    ids=["too few", "one number", "negative", "NaN"],
+)
+def test_penalties_by_which_no_score_can_be_divided_are_refused(wrong: Callable[[Tensor], Any], error: str) -> None:
+    """Functions in C would read beyond them, and with NaN no sentence would be finished."""
+
+    class Other(BeamSearch):
+        def penalty(self, length: Tensor) -> Any:
+            return wrong(length)
+
+    with pytest.raises(PluginError, match=error):
+        hypotheses(Other(BeamConfig(beam=4, max_len_a=0.0, max_len_b=5)))
 
 
 def test_every_public_method_is_in_the_table() -> None:
