@@ -79,7 +79,7 @@ def evaluate(
     composed, plugins = _composed(PrepareConfig, arguments_of(PrepareConfig, {"task": task}))
     own = plugins.registry.get("task", composed.config.task.name).build(composed.config.task)
     built = build_metrics(own, plugins.registry, metrics, options)
-    return {metric.name: metric(hyps, several, samples, seed) for metric in built}
+    return {metric.name: metric.scored(hyps, several, samples, seed) for metric in built}
 
 
 def plugins(*local: str) -> Mapping[str, list[str]]:

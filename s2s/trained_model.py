@@ -125,7 +125,7 @@ class TrainedModel:
             raise DataError(f"{len(src):,} sources and {len(refs):,} references; give one for each")
         built = build_metrics(self.task, self._plugins.registry, metrics)
         hyps = [output.hyp for output in self.generate(src, **options)]
-        return {metric.name: metric(hyps, [refs], samples) for metric in built}
+        return {metric.name: metric.scored(hyps, [refs], samples) for metric in built}
 
     @torch.no_grad()
     def attention(self, src: str, tgt: str | None = None) -> PairAttention:

@@ -8,6 +8,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from s2s.log import nonfinite_to_null
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -20,7 +22,7 @@ def as_json(results: Sequence[Sequence[Comparison]], n_sentences: int, n_refs: i
     """One object; `scores` has an entry for every metric and system, the first system being the baseline."""
     scores = [_fields(c) for compared in results for c in compared]
     report = {"sentences": n_sentences, "references": n_refs, "scores": scores}
-    return json.dumps(report, ensure_ascii=False, indent=2)
+    return json.dumps(nonfinite_to_null(report), ensure_ascii=False, indent=2)
 
 
 def _fields(c: Comparison) -> dict[str, Any]:

@@ -16,7 +16,7 @@ def scores_of(
     metrics: Iterable[Metric], hyps: Sequence[str], refs: Sequence[str], samples: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Name -> value, and name -> interval, signature and direction."""
-    found = [metric(hyps, [refs], samples) for metric in metrics]
+    found = [metric.scored(hyps, [refs], samples) for metric in metrics]
     scores = {
         score.name: {
             "low": score.low,

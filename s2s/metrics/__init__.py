@@ -15,11 +15,12 @@ __all__ = [
     "interval",
 ]
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from s2s.errors import ConfigError
+from s2s.errors import ConfigError, PluginError
 from s2s.lazy import lazy_names
 from s2s.metrics.build import build_metrics
 
@@ -59,6 +60,19 @@ class Metric(ABC):
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
     ) -> Score:
         """Score, with a bootstrap interval of `samples` resamples, none if 0. refs: [n_refs][n_sentences]."""
+
+    def scored(self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345) -> Score:
+        """The score that `__call__` returns, as commands report it: with the name and the direction of the metric.
+
+        Raises PluginError for what is no score, and where only the score says that lower is better.
+        """
+        found, what = self(hyps, refs, samples, seed), f"metric {self.name}: {type(self).__name__}"
+        if not isinstance(found, Score):
+            raise PluginError(f"{what}.__call__: expected an s2s.metrics.Score, got {type(found).__name__}")
+        if self.higher_is_better and not found.higher_is_better:
+            raise PluginError(f"{what}.higher_is_better is True, and that of its scores False; set the metric's own")
+        value: Any = found.value  # a number of numpy or torch, which JSON does not know
+        return replace(found, name=self.name, value=float(value), higher_is_better=self.higher_is_better)
 
     def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """Scores of each sentence, under the same names for all, the main one first.
@@ -117,7 +131,7 @@ def compare(
     if samples < 0 or seed < 1:
         # sacrebleu's paired test treats the seed 0 as no seed, so that no two runs agree
         raise ConfigError(f"samples={samples} seed={seed}: give samples from 0 up and a seed from 1 up")
-    scores = {name: metric(hyps, refs, samples, seed) for name, hyps in systems.items()}
+    scores = {name: metric.scored(hyps, refs, samples, seed) for name, hyps in systems.items()}
     (first, baseline), *others = systems.items()
     p_values: Sequence[float | None] = [None] * len(others)
     if samples and others:
@@ -128,9 +142,11 @@ def compare(
 
 
 def _compared(system: str, score: Score, baseline: Score, p_value: float | None) -> Comparison:
-    """Equal scores have p = 1; sacrebleu's test would give the smallest p, as no resample deviates by more than 0."""
+    """p is 1 for equal scores, NaN with NaN; it would be the smallest, as no resample deviates by more."""
     difference = score.value - baseline.value
-    return Comparison(system, score, difference, p_value if difference or p_value is None else 1.0)
+    if p_value is not None and not abs(difference) > 0:
+        p_value = difference if math.isnan(difference) else 1.0
+    return Comparison(system, score, difference, p_value)
 
 
 __getattr__ = lazy_names(__name__, "resampling")

@@ -228,7 +228,12 @@ class _Builder:
 
 
 def refuse_taken_names(objective: Objective, name: str, metrics: Sequence[str]) -> None:
-    """Raise PluginError if an extra value of objective=`name` has the name of another value in the log."""
+    """Raise PluginError if a metric or an extra value of objective=`name` has the name of another value in the log."""
+    for metric in metrics:
+        if metric == "nll" or metric in RESERVED:
+            raise PluginError(
+                f"metric '{metric}' has the name of another value in the log; its plugin must choose a different one"
+            )
     names = list(objective.extras)
     taken = {extra for extra in names if names.count(extra) > 1 or extra in RESERVED or extra in metrics}
     if taken:

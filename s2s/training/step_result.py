@@ -16,7 +16,7 @@ RESERVED = {
     *("kind", "step", "epoch", "loss", "lr", "gnorm", "tokens", "src_tokens", "padding", "micro_batches", "pairs"),
     *("seconds", "wait", "flops", "mfu", "memory", "used", "tokens_per_second", "ppl", "best", "search", "signatures"),
 }
-"""Keys of the log's records, which no extra value of an objective may use"""
+"""Keys of the log's records, which no metric and no extra value of an objective may use"""
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ class Validation:
         for rank, part in enumerate(parts):
             hyps[rank :: self.world.size] = part
         refs = [[example.tgt for example in self.examples]]
-        return [metric(hyps, refs) for metric in self.metrics]
+        return [metric.scored(hyps, refs) for metric in self.metrics]
 
     def _search(self) -> str:
         search = self.config.search

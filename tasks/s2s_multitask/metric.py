@@ -20,7 +20,7 @@ class OnTask(Metric):
 
     def __init__(self, task: str, metric: Metric) -> None:
         self.task, self.metric = task, metric
-        self.name = f"{task}/{metric.name}"
+        self.name, self.higher_is_better = f"{task}/{metric.name}", metric.higher_is_better
 
     def __call__(
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345

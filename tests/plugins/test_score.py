@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 import sys
 import zlib
 from typing import TYPE_CHECKING
@@ -14,8 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
+from s2s.metrics import Comparison, Score
 from s2s_score.command import main
-from s2s_score.report import as_text
+from s2s_score.report import as_json, as_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +66,12 @@ def test_the_table_is_for_a_reader(here: Path, capsys: pytest.CaptureFixture[str
     assert "ter (lower is better)" in out
     assert lines[-1] == "difference to bad; p by paired bootstrap, * below 0.05"
     assert max(map(len, lines)) <= 120
+
+
+def test_a_score_that_is_no_number_is_null_in_json() -> None:
+    nowhere = Comparison("hyp", Score("mine", math.nan, "mine"), sentences=[{"score": math.nan}])
+    (found,) = json.loads(as_json([[nowhere]], 1, 1), parse_constant=pytest.fail)["scores"]
+    assert (found["value"], found["sentences"]) == (None, [{"score": None}])
 
 
 def test_the_first_system_is_the_baseline(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     class Noting:
         name = "noting"
 
-        def __call__(self, *arguments: Any) -> str:
+        def scored(self, *arguments: Any) -> str:
             calls.append(arguments)
             return "its score"
 

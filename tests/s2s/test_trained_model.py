@@ -96,7 +96,7 @@ def test_outputs_are_scored_by_the_metrics_of_the_task(load: Any, monkeypatch: p
     class Noting:
         name = "noting"
 
-        def __call__(self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int) -> str:
+        def scored(self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int) -> str:
             asked.append((hyps, refs, samples))
             return "its score"
 

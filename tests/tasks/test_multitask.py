@@ -18,6 +18,7 @@ from s2s.plugin import load_plugins
 from s2s.task import Example
 from s2s_generate import command as generate
 from s2s_multitask import MultitaskConfig
+from s2s_multitask.metric import OnTask
 from s2s_multitask.task import Multitask
 from s2s_score import command as score
 from s2s_serve.engine import warm_up_text
@@ -141,6 +142,13 @@ def test_each_metric_judges_its_own_lines(task: Multitask) -> None:
     assert metrics["translate/chrf"](right_parse, [refs]).value < 50
     assert metrics["translate/bleu"]([refs[0], "nothing"], [refs]).value == pytest.approx(100)
     assert len(metrics["parse/evalb"].per_sentence(right_parse, [refs])) == 2
+
+
+def test_a_metric_on_a_task_has_the_direction_of_the_metric() -> None:
+    """Also where the task has no lines."""
+    ter = OnTask("translate", load_plugins().registry.build_default("metric", "ter"))
+    assert not ter.higher_is_better
+    assert not ter.scored(["parse: x"], [["parse: x"]]).higher_is_better
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from s2s.errors import ConfigError
+from s2s.errors import ConfigError, PluginError
 from s2s.metrics import Metric, Score, compare
 from s2s.metrics.resampling import bootstrap, interval, paired_p_value, resamples
 
@@ -35,6 +37,50 @@ def test_more_is_better_unless_a_metric_says_otherwise() -> None:
     score = METRIC(["a", "x", "?", "?"], REFS)
     assert score == Score("matches", 0.5, "matches|0|12345", None, None, higher_is_better=True, detail={})
     assert METRIC.higher_is_better is True
+
+
+class Errors(Matches):
+    """Lower is better, which only the metric says."""
+
+    name = "errors"
+    higher_is_better = False
+
+    def __call__(self, *given: Any, **others: Any) -> Score:
+        return replace(super().__call__(*given, **others), name="another", value=np.float32(0.5))  # type: ignore[arg-type]
+
+
+def test_a_score_has_the_name_and_direction_of_its_metric_and_a_plain_number() -> None:
+    score = Errors().scored(["a", "x", "?", "?"], REFS)
+    assert (score.name, score.value, score.higher_is_better) == ("errors", 0.5, False)
+    assert type(score.value) is float
+    assert [c.score.higher_is_better for c in compare(Errors(), {"one": ["a", "x", "?", "?"]}, REFS, 0)] == [False]
+
+
+@pytest.mark.parametrize(
+    ("found", "error"),
+    [
+        (0.5, r"metric matches: Wrong.__call__: expected an s2s.metrics.Score, got float"),
+        (Score("matches", 0.5, "", higher_is_better=False), "Wrong.higher_is_better is True, and that of its scores"),
+    ],
+    ids=["a number", "another direction"],
+)
+def test_what_is_no_score_of_the_metric_is_refused(found: Any, error: str) -> None:
+    class Wrong(Matches):
+        def __call__(self, *_: Any, **__: Any) -> Any:
+            return found
+
+    with pytest.raises(PluginError, match=error):
+        Wrong().scored(["a", "x", "?", "?"], REFS)
+
+
+def test_no_difference_from_nan_is_significant() -> None:
+    class Undefined(Matches):
+        def __call__(self, *given: Any, **others: Any) -> Score:
+            return replace(super().__call__(*given, **others), value=math.nan)
+
+    _, other = compare(Undefined(), {"one": ["a", "x", "?", "?"], "other": ["?", "x", "?", "?"]}, REFS, 20)
+    assert other.p_value is not None
+    assert math.isnan(other.p_value)
 
 
 def test_sentences_are_scored_one_by_one_and_texts_against_each_other() -> None:

@@ -140,6 +140,13 @@ def test_an_objective_whose_value_has_the_name_of_another_in_the_log_is_refused(
     build.refuse_taken_names(SimpleNamespace(extras=("a", "kl", "chrf")), "mine", ["bleu", "ter"])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["nll", "ppl", "step", "best"])
+def test_a_metric_that_has_the_name_of_another_value_in_the_log_is_refused(name: str) -> None:
+    objective: Any = SimpleNamespace(extras=())
+    with pytest.raises(PluginError, match=rf"^metric '{name}' has the name of another value in the log"):
+        build.refuse_taken_names(objective, "mine", ["bleu", name])
+
+
 @pytest.mark.parametrize(("local_rank", "verifies"), [(0, True), (1, False)])
 def test_one_process_of_each_machine_verifies_the_prepared_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local_rank: int, verifies: bool

@@ -37,12 +37,13 @@ class Errors(Metric):
     """How many outputs are not their references; less is better."""
 
     name = "errors"
+    higher_is_better = False
 
     def __call__(
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
     ) -> Score:
         wrong = sum(hyp != ref for hyp, ref in zip(hyps, refs[0], strict=True))
-        return Score(self.name, float(wrong), "errors|v:1", higher_is_better=False)
+        return Score(self.name, float(wrong), "errors|v:1")
 
 
 class Ranks(World):
