@@ -7,7 +7,7 @@ __all__ = ["buffers", "generate_file"]
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from s2s import DataError, Rejected
+from s2s import DataError, PluginError, Rejected
 from s2s_generate.input_lines import lines_of
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from s2s.config import GenerateConfig
     from s2s.data import Line
-    from s2s.generation import Generator, InputFormat, Output, OutputFormat, OutputStream
+    from s2s.generation import Generator, InputFormat, Output, OutputFormat, OutputStream, Record
 
 T = TypeVar("T")
 
@@ -49,11 +49,24 @@ def generate_file(
             for i, record in enumerate(records):
                 found = _next(outputs, record.location)
                 if i >= n_old:
-                    output.write(write.render(record, found, config.nbest))
+                    output.write(_lines(write, record, found, config.nbest))
         if n_written > n_read:
             raise DataError(f"{n_written:,} outputs are there already for {n_read:,} inputs; start anew")
     except DataError as error:
         raise DataError(f"{error}{output.unfinished()}") from None
+
+
+def _lines(write: OutputFormat, record: Record, output: Output, nbest: int) -> list[str]:
+    """The lines of an output; raises PluginError where the outputs after it could not be told apart from it."""
+    lines, n = write.render(record, output, nbest), write.n_lines(nbest)
+    what = f"{type(write).__name__}.render"
+    if isinstance(lines, str) or (n and any("\n" in line for line in lines)):
+        raise PluginError(
+            f"{what}: expected a list of lines without line ends (s2s.generation.one_line), got {lines!r}"
+        )
+    if n and len(lines) != n:
+        raise PluginError(f"{what}: expected {n} lines, as its n_lines says, got {len(lines)}")
+    return lines
 
 
 def _next(outputs: Iterator[Output], location: str) -> Output:

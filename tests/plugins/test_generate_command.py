@@ -119,6 +119,47 @@ def test_a_view_of_the_task_has_any_number_of_lines(tmp_path: Path, capsysbinary
     assert (tmp_path / "out").read_bytes() == b"A\nB\nC\n\nD\nE\n"
 
 
+OWN_FORMAT = """
+import s2s
+from s2s.generation import OutputFormat
+
+
+class Own(OutputFormat):
+    def __init__(self, config, generator):
+        pass
+
+    def render(self, record, output, nbest):
+        return {rendered}
+
+
+@s2s.hookimpl
+def s2s_register(registry):
+    registry.add("output_format", "own", s2s.Choice, Own)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rendered", "error"),
+    [
+        ("output.hyp", "expected a list of lines without line ends (s2s.generation.one_line), got 'ABC'"),
+        (
+            "[output.hyp + chr(10)]",
+            r"expected a list of lines without line ends (s2s.generation.one_line), got ['ABC\n']",
+        ),
+        ("[output.hyp, '']", "expected 1 lines, as its n_lines says, got 2"),
+        ("[]", "expected 1 lines, as its n_lines says, got 0"),
+    ],
+    ids=["text", "line end", "more", "none"],
+)
+def test_lines_of_a_format_that_are_not_those_of_one_output_are_refused(
+    tmp_path: Path, capsys: Any, rendered: str, error: str
+) -> None:
+    write(tmp_path / "in.txt", "abc", "de")
+    (tmp_path / "own.py").write_text(OWN_FORMAT.format(rendered=rendered))
+    assert run("input=in.txt", "format=own", "plugins=[./own.py]", "--quiet") == 2
+    assert capsys.readouterr().err == f"s2s-generate: error: Own.render: {error}\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
