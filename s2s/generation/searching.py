@@ -14,6 +14,7 @@ from s2s.backend.selection import DTYPES
 from s2s.config import GenerateConfig
 from s2s.decoding import Search, SearchResult
 from s2s.decoding.request import FixedQueue, SearchRequest, SentenceQueue, SourceSentence
+from s2s.errors import PluginError
 from s2s.generation.output_stages import OutputStage
 from s2s.model import Seq2Seq, evaluating
 from s2s.plugin import Plugins
@@ -48,7 +49,21 @@ class Searcher:
             elsewhere = self.plugins.hook.s2s_run_search(
                 search=self._results, sentences=sentences, config=self.config, device=self.device
             )
-        return self._results(sentences) if elsewhere is None else self._evaluating(elsewhere)
+        found = self._results(sentences) if elsewhere is None else self._evaluating(elsewhere)
+        return self._one_each(found, {sentence.index for sentence in sentences})
+
+    def _one_each(self, found: Iterable[Iterable[SearchResult]], missing: set[int]) -> Iterator[Iterable[SearchResult]]:
+        """The results; raises PluginError unless there is one for each sentence, by their indices `missing`."""
+        what = f"{type(self.search).__name__}, or what processes its results"
+        for results in found:
+            some = list(results)
+            for result in some:
+                if result.index not in missing:
+                    raise PluginError(f"{what}, gave two results for a sentence, or one for none: index {result.index}")
+                missing.remove(result.index)
+            yield some
+        if missing:
+            raise PluginError(f"{what}, gave no result for {len(missing):,} sentences: index {min(missing)}, …")
 
     def _evaluating(self, results: Iterable[Iterable[SearchResult]]) -> Iterator[Iterable[SearchResult]]:
         """All results, without dropout until the last, since other threads may use the model between two results."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from s2s.errors import PluginError
 from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
 
 if TYPE_CHECKING:
@@ -51,10 +52,17 @@ class Writer:
         return text
 
     def _ranked(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
-        """Indices of hypotheses and their ranking scores, best first."""
-        rankings = (stage.rerank(texts, hypotheses) for stage in self.stages)
-        own = [(i, hypothesis.score) for i, hypothesis in enumerate(hypotheses)]
-        return next((ranking for ranking in rankings if ranking is not None), own)
+        """Indices of hypotheses and their ranking scores, best first; raises PluginError for others."""
+        for stage in self.stages:
+            if (ranking := stage.rerank(texts, hypotheses)) is not None:
+                indices = [i for i, _ in ranking]
+                if not indices or len(set(indices)) < len(indices) or not set(indices) <= set(range(len(texts))):
+                    raise PluginError(
+                        f"{type(stage).__name__}.rerank: expected indices from 0 to {len(texts) - 1}, each at most "
+                        f"once, got {indices}"
+                    )
+                return ranking
+        return [(i, hypothesis.score) for i, hypothesis in enumerate(hypotheses)]
 
     def _candidate(self, segment: Segment, text: str, found: Hypothesis, score: float) -> Candidate:
         pieces = self.task.pieces(found.tokens, segment.src) if "pieces" in self.config.fields else []

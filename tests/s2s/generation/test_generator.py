@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.errors import ConfigError, DataError
+from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation import Candidate, Input
 from s2s.generation.generator import Generator
 from s2s.generation.writing import _joined_alignment
@@ -25,6 +25,8 @@ from s2s.task import Encoded, Example
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from s2s.decoding import SearchRequest, SearchResult
 
 
 class Copy(Seq2Seq):
@@ -73,6 +75,25 @@ def test_outputs_come_in_the_order_of_the_inputs(model: Copy, window: int, token
     found = list(generator(model, buffer_size=window, tokens=tokens)(lines))
     assert [output.src for output in found] == lines
     assert [output.hyp for output in found] == [capitals(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        (lambda results: [r for r in results if r.index != 1], "gave no result for 1 sentences: index 1"),
+        (lambda results: [*results, *results], "gave two results for a sentence, or one for none: index [01]"),
+        (lambda results: [replace(r, index=7) for r in results], "gave two results .*, or one for none: index 7"),
+    ],
+    ids=["none", "two", "another"],
+)
+def test_a_search_gives_one_result_for_each_sentence(model: Copy, changed: Any, error: str) -> None:
+    class Other(BeamSearch):
+        def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
+            yield from map(changed, super().__call__(request))
+
+    search, config = Other(BeamConfig()), generate_config()
+    with pytest.raises(PluginError, match=f"^Other, or what processes its results, {error}"):
+        list(Generator(model, Capitals(), search, "cpu", config, shipped())(["ab", "c"]))
 
 
 def test_words_are_counted_where_tokens_are_their_parts(model: Copy) -> None:

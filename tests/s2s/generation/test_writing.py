@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from capitals import Capitals
 
 from s2s.config import GenerateConfig
 from s2s.decoding import Hypothesis
+from s2s.errors import PluginError
 from s2s.generation.candidates import EMPTY_CANDIDATE, Candidate, Counts, Input, Output
 from s2s.generation.output_stages import OutputStage
 from s2s.generation.reading import Segment
@@ -66,6 +68,13 @@ def test_the_first_stage_that_ranks_decides() -> None:
     stages = [Stage(), Stage(ranking=[(1, 7.0), (0, 6.0)]), Stage(ranking=[(0, 9.0)])]
     output = writer(*stages, nbest=2).output(SEGMENT, FOUND)
     assert [(one.hyp, one.score) for one in output.nbest] == [("BC", 7.0), ("A", 6.0)]
+
+
+@pytest.mark.parametrize("ranking", [[], [(0, 1.0), (0, 1.0)], [(2, 1.0)], [(-1, 1.0), (0, 1.0)]], ids=str)
+def test_a_ranking_of_other_outputs_is_refused(ranking: list[tuple[int, float]]) -> None:
+    indices = re.escape(str([i for i, _ in ranking]))
+    with pytest.raises(PluginError, match=rf"^Stage.rerank: expected indices from 0 to 1, .*, got {indices}$"):
+        writer(Stage(ranking=ranking), nbest=2).output(SEGMENT, FOUND)
 
 
 def test_pieces_are_written_where_they_are_asked_for() -> None:
