@@ -200,7 +200,7 @@ class CheckpointManager:
     def _load_optimizer(self, state: dict[str, Any]) -> None:
         optimizer = self.train_step.optimizer
         refuse_other_state(optimizer, state["state"])
-        held = enumerate(p for group in optimizer.param_groups for p in group["params"])
+        held = list(enumerate(p for group in optimizer.param_groups for p in group["params"]))
         for number, p in held:
             of_parameter = state["state"].get(number, {})
             tensors = {name: t for name, t in of_parameter.items() if isinstance(t, Tensor)}
@@ -209,6 +209,11 @@ class CheckpointManager:
             for name in own.keys() - {"params"}:  # an older torch may not have saved all
                 refuse_other_kind(name, own[name], saved.setdefault(name, own[name]))
         optimizer.load_state_dict(state)
+        for number, p in held:
+            for name, value in state["state"].get(number, {}).items():
+                loaded = optimizer.state[p][name]
+                if isinstance(value, Tensor) and loaded.dtype != value.dtype:  # torch casts it to that of the weights
+                    optimizer.state[p][name] = value.to(loaded.device)
 
     def average(self, state: TrainerState) -> Path | None:
         """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""

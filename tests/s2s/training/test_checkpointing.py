@@ -84,6 +84,32 @@ def test_what_is_restored_is_what_was_saved(tmp_path: Path) -> None:
     assert own.gather().tensors.keys() == {"model", "optim", "ema"}
 
 
+class Halves(torch.optim.SGD):
+    """SGD with a moment in bf16 and a count of 64 bits, neither of which is of the weights' type."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for p in self.param_groups[0]["params"]:
+            state = self.state[p]
+            state.setdefault("moment", torch.zeros_like(p, dtype=torch.bfloat16)).add_(p.grad)
+            state.setdefault("seen", torch.tensor(1 << 40)).add_(1)
+
+
+def test_an_optimizer_s_state_keeps_its_types(tmp_path: Path) -> None:
+    own, other = manager(tmp_path), manager(tmp_path / "other")
+    for one in (own, other):
+        one.train_step.optimizer = Halves(one.train_step.model.parameters(), lr=0.0)
+    for p in own.train_step.parameters:
+        p.grad = torch.ones_like(p)
+    own.train_step.optimizer.step()
+    saved(own, 1)
+    other.folder = own.folder
+    other.restore()
+    for p in other.train_step.parameters:
+        state = other.train_step.optimizer.state[p]
+        assert (state["moment"].dtype, int(state["seen"])) == (torch.bfloat16, (1 << 40) + 1)
+
+
 def test_without_a_checkpoint_nothing_is_restored(tmp_path: Path) -> None:
     own: Any = manager(tmp_path)
     assert (own.restore(), own.saved, own.interim, own.n_failed, own.log.texts) == (None, None, "", 0, [])
