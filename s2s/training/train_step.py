@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 RELEASE_EVERY = 100
 """Number of updates after which freed memory is returned to the system"""
 
+OPTIMIZER = 65_536
+"""Number that no micro-batch has, for the seed of an optimizer's random numbers: the same on all ranks"""
+
 
 @dataclass
 class TrainStep:
@@ -76,6 +79,7 @@ class TrainStep:
                 break
             self._split_further()
         self._normalise(n_tokens, sums[1])
+        self._seed(step, OPTIMIZER)
         norm = self.optimizer_step(sums[0], lr)
         *values, n_positions, gnorm = torch.cat([sums, norm.double()[None]]).tolist()  # waits for the device
         if step % RELEASE_EVERY == 0:

@@ -134,6 +134,27 @@ def test_any_seed_will_do(model: Bag) -> None:
     assert update(pairs(4), step=300_000).is_finite
 
 
+class Noisy(torch.optim.SGD):
+    """Moves each weight by noise."""
+
+    @torch.no_grad()
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        for p in self.param_groups[0]["params"]:
+            p.add_(torch.randn_like(p))
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_optimizer_draws_the_same_numbers_on_all_ranks(model: Bag, rank: int) -> None:
+    """Otherwise their weights would be different ones from then on."""
+    moved = []
+    for world in (World(), World(rank=rank, size=2)):
+        own = copy.deepcopy(model)
+        update = replace(train_step(own), optimizer=Noisy(own.parameters(), 0.0), world=world)
+        update(pairs(8), step=3)
+        moved.append([p.tolist() for p in own.parameters()])
+    assert moved[0] == moved[1] != [p.tolist() for p in model.parameters()]
+
+
 def test_clipping_scales_the_whole_gradient(model: Bag) -> None:
     before = [p.detach().clone() for p in model.parameters()]
     result = train_step(model, clip=0.01)(pairs(8), step=1)
