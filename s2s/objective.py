@@ -64,8 +64,10 @@ class Sums:
             )
         extras = [self.extras[name] for name in names]
         pairs = [x if isinstance(x, Mean) else Mean(x, self.normaliser) for x in extras]
-        scalars = [self.loss, self.normaliser, *(x for pair in pairs for x in (pair.total, pair.count))]
-        return torch.stack([_scalar(x, self.loss.device) for x in scalars])
+        named = [("loss", self.loss), ("normaliser", self.normaliser)]
+        for name, pair in zip(names, pairs, strict=True):
+            named += [(name, pair.total), (name, pair.count)]
+        return torch.stack([_scalar(name, x, self.loss.device) for name, x in named])
 
 
 class Objective(ABC):
@@ -208,7 +210,10 @@ def rows_without_eos(ids: Tensor, pad: Tensor) -> list[list[int]]:
     return [row[: n - 1] for row, n in zip(ids.tolist(), lengths, strict=True)]
 
 
-def _scalar(x: Tensor | float, device: torch.device) -> Tensor:
-    if isinstance(x, Tensor):
+def _scalar(name: str, x: Tensor | float, device: torch.device) -> Tensor:
+    if isinstance(x, Tensor) and not x.ndim:
         return x.detach().to(device, torch.float64)
+    if not isinstance(x, int | float):
+        found = f"a tensor {list(x.shape)}" if isinstance(x, Tensor) else repr(x)
+        raise PluginError(f"the objective returned as {name} {found}: expected one number, a sum over the micro-batch")
     return torch.full((), x, dtype=torch.float64, device=device)

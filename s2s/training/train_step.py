@@ -6,7 +6,7 @@ __all__ = ["TrainStep", "is_memory_error"]
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from s2s.data.packing import Capacity, pack
 from s2s.distributed import OneProcess, Strategy, World
 from s2s.errors import PluginError
 from s2s.model import Seq2Seq
-from s2s.objective import Objective
+from s2s.objective import Objective, Sums
 from s2s.optim import Schedule
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.task import Vocab
@@ -166,13 +166,26 @@ class TrainStep:
         """Add the gradient of the objective's sum times a 0-dim `factor`; returns `Sums.stack`."""
         with self.backend.forward_backward():
             with self._autocast():
-                sums = self.objective(self.model, part)
+                sums = self._sums(part)
             if self.graphs and not isinstance(sums.normaliser, Tensor):
                 raise PluginError(
                     "an objective with supports_cuda_graph = True must return a normaliser that is a tensor"
                 )
             self.scaler.scale(sums.loss * factor).backward()
         return sums.stack(self.objective.extras)
+
+    def _sums(self, part: Batch) -> Sums:
+        """The objective's sums; raises PluginError unless their loss is one number with a gradient."""
+        sums: Any = self.objective(self.model, part)
+        if not isinstance(sums, Sums):
+            raise PluginError(f"the objective returned {type(sums).__name__}: expected an s2s.Sums")
+        loss: Any = sums.loss
+        if not isinstance(loss, Tensor) or loss.ndim or not loss.requires_grad:
+            found = (
+                f"{list(loss.shape)}, requires_grad={loss.requires_grad}" if isinstance(loss, Tensor) else repr(loss)
+            )
+            raise PluginError(f"the objective returned as loss {found}: expected a tensor [], a sum, with a gradient")
+        return sums
 
     def _normalise(self, n_tokens: int, normaliser: Tensor) -> None:
         """Divide the gradient by the normaliser instead of `n_tokens`, which were known before the forward pass.
@@ -181,7 +194,8 @@ class TrainStep:
         """
         if normaliser.device.type == "cpu" and normaliser == n_tokens:
             return
-        correction = (n_tokens / normaliser).float()
+        is_divisor = (normaliser > 0) & normaliser.isfinite()
+        correction = torch.where(is_divisor, n_tokens / normaliser, torch.nan).float()  # NaN: the update is skipped
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         local = [g.to_local() if isinstance(g, DTensor) else g for g in gradients]
         torch._foreach_mul_(local, correction)

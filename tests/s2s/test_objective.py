@@ -97,6 +97,18 @@ def test_sums_are_stacked_in_the_order_of_their_names_with_the_normaliser_where_
     assert (stacked.dtype, stacked.requires_grad) == (torch.float64, False)
 
 
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [(torch.ones(2), r"as b a tensor \[2\]"), (Mean(1.0, torch.ones(1)), r"as b a tensor \[1\]"), ("x", "as b 'x'")],
+    ids=["row", "count", "text"],
+)
+def test_what_is_no_number_is_refused_by_its_name(value: Any, found: str) -> None:
+    with pytest.raises(PluginError, match=f"^the objective returned {found}: expected one number"):
+        Sums(torch.tensor(2.0), 4, {"b": value}).stack(("b",))
+    with pytest.raises(PluginError, match=r"returned as normaliser a tensor \[3\]"):
+        Sums(torch.tensor(2.0), torch.ones(3)).stack(())
+
+
 class Recording(Weight):
     """A model with a loss of its own, such as that of a mixture of experts."""
 

@@ -6,7 +6,7 @@ import copy
 import math
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -18,6 +18,7 @@ from s2s.batch import Batch, make_batch
 from s2s.config import TrainConfig
 from s2s.data.packing import Capacity, pack
 from s2s.distributed import World
+from s2s.errors import PluginError
 from s2s.model import Memory, Seq2Seq
 from s2s.objective import Objective, Sums
 from s2s.task import Vocab
@@ -153,6 +154,46 @@ def test_an_optimizer_draws_the_same_numbers_on_all_ranks(model: Bag, rank: int)
         update(pairs(8), step=3)
         moved.append([p.tolist() for p in own.parameters()])
     assert moved[0] == moved[1] != [p.tolist() for p in model.parameters()]
+
+
+@pytest.mark.parametrize(
+    ("loss", "found"),
+    [
+        (lambda x: x.sum()[None], r"loss \[1\], requires_grad=True"),
+        (lambda x: x, r"loss \[64\], requires_grad=True"),
+        (lambda x: x.sum().detach(), r"loss \[\], requires_grad=False"),
+        (lambda _: 2.0, "loss 2.0"),
+    ],
+    ids=["a row", "no sum", "no gradient", "a float"],
+)
+def test_a_loss_that_is_no_sum_with_a_gradient_is_refused(model: Bag, loss: Any, found: str) -> None:
+    class Wrong(Objective):
+        def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+            return Sums(loss(model.project(model(batch.src, batch.src_pad, batch.tgt_in)).flatten()[:64]), 1)
+
+    with pytest.raises(PluginError, match=f"^the objective returned as {found}: expected a tensor"):
+        replace(train_step(model), objective=Wrong())(pairs(8), step=1)
+
+
+def test_what_is_no_sums_is_refused(model: Bag) -> None:
+    class Nothing(Objective):
+        def __call__(self, model: Seq2Seq, batch: Batch) -> Any:
+            pass
+
+    with pytest.raises(PluginError, match=r"^the objective returned NoneType: expected an s2s.Sums$"):
+        replace(train_step(model), objective=Nothing())(pairs(8), step=1)
+
+
+@pytest.mark.parametrize("normaliser", [0.0, -5.0, math.inf, math.nan])
+def test_an_update_that_cannot_be_divided_changes_nothing(model: Bag, normaliser: float) -> None:
+    class Divided(CrossEntropy):
+        def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+            sums = super().__call__(model, batch)
+            return replace(sums, normaliser=normaliser)
+
+    before = copy.deepcopy(model.state_dict())
+    assert not replace(train_step(model), objective=Divided())(pairs(8), step=1).is_finite
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
 def test_clipping_scales_the_whole_gradient(model: Bag) -> None:
