@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from s2s.data.mapped_corpus import MappedCorpusWriter
+    from s2s.data.mapped_corpus import Ids, MappedCorpusWriter
     from s2s.task import Task
 
 CHUNK = 8192
@@ -130,6 +130,8 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
         raise DataError(f"{type(task).__name__}.encode gave {len(encoded)} pairs for {len(examples)} examples")
     src = RaggedIds.from_lists([pair.src for pair in encoded])
     tgt = RaggedIds.from_lists([pair.tgt for pair in encoded])
+    for side, ids in (("src", src.ids), ("tgt", tgt.ids)):
+        _refuse_special(task, side, ids)
     kept = np.ones(len(examples), np.bool_)
     for reason, gone in limits.reasons(src.lengths, tgt.lengths).items():
         if gone.any():
@@ -138,6 +140,17 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
     if not kept.all():
         src, tgt = src.filter(kept), tgt.filter(kept)
     return _Encoded(src, tgt, len(chunk), dropped)
+
+
+def _refuse_special(task: Task, side: str, ids: Ids) -> None:
+    """A sentence that ends in eos already would be trained to end twice, and one with pad to go on behind it."""
+    for name in ("pad", "bos", "eos"):
+        special = getattr(task.vocab, name)
+        if (ids == special).any():
+            raise DataError(
+                f"{type(task).__name__}.encode gave {name} ({special}) in a {side}: ids are without pad, bos and eos, "
+                "which batches add by themselves"
+            )
 
 
 def _in_order(function: Callable[[T], R], items: Iterable[T], workers: int) -> Iterator[R]:

@@ -114,6 +114,19 @@ def test_a_task_that_loses_a_pair_is_named() -> None:
         encoded(Letters(PAIRS, lost=1))
 
 
+@pytest.mark.parametrize(("name", "number"), [("pad", 0), ("bos", 2), ("eos", 3)])
+@pytest.mark.parametrize("side", ["src", "tgt"])
+def test_ids_that_batches_add_by_themselves_are_refused(side: str, name: str, number: int) -> None:
+    """With an eos of its own, each target would be trained to end twice, with a loss that is too low."""
+
+    class Ended(Letters):
+        def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+            return [pair._replace(**{side: [*getattr(pair, side), number]}) for pair in super().encode(examples)]
+
+    with pytest.raises(DataError, match=rf"^Ended\.encode gave {name} \({number}\) in a {side}: "):
+        encoded(Ended(PAIRS))
+
+
 def test_threads_run_ahead_by_a_few_items_and_results_keep_the_order() -> None:
     begun: list[int] = []
 
