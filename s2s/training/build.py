@@ -202,7 +202,7 @@ class _Builder:
             model=model,
             objective=train_step.objective,
             corpora=prepared.valid,
-            examples=dev_examples(task, self.config),
+            examples=dev_examples(task, self.config, self.world),
             metrics=metrics,
             generator=Generator(model, task, search, self.world.device, decoding, self.plugins),
             world=self.world,

@@ -19,7 +19,7 @@ from s2s.config import Config
 from s2s.data.batching import validation_batches
 from s2s.data.mapped_corpus import MappedCorpus
 from s2s.distributed import World
-from s2s.errors import ConfigError, did_you_mean
+from s2s.errors import ConfigError, DataError, did_you_mean
 from s2s.generation.generator import Generator
 from s2s.metrics import Metric
 from s2s.model import Seq2Seq, evaluating
@@ -181,10 +181,20 @@ def check_best(config: Config, metrics: Sequence[str]) -> None:
         raise ConfigError(f"valid.best={config.valid.best} is not among the values of validation.{hint}")
 
 
-def dev_examples(task: Task, config: Config) -> list[Example]:
-    """The examples that validation decodes, read before the first update: a missing file is reported at once."""
+def dev_examples(task: Task, config: Config, world: World) -> list[Example]:
+    """The examples that validation decodes, read before the first update: a missing file is reported at once.
+
+    Raises DataError unless all processes, each of which reads them itself, have the same, and at least one.
+    """
     if not config.valid.score:
         return []
-    names = (name for name, _ in task.corpora("valid"))
+    names = [name for name, _ in task.corpora("valid")]
     pairs = (pair for name in names for pair in task.examples("valid", name) if isinstance(pair, Example))
-    return list(islice(pairs, config.valid.sentences or None))
+    found = list(islice(pairs, config.valid.sentences or None))
+    digests = world.all_gather(hashlib.sha256(json.dumps(found).encode()).hexdigest())
+    if len(set(digests)) > 1 or (names and not found):
+        what = "other ones in each process" if found else "none when they are read again, after preparation"
+        raise DataError(
+            f"task={config.task.name}: its examples of the development set are {what}; they must be the same every time"
+        )
+    return found

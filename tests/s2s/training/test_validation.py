@@ -15,7 +15,7 @@ from s2s.batch import Batch, make_batch
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.decoding import BeamConfig
 from s2s.distributed import World
-from s2s.errors import ConfigError
+from s2s.errors import ConfigError, DataError
 from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score
 from s2s.objective import Mean, Objective, Sums
@@ -191,9 +191,22 @@ def test_the_first_sentences_are_decoded_and_none_where_nothing_is_scored(valida
     judged = Judged(config.task)
     for n, expected in [(6, 6), (0, 8), (100, 8)]:
         config.valid.sentences = n
-        assert len(dev_examples(judged, config)) == expected
+        assert len(dev_examples(judged, config, World())) == expected
     config.valid.score = False
-    assert dev_examples(judged, config) == []
+    assert dev_examples(judged, config, World()) == []
+
+
+def test_development_examples_are_the_same_in_all_processes_and_whenever_they_are_read(validation: Validation) -> None:
+    """Each process decodes a share of them, and scores the outputs of all against its own."""
+    task: Any = validation.task
+    task.corpora = lambda split: [("one", 1.0)]
+    ranks = Ranks(rank=0, size=2)
+    ranks.others = "those of other examples"
+    with pytest.raises(DataError, match=r"^task=letters: its examples of the development set are other ones in each"):
+        dev_examples(task, validation.config, ranks)
+    task.examples = lambda split, corpus: iter(())
+    with pytest.raises(DataError, match=r"^task=letters: its examples of the development set are none when they are"):
+        dev_examples(task, validation.config, World())
 
 
 @pytest.mark.parametrize(
