@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["checked"]
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from s2s.errors import ConfigError
 
@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 
 
 def checked(schedule: Schedule, name: str) -> Schedule:
-    """The schedule; raises ConfigError where its rate is negative or not finite, which would ruin the weights."""
+    """The schedule; raises ConfigError where its rate is no number, negative or not finite."""
 
     def rate(step: int) -> float:
-        lr = schedule(step)
+        found: Any = schedule(step)
+        try:
+            lr = float(found)  # of a tensor, too, which the log could not hold
+        except (TypeError, ValueError, RuntimeError):
+            lr = math.nan
         if not 0 <= lr < math.inf:
             raise ConfigError(
-                f"schedule={name} gives update {step:,} the learning rate {lr}; it must be finite and not negative"
+                f"schedule={name} gives update {step:,} the learning rate {found}; it must be finite and not negative"
             )
         return lr
 
