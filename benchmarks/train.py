@@ -1,14 +1,15 @@
 """Training speed: target symbols per second, without padding, and the effect of each lever.
 
     python benchmarks/train.py [arch=base] [corpus=multi30k] [tokens=1024] [rounds=5] [precision=fp32,bf16] [device=cpu]
-                               [--peer] [--levers] [levers=NAME,…] [--growth] [out=FOLDER]
+                               [threads=2] [--peer] [--levers] [levers=NAME,…] [--growth] [out=FOLDER]
 
 --peer: plain loops over the same batches, and one that keeps freed memory, as ours does; includes fairseq in the
 environment that peers.sh makes. --levers: each lever switched off, one at a time. --growth: how the cost
 grows with batch, length, width, depth, vocabulary and processes, with plots in `out`. Every engine has a process of its
 own and takes turns with the first of the table, batch by batch, so that other load affects both equally. On a CPU, time
 is CPU time of the process, with one thread; on a GPU, wall time with synchronisation. Ratios are medians over the
-batches.
+batches. threads=N: instead, wall time of s2s with one thread and with N, and of the plain loop with N; meaningful only
+while nothing else runs.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class Options:
     """Of ours; peers run in all of them, too"""
     device: str = "cpu"
     """cpu or cuda"""
+    threads: int = 0
+    """Threads to compare with one; 0: no comparison"""
     out: str = ""
     """Folder for results.json and plots; empty: no files"""
     levers: str = ""
@@ -156,6 +159,15 @@ def comparisons(options: Options) -> Iterator[tuple[str, dict[str, dict[str, Any
         for kind in kinds
         for p in dict.fromkeys(["fp32", *precisions])
     }
+    if options.threads:
+        for p in precisions:
+            one = {f"s2s, one thread, {p}": {"precision": p, "threads": 1}}
+            several = {"precision": p, "threads": options.threads}
+            plain = {
+                f"nn.Transformer, {options.threads} threads, {p}": {**several, "peer": "nn.Transformer", "kept": False}
+            }
+            yield f"threads in {p}", {**one, f"s2s, {options.threads} threads, {p}": several, **plain}
+        return
     kept = {f"{kinds[0]}, memory kept, {p}": {"peer": kinds[0], "precision": p} for p in precisions}
     if "--peer" in options.flags:
         yield "against plain loops", {**peers, **kept, **ours}

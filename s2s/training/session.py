@@ -7,6 +7,8 @@ __all__ = ["dry_run", "run_training"]
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from s2s import checkpoint
 from s2s.backend.device import peak_memory
 from s2s.compose.yaml12 import to_text
@@ -135,8 +137,9 @@ def startup_facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: P
     yield from trainer.facts
     n_parameters = sum(p.numel() for p in model.parameters())
     yield "model", f"{n_parameters:,} parameters, {config.arch.name}"
-    machine = f"{world.device}, {config.train.precision}"
-    yield "device", machine + (f", {world.size} processes" if world.size > 1 else "")
+    machine = f"{world.device}, {config.train.precision}" + (f", {world.size} processes" if world.size > 1 else "")
+    n = torch.get_num_threads()
+    yield "device", machine + (f", {n} thread{'s' if n > 1 else ''}" if world.device.type == "cpu" else "")
     for line in trainer.train_step.backend.describe(world.device):
         yield "backend", line
     if trainer.peak_flops:

@@ -76,7 +76,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         def __init__(self, name: str) -> None:
             super().__init__(name=name)
 
-        def __call__(self, *given: Any) -> str:
+        def scored(self, *given: Any) -> str:
             calls.append(given)
             return f"score of {self.name}"
 

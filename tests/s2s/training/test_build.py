@@ -123,6 +123,43 @@ def test_the_speed_of_the_machine_is_measured_for_a_run_of_1e13_operations(
     assert lengths == [([25], [25])]
 
 
+@pytest.mark.parametrize(
+    ("given", "forward", "n_threads", "of_two"),
+    [
+        ([], 2e9 - 1, 1, 1),
+        ([], 4e9, 2, 1),
+        ([], 1e12, 3, 3),
+        ([], None, 3, 3),
+        (["train.threads=5"], 1.0, 5, 5),
+        (["train.micro_tokens=10"], 10e9, 2, 2),
+        (["train.micro_tokens=99"], 4e9, 2, 1),
+    ],
+    ids=["too little", "twice", "as many as there are", "not counted", "given", "a part at once", "all at once"],
+)
+def test_an_update_has_no_more_threads_than_work_for_them(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: list[str],
+    forward: float | None,
+    n_threads: int,
+    of_two: int,
+) -> None:
+    """An update of 25 tokens, which is a typical sentence, on a machine of three cores; also divided between two
+    processes."""
+    monkeypatch.setattr(Seq2Seq, "forward_operations", lambda _, src, tgt: forward)
+    monkeypatch.setattr("s2s.backend.device.usable_cores", lambda: 3)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(4)
+        with built(tmp_path, "train.steps=1", "data.max_len=9", *given):
+            assert torch.get_num_threads() == n_threads
+        torch.set_num_threads(4)
+        with built(tmp_path, "train.steps=1", "data.max_len=9", *given, world=World(size=2)):
+            assert torch.get_num_threads() == of_two
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_a_strategy_is_built_for_several_processes_and_one_holds_all_of_the_model(tmp_path: Path) -> None:
     with built(tmp_path, "train.precision=bf16", world=World(size=2)) as trainer:
         assert trainer.train_step.strategy.given == ("alone", 2, "torch.bfloat16")  # type: ignore[attr-defined]

@@ -72,7 +72,7 @@ def test_the_first_screen_has_options_model_device_update_and_directory() -> Non
         *composed.notes,
         ("task", "a fact"),
         ("model", "1,230 parameters, transformer"),
-        ("device", "cpu, fp32"),
+        ("device", "cpu, fp32, 1 thread"),
         ("backend", "on cpu"),
         ("update", "3,000 tokens a side, 1,500 at once, 12,000 updates"),
         ("run", "runs/x; stop it at any time: the same command continues it"),
@@ -90,7 +90,7 @@ def test_what_is_special_has_a_line_of_its_own() -> None:
     shown = list(
         startup_facts(composed, trainer(composed.config, world=world, peak_flops=2.5e12, validation=False), plugins)
     )
-    assert ("device", "cpu, fp32, 2 processes") in shown
+    assert ("device", "cpu, fp32, 2 processes, 1 thread") in shown
     assert ("backend", "mfu 100%: 2,500 GFLOP/s, as measured for large matrix products") in shown
     assert ("plugins", "own (/tmp/own.py)") in shown
     assert ("valid", "no development set is given (task.valid): no validation, and no best checkpoint") in shown
