@@ -31,7 +31,7 @@ TRAINING = ("tiny", "width128", "small", "base", "big")
 def main(folder: Path) -> None:
     """Write and print the page."""
     slower: list[str] = []
-    sections = [*decoding(folder, slower), *training(folder, slower), *processes(folder, slower)]
+    sections = [*decoding(folder, slower), *training(folder, slower), *threads(folder), *processes(folder, slower)]
     page = "\n\n".join([*head(folder), *slower_than_peers(slower), *sections, *pictures(folder)]) + "\n"
     (folder / "README.md").write_text(page, encoding="utf-8")
     print(page)
@@ -113,6 +113,23 @@ def training(folder: Path, slower: list[str]) -> Iterator[str]:
                 yield f"## Training, {path.stem.partition('-')[0]}, {title}: the speed that is left"
                 without = [row for row in rows if row["name"].startswith("without")]
                 yield table(("", "ratio"), ([row["name"], f"{row['ratio']:.2f}"] for row in without))
+
+
+def threads(folder: Path) -> Iterator[str]:
+    """A table of several threads against one, over all sizes."""
+    reports = {
+        path.stem.partition("-")[0]: json.loads(path.read_text()) for path in (folder / "train_threads").glob("*")
+    }
+    sizes = [size for size in TRAINING if size in reports]
+    engines: dict[str, dict[str, str]] = defaultdict(dict)
+    for size in sizes:
+        for rows in (rows for title, rows in reports[size].items() if title.startswith("threads")):
+            for row in rows:
+                engines[row["name"]][size] = f"{row['tokens_per_second']:,.0f}, {row['ratio']:.2f}"
+    if sizes:
+        yield "## Training with several threads: tokens a second of wall time, and the ratio to s2s with one thread"
+        yield "\n".join(f"    {reports[size]['command']}" for size in sizes)
+        yield table(("", *sizes), ([name, *(of.get(size, "") for size in sizes)] for name, of in engines.items()))
 
 
 def processes(folder: Path, slower: list[str]) -> Iterator[str]:

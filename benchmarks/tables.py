@@ -73,6 +73,14 @@ TABLES = {
             ("big", 1024, 2),
         )
     },
+    **{
+        f"train_threads_{arch}": script(
+            *("train", f"arch={arch}", "corpus={corpus}", "threads=2"),
+            small=None,
+            full=f"rounds=5 tokens={tokens} out={{out}}/train_threads",
+        )
+        for arch, tokens in (("tiny", 1024), ("width128", 4096), ("small", 2048), ("base", 1024))
+    },
     "train_levers": script(
         *("train", "arch=width128", "corpus={corpus}", "--levers"),
         small=None,
