@@ -128,10 +128,7 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
     encoded = task.encode(examples)
     if len(encoded) != len(examples):
         raise DataError(f"{type(task).__name__}.encode gave {len(encoded)} pairs for {len(examples)} examples")
-    src = RaggedIds.from_lists([pair.src for pair in encoded])
-    tgt = RaggedIds.from_lists([pair.tgt for pair in encoded])
-    for side, ids in (("src", src.ids), ("tgt", tgt.ids)):
-        _refuse_special(task, side, ids)
+    src, tgt = (_ids(task, side, [getattr(pair, side) for pair in encoded]) for side in ("src", "tgt"))
     kept = np.ones(len(examples), np.bool_)
     for reason, gone in limits.reasons(src.lengths, tgt.lengths).items():
         if gone.any():
@@ -140,6 +137,15 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
     if not kept.all():
         src, tgt = src.filter(kept), tgt.filter(kept)
     return _Encoded(src, tgt, len(chunk), dropped)
+
+
+def _ids(task: Task, side: str, sentences: list[list[int]]) -> RaggedIds:
+    try:
+        found = RaggedIds.from_lists(sentences)
+    except TypeError as error:
+        raise DataError(f"{type(task).__name__}.encode: expected a list of ids as {side}: {error}") from None
+    _refuse_special(task, side, found.ids)
+    return found
 
 
 def _refuse_special(task: Task, side: str, ids: Ids) -> None:

@@ -13,6 +13,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from operator import index
 from typing import IO, TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -48,9 +49,10 @@ class RaggedIds:
 
     @classmethod
     def from_lists(cls, sentences: Sequence[Sequence[int]]) -> Self:
-        """From a list of lists."""
+        """From a list of lists; raises TypeError for what is no whole number, which numpy would round or parse."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        return cls(np.fromiter(chain.from_iterable(sentences), np.int64, int(lengths.sum())), lengths)
+        ids = map(index, chain.from_iterable(sentences))
+        return cls(np.fromiter(ids, np.int64, int(lengths.sum())), lengths)
 
     def filter(self, kept: NDArray[np.bool_]) -> RaggedIds:
         """The sequences where kept [n] is True."""

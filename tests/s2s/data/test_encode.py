@@ -114,6 +114,19 @@ def test_a_task_that_loses_a_pair_is_named() -> None:
         encoded(Letters(PAIRS, lost=1))
 
 
+@pytest.mark.parametrize("ids", [[5.7, 6.0], ["5", "6"], [None], 5], ids=str)
+@pytest.mark.parametrize("side", ["src", "tgt"])
+def test_ids_that_are_no_whole_numbers_are_refused(side: str, ids: Any) -> None:
+    """numpy would round 5.7, and read "5" as 5."""
+
+    class Rounded(Letters):
+        def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+            return [pair._replace(**{side: ids}) for pair in super().encode(examples)]
+
+    with pytest.raises(DataError, match=rf"^Rounded\.encode: expected a list of ids as {side}: .*(float|str|None|int)"):
+        encoded(Rounded(PAIRS))
+
+
 @pytest.mark.parametrize(("name", "number"), [("pad", 0), ("bos", 2), ("eos", 3)])
 @pytest.mark.parametrize("side", ["src", "tgt"])
 def test_ids_that_batches_add_by_themselves_are_refused(side: str, name: str, number: int) -> None:
