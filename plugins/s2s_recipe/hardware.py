@@ -40,17 +40,17 @@ def measure(world: World, train: TrainConfig) -> Hardware:
     """The devices of these processes, measured with the settings of `train`; every process must call it."""
     import torch
 
-    from s2s.backend import free_memory, matmul_rate, select_matmul, set_threads
+    from s2s.backend import free_memory, matmul_rate, select_matmul, training_threads
 
-    set_threads(train.threads)
     on_cpu = world.device.type == "cpu"
-    with select_matmul(train.matmul, world.device).active():
+    with training_threads(train.threads), select_matmul(train.matmul, world.device).active():
+        n_threads = torch.get_num_threads() if on_cpu else 0
         rates = [matmul_rate(world.device, dtype) for dtype in (torch.float32, torch.bfloat16)]
     measured = world.all_gather((*rates, free_memory(world.device)))
     return Hardware(
         device="cpu" if on_cpu else "cuda",
         n_devices=world.size,
-        n_threads=torch.get_num_threads() if on_cpu else 0,
+        n_threads=n_threads,
         fp32=world.size * min(fp32 for fp32, _, _ in measured),
         bf16=world.size * min(bf16 for _, bf16, _ in measured),
         memory=int(min(memory for _, _, memory in measured)),

@@ -58,10 +58,10 @@ __all__ = [
     "reorder_paths",
     "search_finished",
     "select_matmul",
-    "set_threads",
     "short_attention",
     "top_k",
     "top_k_log_probs",
+    "training_threads",
     "tree_attention",
     "unfinished_candidates",
     "usable_cores",
@@ -74,7 +74,7 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.backend.cores import usable_cores
     from s2s.backend.cuda_graph import Capture, bucket_size, capture, graph_decoding
-    from s2s.backend.device import free_memory, matmul_rate, release_freed_memory, set_threads
+    from s2s.backend.device import free_memory, matmul_rate, release_freed_memory, training_threads
     from s2s.backend.fused import (
         DecoderSublayers,
         EncoderSublayers,

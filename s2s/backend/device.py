@@ -9,7 +9,7 @@ __all__ = [
     "matmul_rate",
     "peak_memory",
     "release_freed_memory",
-    "set_threads",
+    "training_threads",
 ]
 
 import ctypes
@@ -17,12 +17,16 @@ import math
 import resource
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import torch
 
 from s2s.backend.cores import usable_cores
 from s2s.backend.memory import available_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WIDTH = {"cpu": 2048, "cuda": 8192}
 """Width of the square matrices with which the rate is measured"""
@@ -91,9 +95,16 @@ def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:
     return device.type == "cuda" and dtype.itemsize == 2 and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def set_threads(n: int) -> None:
-    """Set the number of torch's threads; 0: torch's default, but no more than the cores that this process may use."""
-    torch.set_num_threads(n or min(torch.get_num_threads(), usable_cores()))
+@contextmanager
+def training_threads(n: int) -> Iterator[None]:
+    """Set the number of torch's threads inside the block; 0: as before, but no more than this process has cores. What
+    the block itself changes ends with it, too: a trial run or a small model must not limit the next one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n or min(before, usable_cores()))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def release_freed_memory() -> None:

@@ -82,8 +82,8 @@ class TrainConfig:
     restarts: int = 3
     """Times that train.devices restarts the processes after one was killed or did not join."""
     threads: int = 0
-    """Threads on the CPU; 0: as many as an update has work for, up to torch's default, or fewer in a container that has
-    less time of the processor."""
+    """Threads on the CPU; 0: as many as an update has work for, up to torch's default, or fewer under a
+    container's CPU quota."""
 
     def __post_init__(self) -> None:
         refuse_outside(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.backend.device import keep_freed_memory, matmul_rate, set_threads
+from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.config import Config, GenerateConfig, Precision, TrainConfig
 from s2s.data.batching import Batches
@@ -58,7 +58,6 @@ WORTH_A_THREAD = 6e9
 
 def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirectory, log: Log) -> Trainer:
     """Prepare the data and build model, optimizer and the rest; no checkpoint is loaded yet."""
-    set_threads(config.train.threads)
     if world.device.type == "cpu":
         keep_freed_memory()
     torch.manual_seed(config.seed)  # for random numbers that plugins draw while they are built

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s import checkpoint
-from s2s.backend.device import peak_memory
+from s2s.backend.device import peak_memory, training_threads
 from s2s.compose.yaml12 import to_text
 from s2s.config.duration import format_duration
 from s2s.errors import CheckpointError, ConfigError, Preempted, UserError
@@ -55,7 +55,7 @@ def run_training(
             run.write_files(composed.files)
             for warning in warnings:
                 log.warn(warning)
-            with _recording_status(run), stop.as_stopped():
+            with _recording_status(run), training_threads(config.train.threads), stop.as_stopped():
                 trainer = _built(config, plugins, world, run, log)
                 log.show_facts([*startup_facts(composed, trainer, plugins), *_plugin_facts(trainer, plugins)])
                 summary = trainer.train(stop)

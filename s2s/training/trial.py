@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from s2s.backend.device import training_threads
 from s2s.data.lazy_batch import split
 from s2s.log import Log, choose_screen
 from s2s.run import RunDirectory
@@ -52,6 +53,7 @@ def trial_run(config: Config, plugins: Plugins, world: World) -> Iterator[Traine
     """A trainer that leaves nothing behind but the prepared data; every process must call it."""
     screen = choose_screen(config.log, plugins.registry, quiet=not world.is_main)
     with (
+        training_threads(config.train.threads),
         tempfile.TemporaryDirectory() as folder,
         Log(Path(folder), config.log, config.train.steps, screen, world.rank) as log,
     ):

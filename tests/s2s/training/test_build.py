@@ -153,7 +153,7 @@ def test_an_update_has_no_more_threads_than_work_for_them(
         torch.set_num_threads(4)
         with built(tmp_path, "train.steps=1", "data.max_len=9", *given):
             assert torch.get_num_threads() == n_threads
-        torch.set_num_threads(4)
+        assert torch.get_num_threads() == 4, "a trial run does not limit the run after it"
         with built(tmp_path, "train.steps=1", "data.max_len=9", *given, world=World(size=2)):
             assert torch.get_num_threads() == of_two
     finally:

@@ -51,7 +51,7 @@ def timed(machine: Machine, monkeypatch: pytest.MonkeyPatch, enough: float = 3.0
 def test_a_trial_is_shown_by_the_first_process_and_leaves_no_folder(
     is_main: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config: Any = SimpleNamespace(log="log", train=SimpleNamespace(steps=7))
+    config: Any = SimpleNamespace(log="log", train=SimpleNamespace(steps=7, threads=0))
     plugins: Any = SimpleNamespace(registry="registry")
     world: Any = SimpleNamespace(is_main=is_main, rank=3)
     asked = []
