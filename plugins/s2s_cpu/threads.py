@@ -28,7 +28,10 @@ def n_shares(n_rows: int, width: int = 1) -> int:
 
 def compute_in_threads(compute: Callable[..., Any], tensors: Sequence[Tensor | None], n: int) -> None:
     """Split the tensors' first dimensions, which are equal, into n shares; call `compute` on each in its own thread."""
-    split = ([None] * n if t is None else t.tensor_split(n) if n > 1 else [t] for t in tensors)
+    if n == 1:
+        compute(*tensors)
+        return
+    split = ([None] * n if t is None else t.tensor_split(n) for t in tensors)
     compute_shares(compute, list(zip(*split, strict=True)))
 
 

@@ -40,8 +40,8 @@ class ResumableFile(OutputStream):
     `made_of` is everything that its contents depend on, as JSON can represent it.
     """
 
-    otherwise = "leave out resume=true"
     how_to_begin_anew = "remove it or leave out resume=true"
+    otherwise = "leave out resume=true"
     """Advice for a file that cannot be continued"""
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The control groups of this process, with which containers and job schedulers limit memory and time of processors."""
+"""The control groups of this process, with which containers and job schedulers limit memory and processor time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processor cores that this process may use: those of its affinity, or fewer in a container with less time."""
+"""The processor cores that this process may use: those of its affinity, or fewer under a CPU quota."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def usable_cores(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
-    """At least 1. With more threads than cores' worth of time, a container is stopped in the middle of each product."""
+    """At least 1. With more threads than its quota has cores, a container is stopped in the middle of products."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([cores, *_shares(proc, cgroup)]))
 
