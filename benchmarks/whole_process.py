@@ -6,7 +6,8 @@
 The commands take turns, so that other load affects all equally; each figure is a median. For comparison: the import of
 torch alone, in full and in the part that s2s-generate imports (`s2s_generate.torch_import`), and s2s-generate with that
 lever off, importing all of torch. exported=FOLDER: also CTranslate2 by itself, one thread, beam 4, with the model
-that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece. quantization: the type of both engines'
+that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece, and s2s-generate with CTranslate2's stop rule,
+search.stop=first_k: by default it goes on until no better output is possible. quantization: the type of both engines'
 weights, fp32 by default. cores=N: also s2s-generate by default, which uses idle cores, s2s-generate with N search
 threads, and CTranslate2 with N translators; compare wall seconds then. options: more options of s2s-generate.
 
@@ -82,6 +83,8 @@ def main(arguments: list[str]) -> None:
                 programs[f"s2s-generate as it comes: {n:,}"] = ["-c", GENERATE, *asked]
                 programs[f"s2s-generate, {cores} threads: {n:,}"] = ["-c", GENERATE, *asked, f"threads={cores}"]
             for n_cores in dict.fromkeys(("1", cores)) if options["exported"] else ():
+                name = f"with CTranslate2's stop rule, {n_cores} threads: {n:,}"
+                programs[name] = ["-c", GENERATE, *asked, "search.stop=first_k", f"threads={n_cores}"]
                 files = [str(Path(folder) / name) for name in (f"{n}.txt", f"{n}.ct2")]
                 name = f"CTranslate2, {n_cores} at once, lines: {n:,}"
                 compute_type = {"none": "float32"}.get(options["quantization"], options["quantization"])

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 DEFERRED: dict[str, tuple[str, ...]] = {
     "torch.utils.data": (),
+    "torchgen.model": (),
     "torch.distributions": (),
+    "torch.hub": ("tqdm",),
     "torch.nested": (),
     "torch.optim": (),
     "torch.profiler": (),
@@ -100,7 +102,7 @@ class DeferredLoader(Loader):
 
 
 class DeferredFinder(MetaPathFinder):
-    """Defers the modules of `deferred`, all in the package `root`, and executes them all at the first use of one."""
+    """Defers the modules of `deferred` while the package `root` is imported; the first use of one executes them all."""
 
     def __init__(self, root: str, deferred: Mapping[str, tuple[str, ...]]) -> None:
         self.root = root
@@ -187,8 +189,8 @@ class DeferredFinder(MetaPathFinder):
 def import_torch() -> None:
     """Import torch, without the deferred parts if it is a CPU-only build of a tested version.
 
-    At exit, the garbage collector does not traverse the objects of all modules once more: for a line of text that took
-    longer than the search for its output.
+    The garbage collector does not traverse the objects of all its modules again, neither afterwards nor at exit: for a
+    line of text that took longer than the search for its output.
     """
     version = importlib.metadata.version("torch")
     if "torch" in sys.modules or not version.startswith(TESTED) or not version.endswith("+cpu"):
@@ -211,4 +213,5 @@ def import_torch() -> None:
         if collects:
             gc.enable()
     finder.phase = "imported"
+    gc.freeze()
     atexit.register(gc.freeze)

@@ -338,6 +338,16 @@ def test_what_torchrun_starts_can_be_started_as_a_module(module: list[str], comm
     assert (done.returncode, done.stdout[: len(command)]) == (0, command)
 
 
+@pytest.mark.parametrize("given", [None, "20"])
+def test_threads_of_openblas_sleep_unless_the_user_decides(monkeypatch: pytest.MonkeyPatch, given: str | None) -> None:
+    monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "")  # restored afterwards
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT")
+    if given:
+        monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", given)
+    assert run_command(GenerateConfig, lambda *_: None, ["--version"]) == 0
+    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == (given or "4")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="asks GNU's OpenMP, which torch has there")
 @pytest.mark.parametrize(("given", "expected"), [({}, 0), ({"GOMP_SPINCOUNT": "9"}, 9)], ids=str)
 def test_threads_that_wait_for_each_other_sleep_unless_the_user_decides(given: dict[str, str], expected: int) -> None:
