@@ -18,7 +18,7 @@ import numpy as np
 
 from s2s.data.mapped_corpus import RaggedIds
 from s2s.errors import DataError
-from s2s.task import Example, Rejected
+from s2s.task import Encoded, Example, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -128,6 +128,8 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
     encoded = task.encode(examples)
     if len(encoded) != len(examples):
         raise DataError(f"{type(task).__name__}.encode gave {len(encoded)} pairs for {len(examples)} examples")
+    if odd := next((pair for pair in encoded if not isinstance(pair, Encoded)), None):
+        raise DataError(f"{type(task).__name__}.encode: expected s2s.Encoded(src, tgt) of each example, got {odd!r}")
     src, tgt = (_ids(task, side, [getattr(pair, side) for pair in encoded]) for side in ("src", "tgt"))
     kept = np.ones(len(examples), np.bool_)
     for reason, gone in limits.reasons(src.lengths, tgt.lengths).items():

@@ -8,13 +8,14 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.config import DataConfig
 from s2s.data.encode import LengthLimits
 from s2s.data.manifest import Manifest
-from s2s.errors import DataError
+from s2s.errors import DataError, PluginError
 from s2s.io.paths import expand_user
 from s2s.task import Task
 
@@ -40,8 +41,15 @@ class PreparationSpec:
 
     @cached_property
     def corpora(self) -> list[tuple[str, str, float]]:
-        """Split, name and weight of every corpus."""
-        return [(split, *corpus) for split in SPLITS for corpus in self.task.corpora(split)]
+        """Split, name and weight of every corpus; raises PluginError for what is no such pair."""
+        found = [(split, corpus) for split in SPLITS for corpus in self.task.corpora(split)]
+        for split, corpus in found:
+            if not _has_name_and_weight(corpus):
+                raise PluginError(
+                    f"{type(self.task).__name__}.corpora({split!r}): expected pairs of a name and a positive weight, "
+                    f"got {corpus!r}"
+                )
+        return [(split, *corpus) for split, corpus in found]
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -73,3 +81,10 @@ class PreparationSpec:
     def limits(self, split: str) -> LengthLimits:
         """From a development set only empty pairs are dropped, so that its score does not depend on an option."""
         return LengthLimits(self.config.max_len, self.config.max_ratio) if split == "train" else LengthLimits()
+
+
+def _has_name_and_weight(corpus: Any) -> bool:
+    match corpus:
+        case (str(), int() | float() as weight):
+            return 0 < weight < inf
+    return False

@@ -107,17 +107,25 @@ def load_for_decoding(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     completed: GenerateConfig | None = plugins.hook.s2s_configure_generation(config=config, device=device)
     config = completed or config
     models = load_models(config, plugins, device)
+    if config.backend != "native":
+        _refuse_unsupported(config, models, plugins)
+        return LoadedModels(models, device, config, plugins, "")
     with torch_threads(config, device):
         config = replace(config, matmul=resolve_matmul(config, models.model, device))
-        how = accelerate(models, device, config) if config.backend == "native" else ""
-    if config.backend == "native":
-        return LoadedModels(models, device, config, plugins, "; ".join(filter(None, [how, models.description])))
+        how = accelerate(models, device, config)
+    return LoadedModels(models, device, config, plugins, "; ".join(filter(None, [how, models.description])))
+
+
+def _refuse_unsupported(config: GenerateConfig, models: Models, plugins: Plugins) -> None:
+    """Raise ConfigError for a backend that is no inference engine, and for what engines do not do."""
     if config.backend not in plugins.registry.names("inference_engine"):
         known = plugins.registry.known_hint("inference_engine")
         raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
     if len(models.members) > 1:
         raise ConfigError(f"backend={config.backend} serves one model, not {models.description}; give backend=native")
-    return LoadedModels(models, device, config, plugins, "")
+    if config.matmul != "auto" or config.graph is not None:
+        option = "graph" if config.matmul == "auto" else "matmul"
+        raise ConfigError(f"backend={config.backend} does not read {option}; leave it out, or give backend=native")
 
 
 def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s2s.decoding.constraints import SentenceConstraint
-from s2s.errors import DataError
+from s2s.errors import DataError, PluginError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,8 +52,19 @@ class Reader:
         return segments, None
 
     def _encoded(self, lines: Sequence[str]) -> list[list[int]]:
-        """The ids of each line; a blank line is read as an empty one."""
-        return self.task.encode_source([line if line.strip() else "" for line in lines])
+        """The ids of each line; a blank line is read as an empty one. Raises PluginError for ids of no such token."""
+        encoded, name = (
+            self.task.encode_source([line if line.strip() else "" for line in lines]),
+            type(self.task).__name__,
+        )
+        if len(encoded) != len(lines):
+            raise PluginError(f"{name}.encode_source gave {len(encoded)} lists of ids for {len(lines)} lines")
+        for ids in filter(None, encoded):
+            if not 0 <= min(ids) <= max(ids) < self.task.vocab.src:
+                raise PluginError(
+                    f"{name}.encode_source: expected ids below {self.task.vocab.src}, vocab.src, got {ids}"
+                )
+        return encoded
 
     def _segments(self, given: Input, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:
         """One segment, or one for each part of an input that is too long and has no constraint of its own."""

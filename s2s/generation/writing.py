@@ -7,7 +7,7 @@ __all__ = ["Writer"]
 import logging
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from s2s.errors import PluginError
 from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
@@ -46,9 +46,9 @@ class Writer:
         return Output(segment.src, [self._candidate(segment, texts[i], hypotheses[i], score) for i, score in ranked])
 
     def _text(self, segment: Segment, found: Hypothesis) -> str:
-        text = self.task.detokenize(found.tokens, segment.src)
+        text = _text_of(self.task, "detokenize", self.task.detokenize(found.tokens, segment.src))
         for stage in self.stages:
-            text = stage.text(segment.src, found, text)
+            text = _text_of(stage, "text", stage.text(segment.src, found, text))
         return text
 
     def _ranked(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
@@ -106,3 +106,10 @@ def _joined_alignment(src: str, parts: Sequence[str], candidates: Sequence[Candi
         joined += [(first + i, n_tgt + j) for i, j in candidate.align]
         at, n_tgt = at + len(part), n_tgt + len(candidate.hyp.split())
     return joined
+
+
+def _text_of(maker: object, method: str, found: Any) -> str:
+    """A text that a task or a stage made; raises PluginError if it is none."""
+    if not isinstance(found, str):
+        raise PluginError(f"{type(maker).__name__}.{method}: expected a text, got {type(found).__name__}")
+    return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,6 +107,17 @@ def test_what_is_prepared_depends_on_all_options_of_a_corpus_without_settings(tm
     directories = [prepared({}), prepared({"column": 0}), prepared({"column": 2}), prepared({}, invalid="drop")]
     assert len(set(directories)) == len(directories)
     assert prepared({"column": 2, "weight": 3}) == directories[2]
+
+
+@pytest.mark.parametrize(
+    "corpus", ["xy", ("x",), ("x", 0), ("x", -1.0), ("x", math.nan), ("x", math.inf), ("x", "2"), (1, 2)], ids=str
+)
+def test_a_task_names_its_corpora_with_positive_weights(corpus: Any) -> None:
+    task: Any = SimpleNamespace(corpora=lambda split: [("a", 1), corpus] if split == "train" else [])
+    with pytest.raises(PluginError) as caught:
+        _ = PreparationSpec(task, DataConfig()).corpora
+    expected = "expected pairs of a name and a positive weight, got"
+    assert str(caught.value) == f"SimpleNamespace.corpora('train'): {expected} {corpus!r}"
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,15 @@ def test_a_task_that_loses_a_pair_is_named() -> None:
         encoded(Letters(PAIRS, lost=1))
 
 
+def test_pairs_without_names_for_their_sides_are_refused() -> None:
+    class Bare(Letters):
+        def encode(self, examples: Sequence[Example]) -> list[Any]:
+            return [tuple(pair) for pair in super().encode(examples)]
+
+    with pytest.raises(DataError, match=r"^Bare\.encode: expected s2s\.Encoded\(src, tgt\) of each example, got \(\["):
+        encoded(Bare(PAIRS))
+
+
 @pytest.mark.parametrize("ids", [[5.7, 6.0], ["5", "6"], [None], 5], ids=str)
 @pytest.mark.parametrize("side", ["src", "tgt"])
 def test_ids_that_are_no_whole_numbers_are_refused(side: str, ids: Any) -> None:

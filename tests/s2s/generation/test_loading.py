@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
 
 CPU = ["device=cpu", "matmul=torch"]
+MINE = ["backend=mine", "matmul=auto"]
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ class Engine:
 
 def test_an_inference_engine_gets_all_that_it_is_built_from(models: Models, plugins: Plugins) -> None:
     plugins.registry.add("inference_engine", "mine", Choice, Engine)
-    found = generator(plugins, "backend=mine", "search=greedy")
+    found = generator(plugins, *MINE, "search=greedy")
     given = found.generator.search.search.given
     assert found.description == "an engine"
     assert (given.directory, given.run, given.device) == (models.directory, models.first, torch.device("cpu"))
@@ -126,10 +127,14 @@ def test_an_engine_is_one_that_is_registered_and_serves_one_model(
         ConfigError, match=r"^backend=my: neither native nor a registered inference engine\. Known: .*mine"
     ):
         generator(plugins, "backend=my")
+    for option, given in (("matmul", ["backend=mine"]), ("graph", [*MINE, "graph=false"])):
+        with pytest.raises(ConfigError) as caught:
+            generator(plugins, *given)
+        assert str(caught.value) == f"backend=mine does not read {option}; leave it out, or give backend=native"
     both = models._replace(members=[models.model] * 2, description="two models")
     monkeypatch.setattr(loading, "load_models", lambda *_: both)
     with pytest.raises(ConfigError) as caught:
-        generator(plugins, "backend=mine")
+        generator(plugins, *MINE)
     assert str(caught.value) == "backend=mine serves one model, not two models; give backend=native"
 
 

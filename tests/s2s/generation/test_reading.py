@@ -8,6 +8,7 @@ import pytest
 from capitals import Capitals
 
 from s2s.config import GenerateConfig
+from s2s.errors import PluginError
 from s2s.generation import Input
 from s2s.generation.candidates import Counts
 from s2s.generation.reading import Reader, Segment
@@ -110,3 +111,19 @@ def test_what_an_output_should_contain_needs_a_plugin(given: Input) -> None:
     segments, error = reader([Input("c", phrases=("",)), given])
     assert segments == [[Segment("c", [6])]]
     assert str(error) == "prefix and phrases: no loaded plugin constrains single outputs; leave them out"
+
+
+@pytest.mark.parametrize("ids", [[5, 30], [-1], [4, 5, -7]], ids=str)
+def test_ids_that_no_source_token_has_are_refused(ids: list[int]) -> None:
+    """The embedding would be read outside of its memory."""
+
+    class Wide(Capitals):
+        def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+            return [[], ids]
+
+    reader = Reader(Wide(), GenerateConfig(), 4, Counts(), None)
+    with pytest.raises(PluginError) as caught:
+        reader([Input("a"), Input("b")])
+    assert str(caught.value) == f"Wide.encode_source: expected ids below 30, vocab.src, got {ids}"
+    with pytest.raises(PluginError, match=r"^Wide\.encode_source gave 2 lists of ids for 1 lines$"):
+        reader([Input("a")])

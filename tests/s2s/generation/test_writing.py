@@ -6,7 +6,7 @@ import logging
 import math
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from capitals import Capitals
@@ -154,3 +154,17 @@ def test_aligned_words_are_numbered_as_in_the_whole(src: str, parts: list[str], 
     """The first words of both parts are aligned; the first output has two words."""
     first, second = (part(text, hyp, align=[(0, 0)]) for text, hyp in zip(parts, ("x y", "z"), strict=True))
     assert writer().join_segments(Input(src), [first, second]).best.align == align
+
+
+def test_an_output_that_is_no_text_names_its_maker() -> None:
+    class Silent(Stage):
+        def text(self, src: str, found: Hypothesis, text: str) -> str: ...  # type: ignore[empty-body]
+
+    class Pieces(Capitals):
+        def detokenize(self, ids: Sequence[int], src: str) -> Any:
+            return ["a"]
+
+    with pytest.raises(PluginError, match=r"^Silent\.text: expected a text, got NoneType$"):
+        writer(Stage("!"), Silent()).output(SEGMENT, FOUND)
+    with pytest.raises(PluginError, match=r"^Pieces\.detokenize: expected a text, got list$"):
+        Writer(Pieces(), GenerateConfig(), Counts(), []).output(SEGMENT, FOUND)
