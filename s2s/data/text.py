@@ -24,6 +24,7 @@ __all__ = [
 
 import difflib
 import gzip
+import re
 import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Literal, cast
@@ -47,6 +48,14 @@ MAX_LINE = 1 << 20
 small gzip file may unpack to a line that fills memory"""
 TOO_LONG = Rejected(f"a line of more than {MAX_LINE:,} bytes")
 PAIR_FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+OTHER_FORMATS = {
+    rb"BZh[1-9]1AY&SY": ("compressed with bzip2", "unpack it with bunzip2"),
+    rb"\xfd7zXZ\0": ("compressed with xz", "unpack it with unxz"),
+    rb"\x28\xb5\x2f\xfd": ("compressed with Zstandard", "unpack it with unzstd"),
+    rb"PK\x03\x04": ("a zip archive", "unpack it with unzip"),
+    rb"\xff\xfe|\xfe\xff": ("UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
+}
+"""What a file is whose first bytes match, and what to do: its lines are not text, and could only all be dropped"""
 DROP_HINT = "repair the file, or drop such lines with task.invalid=drop"
 
 
@@ -163,10 +172,14 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _is_gzip(path: Path, raw: IO[bytes]) -> bool:
-    start = raw.read(2)
+    """Whether it is gzip; raises DataError for what is no text otherwise."""
+    start = raw.read(10)
     raw.seek(0)
-    if start == b"\x1f\x8b":
+    if start.startswith(b"\x1f\x8b"):
         return True
+    for first_bytes, (what, remedy) in OTHER_FORMATS.items():
+        if re.match(first_bytes, start):
+            raise DataError(f"{path}: is {what}, expected UTF-8 text, plain or gzip; {remedy}")
     if path.suffix == ".gz":
         what = "is cut off" if len(start) < 2 else "is not compressed with gzip, though its name ends in .gz"
         raise DataError(f"{path}: {what}; copy it again, or rename it")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import gzip
+import lzma
 import os
 from typing import TYPE_CHECKING
 
@@ -132,6 +135,33 @@ def test_gzip_is_seen_by_its_first_bytes(tmp_path: Path) -> None:
 def test_a_gzip_file_that_is_none_is_an_error(data: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"a.gz: {message}"):
         list(read_lines(write(tmp_path, data, "a.gz")))
+
+
+@pytest.mark.parametrize(
+    ("data", "what", "remedy"),
+    [
+        (bz2.compress(b"one\n"), "compressed with bzip2", "unpack it with bunzip2"),
+        (bz2.compress(b"one\n", 1), "compressed with bzip2", "unpack it with bunzip2"),
+        (lzma.compress(b"one\n"), "compressed with xz", "unpack it with unxz"),
+        (bytes.fromhex("28b52ffd24042100006f6e650a"), "compressed with Zstandard", "unpack it with unzstd"),
+        (b"PK\3\4\x14\0\0\0", "a zip archive", "unpack it with unzip"),
+        ("one\n".encode("utf-16-le"), None, None),
+        (codecs.BOM_UTF16_LE + "one\n".encode("utf-16-le"), "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
+        (codecs.BOM_UTF16_BE + "one\n".encode("utf-16-be"), "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
+        (b"BZhang, PK and zstd\n", None, None),
+    ],
+    ids=["bz2", "bz2 -1", "xz", "zstd", "zip", "utf-16 without mark", "utf-16-le", "utf-16-be", "text"],
+)
+def test_a_file_of_another_format_is_named(data: bytes, what: str | None, remedy: str | None, tmp_path: Path) -> None:
+    """Even where invalid lines are dropped: almost all would be, silently."""
+    path = write(tmp_path, data)
+    if what is None:
+        with open_bytes(path) as file:
+            assert file.read() == data
+        return
+    with pytest.raises(DataError) as caught:
+        list(read_lines(path, "drop"))
+    assert str(caught.value) == f"{path}: is {what}, expected UTF-8 text, plain or gzip; {remedy}"
 
 
 def test_what_is_no_file_is_an_error_that_says_so(tmp_path: Path) -> None:
