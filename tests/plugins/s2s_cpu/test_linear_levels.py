@@ -1,4 +1,7 @@
-"""Linear maps in C as compiled for every set of instructions that a wheel holds and this processor has."""
+"""Linear maps in C as compiled for every set of instructions that a wheel holds and this processor has.
+
+And for emulated AMX tiles, which few processors have.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from folders import HARNESS
 from torch import Tensor
 from torch.nn import functional as F
 
 from s2s_cpu import compiled as compiled_module
 from s2s_cpu import library
+from s2s_cpu.bf16_linear import apply_weight, input_gradient, weight_gradient
 from s2s_cpu.compiled import LEVELS, SOURCES, Level, compile_library, instructions
 from s2s_cpu.library import SIGNATURES, NativeLibrary, constant
 from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, PrepackedLinear
@@ -23,15 +28,19 @@ from s2s_cpu.quantization import dequantize_rows, quantize_rows, quantize_weight
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ALL = LEVELS.get(platform.machine(), ())
+ALL = list(LEVELS.get(platform.machine(), ()))
+if len(ALL) > 1:
+    EMULATED = ALL[-2]._replace(name="emulated tiles", needs="")
+    ALL.insert(-1, EMULATED._replace(flags=(*EMULATED.flags, "-include", str(HARNESS / "emulated_tiles.h"))))
 NEEDED = ["linear.c", "unit_linear.c", "tile_sums.c", "rows.c", "bf16_linear.c"]
 USED = ["s2s_linear", "s2s_panel_width", "s2s_has_int8", "s2s_quantize_rows", "s2s_huge_pages"]
-USED += ["s2s_dequantize_rows", "s2s_rounds_rows_to_bf16"]
+USED += ["s2s_dequantize_rows", "s2s_rounds_rows_to_bf16", "s2s_may_use_tiles"]
+USED += ["s2s_has_bf16_linear", "s2s_bf16_linear", "s2s_bf16_linear_dx", "s2s_bf16_linear_dw"]
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 
 @pytest.fixture(scope="module", params=ALL, ids=lambda level: level.name)
-def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Level]:
     """The functions of a level take the place of those of this processor."""
     at = ALL.index(request.param)
     if missing := {name for level in ALL[: at + 1] for name in level.needs.split()} - instructions():
@@ -44,7 +53,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             function = getattr(functions, name)
             function.argtypes, function.restype = SIGNATURES[name], ctypes.c_int64
         patch.setattr(library, "native_library", lambda: NativeLibrary(functions, "a level"))
-        yield
+        yield request.param
 
 
 def exact(kind: type[PrepackedLinear], x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -74,6 +83,39 @@ def test_products_are_those_of_float64_in_any_batch(kind: Any, n_inputs: int, n_
     for n in (0, 1, 6, 7, 15, 16, 17, 33, 48):
         assert torch.equal(linear(x[:n]), found[:n])
         assert torch.equal(linear(x[50 - n :]), found[50 - n :])
+
+
+@needs_compiler
+def test_tiles_are_used_where_they_are_emulated(compiled: Level) -> None:
+    assert constant("s2s_may_use_tiles") or compiled.name != "emulated tiles"
+    assert not constant("s2s_may_use_tiles") or compiled.name in ("emulated tiles", "x86-64-v4-amx")
+
+
+@needs_compiler
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize(("n_rows", "n_inputs", "n_outputs"), [(1, 32, 1), (33, 64, 40), (70, 96, 64), (200, 32, 129)])
+def test_training_multiplies_as_float64(dtype: torch.dtype, n_rows: int, n_inputs: int, n_outputs: int) -> None:
+    if not constant("s2s_has_bf16_linear"):
+        pytest.skip("these instructions have no products of bf16")
+    torch.manual_seed(n_rows)
+    x, weight, bias = (
+        torch.randn(n_rows, n_inputs, dtype=dtype),
+        torch.randn(n_outputs, n_inputs),
+        torch.randn(n_outputs),
+    )
+    d_out, d_bias = torch.randn(n_rows, n_outputs).bfloat16(), torch.empty(n_outputs)
+    rows, rounded, gradient = x.bfloat16().double(), weight.bfloat16().double(), d_out.double()
+    near(apply_weight(x, weight, bias), rows @ rounded.T + bias.double(), n_inputs)
+    near(input_gradient(d_out, weight, dtype), gradient @ rounded, n_outputs)
+    near(weight_gradient(d_out, x, d_bias), gradient.T @ rows, n_rows)
+    near(d_bias, gradient.sum(0), n_rows)
+
+
+def near(found: Tensor, exact: Tensor, n: int) -> None:
+    """Of sums of n products, rounded to the type of `found`."""
+    last = 2.0**-8 if found.dtype is torch.bfloat16 else 0.0
+    assert ((found.double() - exact).abs() <= last * exact.abs() + 2**-20 * n).all()
 
 
 @needs_compiler
