@@ -79,7 +79,9 @@ class Jobs:
         self.waiting: asyncio.Queue[Job] = asyncio.Queue()
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(folder.glob("*/job.json"), key=lambda path: path.stat().st_mtime):
-            job = Job(**json.loads(path.read_bytes()))
+            job = _recorded(path)
+            if job is None:
+                continue
             self.jobs[job.id] = job
             try:
                 self._resume(job)
@@ -205,6 +207,19 @@ class Jobs:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+def _recorded(path: Path) -> Job | None:
+    """The job that job.json records; None, with a warning, if the file is damaged: then all files stay as they are."""
+    try:
+        job = Job(**json.loads(path.read_bytes()))
+        if job.id == path.parent.name:
+            return job
+        reason = f"its id is {job.id!r}"
+    except (OSError, TypeError, ValueError) as error:
+        reason = str(error)
+    logger.warning("%s is damaged, so that this job is left out: %s", path, reason)
+    return None
 
 
 def _made_of(engine: Engine) -> dict[str, Any]:

@@ -238,6 +238,34 @@ def test_a_job_that_cannot_be_written_is_tried_again_by_the_next_server(
     assert outputs_of(run, tmp_path)[first] == whole
 
 
+@pytest.mark.parametrize(
+    ("damaged", "reason"),
+    [
+        (b'{"id": "a', "Unterminated string"),
+        (b"[1]", "must be a mapping"),
+        (b'{"id": "a"}', "missing 3 required positional arguments"),
+        (b'{"id": "../b", "run": "x", "split": true, "raw": true}', "its id is '../b'"),
+    ],
+    ids=["cut", "list", "fields", "id"],
+)
+def test_a_damaged_job_is_left_out_and_stays_as_it_is(
+    run: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, damaged: bytes, reason: str
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/job.json").write_bytes(damaged)
+
+    async def one_more() -> str:
+        async with asyncio.timeout(60), client_of(tiny_server(run, jobs=str(tmp_path))) as client:
+            assert (await client.get("/v1/jobs/a")).status_code == 404
+            number = (await client.post("/v1/jobs", content=FILE)).json()["id"]
+            return str((await finished(client, number))["state"])
+
+    assert asyncio.run(one_more()) == "done"
+    assert f"{tmp_path}/a/job.json is damaged, so that this job is left out: " in caplog.text
+    assert reason in caplog.text
+    assert [path.read_bytes() for path in (tmp_path / "a").iterdir()] == [damaged]
+
+
 def test_lines_that_failed_before_the_server_was_stopped_are_counted(run: str, tmp_path: Path) -> None:
     file = b"the dog " * 30 + b"\n" + FILE * 5
 
