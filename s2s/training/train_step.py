@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from s2s.backend.cuda_graph import CUDAGraphCallable, capture
@@ -29,7 +29,7 @@ from s2s.task import Vocab
 from s2s.training.step_result import StepResult, ratio, totals_and_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from s2s.batch import Batch
     from s2s.data.batching import Pair
@@ -66,6 +66,7 @@ class TrainStep:
         """See `BatchPlan`"""
         self.split_factor = 1
         """Factor applied to the configured number of micro-batches; doubled when memory runs out"""
+        self.objective_is_checked = False
 
     def __call__(self, batch: Sequence[Pair], step: int) -> StepResult:
         """Train on `batch` as update `step`, counted from 1; nothing changes if loss or gradient is not finite."""
@@ -172,6 +173,8 @@ class TrainStep:
                     "an objective with supports_cuda_graph = True must return a normaliser that is a tensor"
                 )
             self.scaler.scale(sums.loss * factor).backward()
+        if not self.objective_is_checked:
+            self._refuse_own_parameters()
         return sums.stack(self.objective.extras)
 
     def _sums(self, part: Batch) -> Sums:
@@ -186,6 +189,16 @@ class TrainStep:
             )
             raise PluginError(f"the objective returned as loss {found}: expected a tensor [], a sum, with a gradient")
         return sums
+
+    def _refuse_own_parameters(self) -> None:
+        """Raise PluginError if a parameter of the objective got a gradient: no optimizer and no checkpoint has it."""
+        own = set(parameters_in(self.objective)) - set(self.model.parameters())
+        if any(p.grad is not None for p in own):
+            raise PluginError(
+                f"{type(self.objective).__name__} has parameters of its own that would not be trained: an objective is "
+                "stateless; move them to an architecture, or freeze them with requires_grad_(False)"
+            )
+        self.objective_is_checked = True
 
     def _normalise(self, n_tokens: int, normaliser: Tensor) -> None:
         """Divide the gradient by the normaliser instead of `n_tokens`, which were known before the forward pass.
@@ -248,6 +261,18 @@ class TrainStep:
         if self.graphs and CUDAGraphOptimizerStep.supports(self.optimizer):
             return CUDAGraphOptimizerStep(*arguments, capture)
         return OptimizerStep(*arguments)
+
+
+def parameters_in(tree: Any) -> Iterator[nn.Parameter]:
+    """The parameters of an objective: in its attributes, and in modules, collections and objectives among them."""
+    if isinstance(tree, nn.Parameter):
+        yield tree
+    elif isinstance(tree, nn.Module):
+        yield from tree.parameters()
+    elif isinstance(tree, dict | list | tuple | Objective):
+        inner = vars(tree) if isinstance(tree, Objective) else tree
+        for value in inner.values() if isinstance(inner, dict) else inner:
+            yield from parameters_in(value)
 
 
 def n_tokens_of(batch: Sequence[Pair]) -> tuple[int, int]:

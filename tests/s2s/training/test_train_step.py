@@ -184,6 +184,34 @@ def test_what_is_no_sums_is_refused(model: Bag) -> None:
         replace(train_step(model), objective=Nothing())(pairs(8), step=1)
 
 
+class Weighted(CrossEntropy):
+    """Multiplies the loss by a parameter of its own."""
+
+    def __init__(self, own: Any, weight: Tensor) -> None:
+        super().__init__()
+        self.own, self.weight = own, lambda: weight
+
+    def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+        sums = super().__call__(model, batch)
+        return replace(sums, loss=sums.loss * self.weight().sum())
+
+
+@pytest.mark.parametrize(
+    "within",
+    [lambda own: own.weight, lambda own: own, lambda own: {"heads": [own]}, lambda own: Weighted(own, own.weight)],
+    ids=["attribute", "module", "collection", "objective"],
+)
+def test_parameters_of_an_objective_that_no_optimizer_would_train_are_refused(model: Bag, within: Any) -> None:
+    own = nn.Linear(2, 1)
+    with pytest.raises(PluginError, match=r"^Weighted has parameters of its own that would not be trained"):
+        replace(train_step(model), objective=Weighted(within(own), own.weight))(pairs(8), step=1)
+
+
+def test_an_objective_may_hold_models_that_are_not_trained(model: Bag) -> None:
+    own = nn.Linear(2, 1)  # requires a gradient and gets none
+    replace(train_step(model), objective=Weighted([own, model], own.weight.detach()))(pairs(8), step=1)
+
+
 @pytest.mark.parametrize("normaliser", [0.0, -5.0, math.inf, math.nan])
 def test_an_update_that_cannot_be_divided_changes_nothing(model: Bag, normaliser: float) -> None:
     class Divided(CrossEntropy):
