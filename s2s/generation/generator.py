@@ -18,7 +18,7 @@ from s2s.decoding.constraints import build_constraint
 from s2s.generation.candidates import EMPTY_CANDIDATE, Counts, Input, Output
 from s2s.generation.output_stages import build_stages
 from s2s.generation.reading import Reader
-from s2s.generation.searching import Searcher
+from s2s.generation.searching import Searcher, search_name
 from s2s.generation.writing import Writer
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Generator:
         self.search = Searcher(
             model, search, task.vocab, torch.device(device), self.config, stages, constraint, plugins
         )
-        self.write = Writer(task, self.config, self.counts, stages)
+        self.write = Writer(task, self.config, self.counts, stages, search_name(search))
 
     def __call__(self, inputs: Iterable[Input | str]) -> Iterator[Output]:
         """An output for each input, in order; at most `buffer_size` inputs are read ahead."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Searcher"]
+__all__ = ["Searcher", "search_name"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Searcher:
 
     def _one_each(self, found: Iterable[Iterable[SearchResult]], missing: set[int]) -> Iterator[Iterable[SearchResult]]:
         """The results; raises PluginError unless there is one for each sentence, by their indices `missing`."""
-        what = f"{type(self.search).__name__}, or what processes its results"
+        what = f"{search_name(self.search)}, or what processes its results"
         for results in found:
             some = list(results)
             for result in some:
@@ -112,3 +112,8 @@ class Searcher:
         """The context in which every step of the search runs."""
         precision = self.config.precision
         return torch.autocast(self.device.type, DTYPES[precision], enabled=precision != "fp32")
+
+
+def search_name(search: Search) -> str:
+    """The name of a search in errors: that of the function, or of the class."""
+    return getattr(search, "__qualname__", type(search).__name__)

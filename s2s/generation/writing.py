@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Writer"]
 
 import logging
+import math
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,16 @@ logger = logging.getLogger(__name__)
 class Writer:
     """Writes outputs, and counts them."""
 
-    def __init__(self, task: Task, config: GenerateConfig, counts: Counts, stages: Sequence[OutputStage]) -> None:
-        self.task, self.config, self.counts, self.stages = task, config, counts, stages
+    def __init__(
+        self,
+        task: Task,
+        config: GenerateConfig,
+        counts: Counts,
+        stages: Sequence[OutputStage],
+        search: str = "the search",
+    ) -> None:
+        """search: its name in errors."""
+        self.task, self.config, self.counts, self.stages, self.search = task, config, counts, stages, search
 
     def output(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> Output:
         """The output of a segment that was searched; without hypotheses, the task's fallback."""
@@ -41,9 +50,19 @@ class Writer:
         if not hypotheses:
             self.counts.unanswered += 1
             return Output(segment.src, [replace(NO_OUTPUT, hyp=self.task.fallback(segment.src))])
+        self._refuse_nan(segment, hypotheses)
         texts = [self._text(segment, hypothesis) for hypothesis in hypotheses]
         ranked = self._ranked(texts, hypotheses)[: self.config.nbest]
         return Output(segment.src, [self._candidate(segment, texts[i], hypotheses[i], score) for i, score in ranked])
+
+    def _refuse_nan(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> None:
+        """Raise PluginError for scores that no order can follow: NaN is neither better nor worse than a number."""
+        for found in hypotheses:
+            if math.isnan(found.score) or any(map(math.isnan, found.token_log_probs)):
+                raise PluginError(
+                    f"{self.search}, or what processes its results, gave an output of {segment.src[:40]!r} whose score "
+                    "or log-probabilities are NaN: expected numbers, or -inf"
+                )
 
     def _text(self, segment: Segment, found: Hypothesis) -> str:
         text = _text_of(self.task, "detokenize", self.task.detokenize(found.tokens, segment.src))

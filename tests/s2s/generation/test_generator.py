@@ -14,7 +14,7 @@ from shipped_plugins import generate_config, shipped
 from torch import Tensor, nn
 
 from s2s.config import GenerateConfig
-from s2s.decoding import BeamConfig
+from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation import Candidate, Input
@@ -26,7 +26,7 @@ from s2s.task import Encoded, Example
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from s2s.decoding import SearchRequest, SearchResult
+    from s2s.decoding import SearchRequest
 
 
 class Copy(Seq2Seq):
@@ -94,6 +94,15 @@ def test_a_search_gives_one_result_for_each_sentence(model: Copy, changed: Any, 
     search, config = Other(BeamConfig()), generate_config()
     with pytest.raises(PluginError, match=f"^Other, or what processes its results, {error}"):
         list(Generator(model, Capitals(), search, "cpu", config, shipped())(["ab", "c"]))
+
+
+def test_an_error_names_a_search_that_is_a_function(model: Copy) -> None:
+    def own(request: SearchRequest) -> Iterator[list[SearchResult]]:
+        for batch in request.batches():
+            yield [SearchResult(one.index, [Hypothesis([4], math.nan, -1.0, [-1.0])]) for one in batch.sentences]
+
+    with pytest.raises(PluginError, match=r"own, or what processes its results, gave an output of 'ab' .* NaN"):
+        list(Generator(model, Capitals(), own, "cpu", generate_config(), shipped())(["ab"]))
 
 
 def test_words_are_counted_where_tokens_are_their_parts(model: Copy) -> None:

@@ -77,6 +77,14 @@ def test_a_ranking_of_other_outputs_is_refused(ranking: list[tuple[int, float]])
         writer(Stage(ranking=ranking), nbest=2).output(SEGMENT, FOUND)
 
 
+@pytest.mark.parametrize("nan", [{"score": math.nan}, {"token_log_probs": [math.nan, -0.5]}], ids=str)
+def test_scores_that_are_nan_are_refused_and_the_search_is_named(nan: dict[str, Any]) -> None:
+    write = Writer(Capitals(), GenerateConfig(), Counts(), [], "MySearch")
+    with pytest.raises(PluginError, match=r"^MySearch, or what processes its results, gave an output of 'ab' .* NaN"):
+        write.output(SEGMENT, [FOUND[0], replace(FOUND[1], **nan)])
+    assert write.output(SEGMENT, [replace(FOUND[0], score=-math.inf)]).score == -math.inf
+
+
 def test_pieces_are_written_where_they_are_asked_for() -> None:
     assert writer(fields=["pieces"]).output(SEGMENT, FOUND[1:]).best.pieces == ["B", "C"]
     assert writer().output(SEGMENT, FOUND[1:]).best.pieces == []
