@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from folders import ROOT
@@ -19,9 +19,6 @@ from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.exit_status import Cause, ExitStatus
 from s2s_distributed.launcher.launch import _report_cause, n_processes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -88,6 +85,29 @@ def test_a_process_that_is_killed_is_started_again_and_the_end_is_the_same(tmp_p
     assert "rank 1 was ended by SIGKILL" in err
     assert "starting again (1 of 3)" in err
     assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no signal for a parent's death")
+def test_no_process_outlives_a_command_that_was_killed(tmp_path: Path) -> None:
+    process = start(tmp_path / "a", "train.steps=100000", "valid.every=0", "--quiet")
+    wait_for_update(tmp_path / "a", 2)
+    _, *ranks = family(process.pid)
+    process.kill()
+    try:
+        ended(process, within=10)  # all of them hold its output open
+        assert len(ranks) >= 2
+        assert not any(map(is_running, ranks))
+    finally:
+        for pid in filter(is_running, ranks):
+            os.kill(pid, signal.SIGKILL)
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process exists and has not ended; who adopted it may not have waited for it yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def test_nothing_listens_beyond_this_machine_and_nobody_else_can_enter_where_ranks_meet(tmp_path: Path) -> None:

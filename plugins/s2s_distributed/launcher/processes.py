@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = ["LocalRanks"]
 
+import ctypes
 import os
 import signal
 import socket
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 """Forwarded to every rank"""
+PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.1
 KILL_SECONDS = 30.0
 """Seconds until ranks that outlive a failed one are killed"""
@@ -66,7 +68,10 @@ class LocalRanks:
     def _start(self, rank: int) -> subprocess.Popen[bytes]:
         # in a session of its own: Ctrl-C reaches only the launcher, which forwards it once
         return subprocess.Popen(
-            [sys.executable, *self.command], env={**os.environ, **self._environment(rank)}, start_new_session=True
+            [sys.executable, *self.command],
+            env={**os.environ, **self._environment(rank)},
+            start_new_session=True,
+            preexec_fn=_end_with_launcher,
         )
 
     def _environment(self, rank: int) -> Mapping[str, str]:
@@ -113,3 +118,10 @@ class LocalRanks:
             if child.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(child.pid, number)
+
+
+def _end_with_launcher() -> None:
+    """On Linux, deliver SIGKILL to this process when the launcher dies: kill -9 of the command then ends the whole run,
+    and releases its lock, instead of leaving ranks that train on unseen."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
