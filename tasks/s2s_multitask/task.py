@@ -191,6 +191,11 @@ class Multitask(Task):
             special = task.vocab.pad, task.vocab.unk, task.vocab.bos, task.vocab.eos
             if special != (0, 1, 2, 3):
                 raise ConfigError(f"task.tasks.{name}: its special ids are {special}, but can be mixed only if 0 to 3")
+            if task.vocab.labels:
+                raise ConfigError(
+                    f"task.tasks.{name} labels the words of training pairs, and a model of several tasks would read "
+                    "the labels as input; train it without labels, or by itself"
+                )
             self.offsets[name] = n_src - N_SPECIAL
             n_src += task.vocab.src - N_SPECIAL
         n_tgt = max(task.vocab.tgt for task in self.tasks.values())

@@ -12,7 +12,7 @@ import torch
 
 from s2s.batch import make_batch
 from s2s.cli import train
-from s2s.errors import DataError, UserError
+from s2s.errors import ConfigError, DataError, UserError
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example
@@ -167,6 +167,13 @@ def test_what_cannot_be_is_refused(tasks: dict[str, Any], ratio: dict[str, float
     with pytest.raises(UserError) as caught:
         Multitask(MultitaskConfig(name="multitask", tasks=tasks, ratio=ratio), load_plugins().registry)
     assert said in str(caught.value)
+
+
+def test_a_task_that_labels_source_words_is_refused(tmp_path: Path) -> None:
+    labelled = {"name": "parsing", "trees": 100, "words": "parts", "word_labels": "tags"}
+    made = Multitask(MultitaskConfig(name="multitask", tasks={"p": labelled}), load_plugins().registry)
+    with pytest.raises(ConfigError, match=r"^task.tasks.p labels the words of training pairs"):
+        made.learn(tmp_path)
 
 
 @pytest.mark.slow
