@@ -9,15 +9,18 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from s2s.batch import make_batch
 from s2s.cli import train
-from s2s.errors import ConfigError, DataError, UserError
+from s2s.errors import ConfigError, DataError, PluginError, UserError
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example
 from s2s_generate import command as generate
 from s2s_multitask import MultitaskConfig
+from s2s_multitask.constraint import MultitaskConstraint, TaskConstraint
 from s2s_multitask.metric import OnTask
 from s2s_multitask.task import Multitask
 from s2s_score import command as score
@@ -126,6 +129,50 @@ def test_a_batch_of_both_is_constrained_as_each_alone(task: Multitask) -> None:
         assert not allowed[parses, :, n_parse:].any()
         assert allowed[::2, :, : task.tasks["translate"].vocab.tgt].all()
         state, expected = mixed.advance(state, token), own.advance(expected, token[parses])
+
+
+class Copies:
+    """Allows the source alone; the state is the position, then the source."""
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        return F.pad(src.masked_fill(pad, 0), (1, 0))[:, None]
+
+    def allowed(self, state: Tensor) -> Tensor:
+        return F.one_hot(state[..., 1:].gather(-1, state[..., :1].clamp(max=state.size(-1) - 2))[..., 0], 9).bool()
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        return torch.cat([state[..., :1] + 1, state[..., 1:]], -1)
+
+
+class Wide:
+    """Allows everything, with states of nine numbers."""
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        return torch.zeros(len(src), 1, 9, dtype=torch.long)
+
+
+@pytest.mark.parametrize("parts", [[Copies()], [Copies(), Wide()]], ids=["waiting", "joining"])
+def test_a_batch_that_begins_later_with_shorter_sources_changes_no_other(parts: list[Any]) -> None:
+    """Its states are narrower; beside those of another task they can still join the first ones."""
+    mixed = MultitaskConstraint([TaskConstraint(part, 9, 0) for part in parts], first_tag=9)
+    sources = torch.tensor([[9, 4, 5, 6, 7, 3]]), torch.tensor([[9, 8, 3]])
+    long, short = (mixed.start(src, src == 0, torch.tensor([9])) for src in sources)
+    states = [torch.cat([long, short])] if long.shape == short.shape else [long, short]
+    for expected in ([4, 8], [5, 3], [6, 3], [7, 3]):
+        found = [mixed.allowed(state) for state in states]
+        assert torch.cat(found).nonzero()[:, -1].tolist() == expected
+        states = [mixed.advance(state, allowed.int().argmax(-1)) for state, allowed in zip(states, found, strict=True)]
+
+
+def test_states_that_are_no_whole_numbers_are_refused() -> None:
+    class Flags(Wide):
+        def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+            return super().start(src, pad, limit).bool()
+
+    mixed = MultitaskConstraint([TaskConstraint(Flags(), 9, 0)], first_tag=9)  # type: ignore[arg-type]
+    src = torch.tensor([[9, 8, 3]])
+    with pytest.raises(PluginError, match=r"^Flags.start: its states are torch.bool"):
+        mixed.start(src, src == 0, torch.tensor([9]))
 
 
 def _without_names(example: Example) -> Example:
