@@ -9,8 +9,13 @@ import importlib.util
 import sys
 from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from s2s.cli.failures import guard
 from s2s.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PREFIX = "s2s-"
 
@@ -19,9 +24,7 @@ def main(argv: list[str]) -> int:
     """List the commands, or run the one that `argv` names first; returns the exit code."""
     commands = {point.name.removeprefix(PREFIX): point for point in _commands()}
     if not argv or argv[0] in ("--help", "-h"):
-        print("python -m s2s COMMAND …, or s2s-COMMAND …, each with --help:\n")
-        print("\n".join(f"  {PREFIX}{name:<12}{_summary(point)}" for name, point in sorted(commands.items())))
-        return 0
+        return guard("s2s", lambda: _list(commands))
     name = argv[0].removeprefix(PREFIX)
     if name not in commands:
         print(f"s2s: error: no command '{argv[0]}'.{did_you_mean(name, commands)}", file=sys.stderr)
@@ -29,6 +32,12 @@ def main(argv: list[str]) -> int:
     sys.argv = [f"{PREFIX}{name}", *argv[1:]]
     code: int = commands[name].load()()
     return code
+
+
+def _list(commands: Mapping[str, EntryPoint]) -> int:
+    print("python -m s2s COMMAND …, or s2s-COMMAND …, each with --help:\n")
+    print("\n".join(f"  {PREFIX}{name:<12}{_summary(point)}" for name, point in sorted(commands.items())))
+    return 0
 
 
 def _commands() -> list[EntryPoint]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
@@ -73,3 +75,11 @@ def test_what_is_installed_is_listed_and_run(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out.startswith("search.name = beam")
     assert main(["trian"]) == 2
     assert "Did you mean 'train'?" in capsys.readouterr().err
+
+
+def test_a_reader_that_wants_no_more_of_the_list_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "s2s"], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
