@@ -128,8 +128,10 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
     encoded = task.encode(examples)
     if len(encoded) != len(examples):
         raise DataError(f"{type(task).__name__}.encode gave {len(encoded)} pairs for {len(examples)} examples")
-    if odd := next((pair for pair in encoded if not isinstance(pair, Encoded)), None):
-        raise DataError(f"{type(task).__name__}.encode: expected s2s.Encoded(src, tgt) of each example, got {odd!r}")
+    for pair in encoded:
+        if not isinstance(pair, Encoded):
+            what = "expected s2s.Encoded(src, tgt) of each example"
+            raise DataError(f"{type(task).__name__}.encode: {what}, got {pair!r}")
     src, tgt = (_ids(task, side, [getattr(pair, side) for pair in encoded]) for side in ("src", "tgt"))
     kept = np.ones(len(examples), np.bool_)
     for reason, gone in limits.reasons(src.lengths, tgt.lengths).items():
