@@ -7,23 +7,22 @@ from __future__ import annotations
 
 __all__ = ["main", "run_job"]
 
-import ctypes
 import fcntl
 import json
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from s2s.io import write_file
+from s2s.io import end_with_parent, write_file
 from s2s_study.jobs import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PR_SET_PDEATHSIG = 1
 PASSED_ON = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 """Signals on which s2s-train saves"""
 
@@ -81,15 +80,9 @@ def call(command: list[str], lock: IO[str]) -> int:
 
     It inherits the lock, so that the job stays locked until both processes have ended.
     """
-    process = subprocess.Popen(command, pass_fds=(lock.fileno(),), preexec_fn=end_with_parent)
+    process = subprocess.Popen(command, pass_fds=(lock.fileno(),), preexec_fn=partial(end_with_parent, signal.SIGTERM))
     with process, _passing_on(process):
         return process.wait()
-
-
-def end_with_parent() -> None:
-    """On Linux, deliver SIGTERM to this process when its parent dies, so that no run outlives its study."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 @contextmanager
@@ -104,7 +97,7 @@ def _passing_on(process: subprocess.Popen[Any]) -> Iterator[None]:
 
 def main(argv: list[str] | None = None) -> int:
     """The command."""
-    end_with_parent()
+    end_with_parent(signal.SIGTERM)
     (path,) = sys.argv[1:] if argv is None else argv
     return run_job(Path(path))
 

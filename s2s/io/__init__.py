@@ -7,6 +7,7 @@ __all__ = [
     "Cause",
     "ExitStatus",
     "dump_record",
+    "end_with_parent",
     "exit_now",
     "expand_user",
     "flock",
@@ -38,8 +39,18 @@ if TYPE_CHECKING:
     from s2s.io.kernel_lock import flock
     from s2s.io.line_file import write_lines
     from s2s.io.lock import in_use_error, lock_holder
+    from s2s.io.parent import end_with_parent
     from s2s.io.paths import expand_user
 
 __getattr__ = lazy_names(
-    __name__, "atomic", "atomic_folder", "exit_status", "json_files", "kernel_lock", "line_file", "lock", "paths"
+    __name__,
+    "atomic",
+    "atomic_folder",
+    "exit_status",
+    "json_files",
+    "kernel_lock",
+    "line_file",
+    "lock",
+    "parent",
+    "paths",
 )

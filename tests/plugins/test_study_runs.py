@@ -67,7 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "here.py").write_text("\n".join(line[8:] for line in engine.splitlines()))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(job, "call", lambda command, lock: trained(tmp_path, command))
-    monkeypatch.setattr(job, "end_with_parent", lambda: None)
+    monkeypatch.setattr(job, "end_with_parent", lambda _: None)
     write(tmp_path)
     return tmp_path
 

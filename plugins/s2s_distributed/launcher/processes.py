@@ -9,7 +9,6 @@ from __future__ import annotations
 
 __all__ = ["LocalRanks"]
 
-import ctypes
 import os
 import signal
 import socket
@@ -19,17 +18,18 @@ import time
 from collections.abc import Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s.distributed import STORE
+from s2s.io import end_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 """Forwarded to every rank"""
-PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.1
 KILL_SECONDS = 30.0
 """Seconds until ranks that outlive a failed one are killed"""
@@ -71,7 +71,7 @@ class LocalRanks:
             [sys.executable, *self.command],
             env={**os.environ, **self._environment(rank)},
             start_new_session=True,
-            preexec_fn=_end_with_launcher,
+            preexec_fn=partial(end_with_parent, signal.SIGKILL),  # a rank that is left alone would hold the run's lock
         )
 
     def _environment(self, rank: int) -> Mapping[str, str]:
@@ -118,10 +118,3 @@ class LocalRanks:
             if child.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(child.pid, number)
-
-
-def _end_with_launcher() -> None:
-    """On Linux, deliver SIGKILL to this process when the launcher dies: kill -9 of the command then ends the whole run,
-    and releases its lock, instead of leaving ranks that train on unseen."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
