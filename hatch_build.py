@@ -28,7 +28,8 @@ class CompiledFunctions(BuildHookInterface[Any]):
         compiled = load_compiled(root)
         folder = root / "build" / "shipped"
         folder.mkdir(parents=True, exist_ok=True)
-        inside = Path(*compiled.SHIPPED.relative_to(root).parts[compiled.SHIPPED.is_relative_to(root / "plugins") :])
+        parts = compiled.SHIPPED.relative_to(root).parts
+        inside = Path(*parts[2 if parts[0] == "plugins" else 0 :])  # plugins/<kind>/ is no part of a wheel
         files = {}
         for level in compiled.LEVELS.get(platform.machine(), ()):
             path = folder / f"{level.name}.so"

@@ -6,7 +6,7 @@ dataclass derives from all of them, and is flat: an option is `mbr=chrf`, whiche
 
 from __future__ import annotations
 
-__all__ = ["AddedOptions", "command_config", "refuse_misfit", "with_added"]
+__all__ = ["AddedOptions", "check_fits", "command_config", "with_added"]
 
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from functools import cache
@@ -39,7 +39,7 @@ def command_config(config: type) -> type:
     return [base for base in config.__mro__ if is_dataclass(base)][-1]
 
 
-def refuse_misfit(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
+def check_fits(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
     """Raises PluginError if `new` is not a dataclass of further options, or has an option that already exists."""
     config: Any = new.config
     what = f"plugin '{new.plugin}': options {getattr(config, '__qualname__', config)}"

@@ -76,7 +76,7 @@ def _register(
     before = dict(registry.entries), dict(registry.presets), dict(registry.groups), list(registry.added)
     registry.plugin, registry.packages[name] = name, origin
     try:
-        _refuse_misspelt_hooks(name, plugin)
+        _check_hook_names(name, plugin)
         manager.register(plugin, name=name)
         manager.check_pending()
         if hasattr(plugin, "s2s_register"):
@@ -103,7 +103,7 @@ def _stem(name: str) -> str:
     return Path(name).stem if name.endswith(".py") else name.rpartition(".")[2]
 
 
-def _refuse_misspelt_hooks(name: str, plugin: Any) -> None:
+def _check_hook_names(name: str, plugin: Any) -> None:
     """pluggy's check_pending sees only marked functions; a forgotten @hookimpl is just as silent, and as wrong."""
     for attribute in dir(plugin):
         function = getattr(plugin, attribute)
@@ -120,7 +120,7 @@ def _installed(registry: Registry) -> Iterator[tuple[EntryPoint, str]]:
     """Entry points with their distribution and version, those that s2s ships first, blocked ones left out."""
     blocked = {n.strip() for n in os.environ.get("S2S_BLOCK_PLUGINS", "").split(",") if n.strip()}
     points = dict.fromkeys(entry_points(group=GROUP))
-    _refuse_unknown(blocked, {point.name for point in points})
+    _check_known(blocked, {point.name for point in points})
     # A distribution parses its metadata on every access to its name: 0.1 s for the plugins of s2s alone.
     names = {dist: dist.name if dist else "" for dist in {point.dist for point in points}}
     origins = {dist: f"{name} {dist.version}" for dist, name in names.items() if dist}
@@ -132,7 +132,7 @@ def _installed(registry: Registry) -> Iterator[tuple[EntryPoint, str]]:
             yield point, origin
 
 
-def _refuse_unknown(blocked: set[str], installed: set[str]) -> None:
+def _check_known(blocked: set[str], installed: set[str]) -> None:
     """A misspelt name would leave its plugin in use."""
     for name in sorted(blocked - installed):
         raise PluginError(f"S2S_BLOCK_PLUGINS={name}: no such plugin is installed.{did_you_mean(name, installed)}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from s2s.command_options import AddedOptions, refuse_misfit, with_added
+from s2s.command_options import AddedOptions, check_fits, with_added
 from s2s.errors import PluginError, did_you_mean
 
 GROUPS = {
@@ -129,7 +129,7 @@ class Registry:
 
         Shipped plugins are loaded first, so that other plugins can add to the groups that they open.
         """
-        self._refuse_name("group", name)
+        self._check_name("group", name)
         if name in (*self.groups, *PRESET_GROUPS):
             raise PluginError(f"plugin '{self.plugin}': the group '{name}' is there already; choose another name")
         self.groups[name] = contract
@@ -138,9 +138,9 @@ class Registry:
         """Register an entry; a second one of the same group and name is an error that names both plugins."""
         if group not in self.groups:
             raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, self.groups)}")
-        self._refuse_name(group, name)
-        self._refuse_config(group, name, config)
-        self._refuse_clash(self.entries, group, name)
+        self._check_name(group, name)
+        self._check_config(group, name, config)
+        self._check_clash(self.entries, group, name)
         self.entries[group, name] = Entry(group, name, config, factory, self.plugin)
 
     def options(self, config: type) -> None:
@@ -149,7 +149,7 @@ class Registry:
         To add options to a section, such as train, derive from the section's.
         """
         new = AddedOptions(config, self.plugin)
-        refuse_misfit(new, self.added)
+        check_fits(new, self.added)
         self.added.append(new)
 
     def with_options(self, config: type[T]) -> type[T]:
@@ -160,8 +160,8 @@ class Registry:
         """Register a preset of `group`, or of "experiment"."""
         if group not in PRESET_GROUPS:
             raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, PRESET_GROUPS)}")
-        self._refuse_name(group, name)
-        self._refuse_clash(self.presets, group, name)
+        self._check_name(group, name)
+        self._check_clash(self.presets, group, name)
         self.presets[group, name] = Preset(group, name, source, self.plugin)
 
     def presets_in(self, folder: Path) -> None:
@@ -236,7 +236,7 @@ class Registry:
         """All that `group=` accepts: presets and entries, sorted."""
         return sorted({n for g, n in (*self.presets, *self.entries) if g == group})
 
-    def _refuse_clash(self, table: Mapping[tuple[str, str], Entry | Preset], group: str, name: str) -> None:
+    def _check_clash(self, table: Mapping[tuple[str, str], Entry | Preset], group: str, name: str) -> None:
         if (group, name) in table:
             both = " and by ".join(self._whose(plugin) for plugin in (table[group, name].plugin, self.plugin))
             raise PluginError(f"{group} '{name}' is registered by {both}; remove one, or set S2S_BLOCK_PLUGINS")
@@ -244,14 +244,14 @@ class Registry:
     def _whose(self, plugin: str) -> str:
         return f"plugin '{plugin}'" + (f" of {self.packages[plugin]}" if plugin in self.packages else "")
 
-    def _refuse_name(self, group: str, name: str) -> None:
+    def _check_name(self, group: str, name: str) -> None:
         """A name must read as text on the command line and in YAML."""
         if not re.fullmatch(r"[A-Za-z]\w*([.-]\w+)*", name, re.ASCII) or name in ("true", "false", "null"):
             raise PluginError(
                 f"plugin '{self.plugin}': {group} '{name}': a name is letters, digits, _ . -, a letter first"
             )
 
-    def _refuse_config(self, group: str, name: str, config: type[Choice]) -> None:
+    def _check_config(self, group: str, name: str, config: type[Choice]) -> None:
         """A subclass without a @dataclass of its own would silently have none of its options."""
         what = f"plugin '{self.plugin}': {group} '{name}': {getattr(config, '__name__', config)}"
         if not (isinstance(config, type) and issubclass(config, Choice)):

@@ -50,7 +50,7 @@ class TrainedModel:
         self._arguments, self._plugins = list(arguments), plugins
         schema = plugins.registry.with_options(GenerateConfig)
         self._of_files, self._of_models = options_marked(schema, OF_FILES), options_marked(schema, OF_MODELS)
-        _refuse_options(self._arguments, self._of_files, "inputs are given, and outputs returned, as texts")
+        _check_options(self._arguments, self._of_files, "inputs are given, and outputs returned, as texts")
         given = compose(GenerateConfig, [*self._arguments, "format=jsonl"], plugins).config
         self._nbest, self._raw, self._ready = given.nbest, given.raw, load_for_decoding(given, plugins)
         self._generators: dict[tuple[str, ...], Generator] = {}
@@ -91,8 +91,8 @@ class TrainedModel:
 
     def generator(self, **options: Any) -> Generator:
         """What `generate` calls, with its counts of inputs and outputs; made once for each choice of options."""
-        _refuse_options(options, self._of_files, "inputs are given, and outputs returned, as texts")
-        _refuse_options(options, self._of_models, "it concerns the models; give it to s2s.load")
+        _check_options(options, self._of_files, "inputs are given, and outputs returned, as texts")
+        _check_options(options, self._of_models, "it concerns the models; give it to s2s.load")
         given = arguments_of(GenerateConfig, options)
         key = tuple(given)
         if key not in self._generators:
@@ -156,7 +156,7 @@ class TrainedModel:
         return [name if isinstance(name, str) else name[-1] for name in (names[i] for i in ids)]
 
 
-def _refuse_options(given: Sequence[str] | Mapping[str, Any], refused: Sequence[str], reason: str) -> None:
+def _check_options(given: Sequence[str] | Mapping[str, Any], refused: Sequence[str], reason: str) -> None:
     for argument in given:
         key = argument.partition("=")[0]
         if key in refused:

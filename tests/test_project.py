@@ -25,7 +25,7 @@ def test_the_citation_names_the_version() -> None:
 def test_every_package_says_that_it_is_typed() -> None:
     packages = [
         ROOT / "s2s",
-        *(p.parent for folder in ("plugins", "tasks") for p in (ROOT / folder).glob("*/__init__.py")),
+        *(p.parent for pattern in ("plugins/*/*", "tasks/*") for p in ROOT.glob(f"{pattern}/__init__.py")),
     ]
     assert [package.name for package in packages if not (package / "py.typed").is_file()] == []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["flatten_state", "refuse_other_kind", "unflatten_state"]
+__all__ = ["check_same_kind", "flatten_state", "unflatten_state"]
 
 from typing import TYPE_CHECKING, Any
 
@@ -42,12 +42,12 @@ def unflatten_state(structure: Json, tensors: Mapping[str, Tensor]) -> Any:
     return {key: unflatten_state(value, tensors) for key, value in content}
 
 
-def refuse_other_kind(name: str, own: Any, saved: Any) -> None:
+def check_same_kind(name: str, own: Any, saved: Any) -> None:
     """Raise TypeError unless an option of the optimizer was saved as a value of its kind."""
     are_tuples = isinstance(own, tuple) and isinstance(saved, tuple)
     if are_tuples and len(own) == len(saved):
         for each, other in zip(own, saved, strict=True):
-            refuse_other_kind(name, each, other)
+            check_same_kind(name, each, other)
         return
     is_number = [isinstance(value, NUMBER) and not isinstance(value, bool) for value in (own, saved)]
     if are_tuples or (not all(is_number) and type(own) is not type(saved)):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["FLAGS", "Options", "guard", "refuse_blocked", "run_command", "split_flags", "version"]
+__all__ = ["FLAGS", "Options", "check_not_blocked", "guard", "run_command", "split_flags", "version"]
 
 from typing import TYPE_CHECKING
 
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.cli.command import FLAGS, Options, refuse_blocked, run_command, split_flags
+    from s2s.cli.command import FLAGS, Options, check_not_blocked, run_command, split_flags
     from s2s.cli.failures import guard, version
 
 __getattr__ = lazy_names(__name__, "command", "failures")

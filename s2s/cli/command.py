@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FLAGS", "Options", "refuse_blocked", "run_command", "split_flags"]
+__all__ = ["FLAGS", "Options", "check_not_blocked", "run_command", "split_flags"]
 
 import os
 import sys
@@ -60,7 +60,7 @@ def run_command(
     def run() -> int:
         _let_waiting_threads_sleep()
         plugins = load_plugins(local_plugins(argv))
-        refuse_blocked(main, plugins)
+        check_not_blocked(main, plugins)
         _warn_of_broken(plugins)
         whole = plugins.registry.with_options(schema)
         flags, arguments = split_flags(argv, _switches(whole))
@@ -106,7 +106,7 @@ def _composed(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> Co
         raise type(error)(f"{error}{''.join(hints)}") from error
 
 
-def refuse_blocked(main: Callable[..., Any], plugins: Plugins) -> None:
+def check_not_blocked(main: Callable[..., Any], plugins: Plugins) -> None:
     """Raises ConfigError if S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS leaves out the plugin that `main` belongs to."""
     spec = getattr(sys.modules.get(main.__module__), "__spec__", None)  # has the name of a module run as __main__, too
     package = (spec.name if spec else main.__module__).partition(".")[0]

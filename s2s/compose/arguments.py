@@ -39,7 +39,7 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
     """Sort the arguments into their kinds."""
     files, settings, plugins, experiment = [], [], [], ""
     for argument in arguments:
-        _refuse_invalid_utf8(argument)
+        _check_utf8(argument)
         key, equals, text = argument.partition("=")
         if not equals or (_is_yaml(argument) and not _KEY.fullmatch(key)):
             files.append(_file(argument))
@@ -108,7 +108,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _refuse_invalid_utf8(argument: str) -> None:
+def _check_utf8(argument: str) -> None:
     try:
         argument.encode()
     except UnicodeEncodeError as error:

@@ -101,12 +101,12 @@ def _settings(
 ) -> list[Setting]:
     """The settings of presets, recipe, files and command line, the weakest first."""
     asked = read_arguments(arguments)
-    _refuse_absent(asked.plugins, COMMAND_LINE, plugins)
+    _check_present(asked.plugins, COMMAND_LINE, plugins)
     experiment, by, of_files = asked.experiment, COMMAND_LINE, list[Setting]()
     for path in asked.files:
         tree, origin = read_file(path), f"file {path}"
         named, wanted = tree.pop("plugins", None), tree.pop("experiment", "")
-        _refuse_absent(named if isinstance(named, list) else [named] if named else [], origin, plugins)
+        _check_present(named if isinstance(named, list) else [named] if named else [], origin, plugins)
         if wanted and not asked.experiment:
             experiment, by = str(wanted), origin
         of_files += settings_of(tree, origin)
@@ -115,7 +115,7 @@ def _settings(
     return [*experiment_settings(experiment, plugins.registry, by), *recipe, *of_files, *asked.settings]
 
 
-def _refuse_absent(names: Sequence[Any], origin: str, plugins: Plugins) -> None:
+def _check_present(names: Sequence[Any], origin: str, plugins: Plugins) -> None:
     """A file never imports code: plugins are loaded from the command line only."""
     loaded = {Path(name).absolute() for name in plugins.loaded}
     for name in names:

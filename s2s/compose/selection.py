@@ -53,7 +53,7 @@ def select(group: str, default: str, settings: Sequence[Setting], registry: Regi
         if setting.key[0] != group:
             continue
         if len(setting.key) > 1:
-            _refuse_name(setting)
+            _check_name(setting)
             kept.append(setting)
             continue
         chosen, rest = _split(group, setting)
@@ -67,7 +67,7 @@ def select(group: str, default: str, settings: Sequence[Setting], registry: Regi
     return selection
 
 
-def _refuse_name(setting: Setting) -> None:
+def _check_name(setting: Setting) -> None:
     group, *rest = setting.key
     if rest in (["name"], ["base"]):
         raise ConfigError(

@@ -85,7 +85,7 @@ def read_value(text: str, key: str) -> Any:
     if not text:
         return ""
     try:
-        return _parse(text) if text[0] in "[{'\"" else _refuse_unwritable(scalar(text))
+        return _parse(text) if text[0] in "[{'\"" else _check_writable(scalar(text))
     except (_RefusedError, ConfigError) as error:
         raise ConfigError(f"{key}={text}: {error}") from error
 
@@ -131,7 +131,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML brings no types
 
     def construct_scalar(self, node: yaml.ScalarNode) -> Any:
         try:
-            return _refuse_unwritable(node.value if node.style else scalar(node.value))
+            return _check_writable(node.value if node.style else scalar(node.value))
         except ConfigError as error:
             raise _RefusedError(node.start_mark, str(error)) from error
 
@@ -149,7 +149,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML brings no types
         return tree
 
 
-def _refuse_unwritable(value: Any) -> Any:
+def _check_writable(value: Any) -> Any:
     """ConfigError for text that no path, argument or UTF-8 file can hold, although escapes in quotes can spell it."""
     if isinstance(value, str) and any(char == "\0" or "\ud800" <= char <= "\udfff" for char in value):
         raise ConfigError("a zero byte or half a character stands in the text; leave it out")

@@ -24,15 +24,15 @@ __all__ = [
     "ValidConfig",
     "above",
     "at_least",
+    "check_all_used",
+    "check_ranges",
     "format_duration",
     "options_marked",
-    "refuse_outside",
-    "refuse_unused",
 ]
 
 from s2s.config.data import DataConfig, PrepareConfig
 from s2s.config.duration import format_duration
 from s2s.config.generate import NEUTRAL, OF_FILES, OF_MODELS, GenerateConfig, options_marked
-from s2s.config.ranges import SHARE, THREADS, Range, above, at_least, refuse_outside, refuse_unused
+from s2s.config.ranges import SHARE, THREADS, Range, above, at_least, check_all_used, check_ranges
 from s2s.config.run import CheckpointConfig, Config, LogConfig, ValidConfig
 from s2s.config.training import Precision, TrainConfig

@@ -6,7 +6,7 @@ __all__ = ["DataConfig", "PrepareConfig"]
 
 from dataclasses import dataclass, field
 
-from s2s.config.ranges import THREADS, at_least, refuse_outside
+from s2s.config.ranges import THREADS, at_least, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 
@@ -27,7 +27,7 @@ class DataConfig:
     """Seconds that an update waits for its batch before the run ends with an error."""
 
     def __post_init__(self) -> None:
-        refuse_outside(
+        check_ranges(
             "data", self, max_len=at_least(2), max_ratio=at_least(1), workers=THREADS, timeout=at_least(0.1, 1e7)
         )
         if not self.prepared.strip():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from s2s.config.ranges import THREADS, at_least, refuse_outside
+from s2s.config.ranges import THREADS, at_least, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 
@@ -101,8 +101,8 @@ class GenerateConfig:
 
     def __post_init__(self) -> None:
         one = at_least(1)
-        refuse_outside("", self, nbest=one, buffer_size=one, max_source=at_least(2), threads=THREADS)
-        refuse_outside("", self, tokens=at_least(0), candidates=at_least(0, 100_000))
+        check_ranges("", self, nbest=one, buffer_size=one, max_source=at_least(2), threads=THREADS)
+        check_ranges("", self, tokens=at_least(0), candidates=at_least(0, 100_000))
         for name in self.fields:
             if name not in FIELDS:
                 raise ConfigError(f"fields={self.fields}: {name!r} is none of them; choose of {', '.join(FIELDS)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SHARE", "THREADS", "Range", "above", "at_least", "refuse_outside", "refuse_unused"]
+__all__ = ["SHARE", "THREADS", "Range", "above", "at_least", "check_all_used", "check_ranges"]
 
 import math
 from dataclasses import dataclass, fields
@@ -48,7 +48,7 @@ THREADS = at_least(0, 1024)
 """No machine can use more than 1024, and torch ends the process when it cannot start them."""
 
 
-def refuse_outside(section: str, config: object, **ranges: Range) -> None:
+def check_ranges(section: str, config: object, **ranges: Range) -> None:
     """ConfigError for the first field whose number is outside its range; null is always allowed."""
     for name, allowed in ranges.items():
         value = getattr(config, name)
@@ -59,7 +59,7 @@ def refuse_outside(section: str, config: object, **ranges: Range) -> None:
         raise ConfigError(f"{key}={value} must be {allowed}{finite}")
 
 
-def refuse_unused(config: Any, option: str, needs: str, given: object, section: str = "") -> None:
+def check_all_used(config: Any, option: str, needs: str, given: object, section: str = "") -> None:
     """ConfigError for an option that is not at its default, but has an effect only if something else is given."""
     default = next(item.default for item in fields(config) if item.name == option)
     value = getattr(config, option)

@@ -7,7 +7,7 @@ __all__ = ["CheckpointConfig", "Config", "LogConfig", "ValidConfig"]
 from dataclasses import dataclass, field
 
 from s2s.config.data import DataConfig
-from s2s.config.ranges import at_least, refuse_outside
+from s2s.config.ranges import at_least, check_ranges
 from s2s.config.training import TrainConfig
 from s2s.errors import ConfigError
 from s2s.registry import Choice
@@ -29,7 +29,7 @@ class ValidConfig:
     """Validations without improvement after which training stops; 0 never stops early."""
 
     def __post_init__(self) -> None:
-        refuse_outside("valid", self, every=at_least(0), sentences=at_least(0), patience=at_least(0))
+        check_ranges("valid", self, every=at_least(0), sentences=at_least(0), patience=at_least(0))
         if self.patience and not self.every:
             raise ConfigError(f"valid.patience={self.patience} counts validations; give valid.every=…, too")
 
@@ -49,7 +49,7 @@ class CheckpointConfig:
 
     def __post_init__(self) -> None:
         none, one = at_least(0), at_least(1)
-        refuse_outside("checkpoint", self, every=none, minutes=none, keep_last=one, keep_best=one)
+        check_ranges("checkpoint", self, every=none, minutes=none, keep_last=one, keep_best=one)
 
 
 @dataclass(kw_only=True)
@@ -65,7 +65,7 @@ class LogConfig:
     """Write TensorBoard's event files when it is installed."""
 
     def __post_init__(self) -> None:
-        refuse_outside("log", self, every=at_least(0))
+        check_ranges("log", self, every=at_least(0))
 
 
 @dataclass(kw_only=True)
@@ -107,4 +107,4 @@ class Config:
     """Screen, files and TensorBoard."""
 
     def __post_init__(self) -> None:
-        refuse_outside("", self, seed=at_least(0, 2**63 - 1))
+        check_ranges("", self, seed=at_least(0, 2**63 - 1))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from s2s.config.duration import parse_duration
-from s2s.config.ranges import SHARE, THREADS, above, at_least, refuse_outside, refuse_unused
+from s2s.config.ranges import SHARE, THREADS, above, at_least, check_all_used, check_ranges
 from s2s.errors import ConfigError
 
 Precision = Literal["fp32", "bf16", "fp16", "auto"]
@@ -86,7 +86,7 @@ class TrainConfig:
     container's CPU quota."""
 
     def __post_init__(self) -> None:
-        refuse_outside(
+        check_ranges(
             "train",
             self,
             steps=at_least(0),
@@ -98,11 +98,11 @@ class TrainConfig:
             restarts=at_least(0),
             threads=THREADS,
         )
-        self._refuse_wrong_numbers()
-        refuse_unused(self, "average_of", "train.average", self.average, section="train")
+        self._check_numbers()
+        check_all_used(self, "average_of", "train.average", self.average, section="train")
         for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
             for pattern in patterns:
-                _refuse_no_expression(f"train.{option}", pattern)
+                _check_expression(f"train.{option}", pattern)
         if self.init_from is None and any(there is not None for there in self.init_map.values()):
             raise ConfigError("train.init_map says what to take of another run; give train.init_from=RUN, too")
         if self.devices != 1 and ":" in self.device:
@@ -111,7 +111,7 @@ class TrainConfig:
                 f"train.device={self.device.partition(':')[0]}"
             )
 
-    def _refuse_wrong_numbers(self) -> None:
+    def _check_numbers(self) -> None:
         """Check the options that take a word besides numbers."""
         if self.budget:
             parse_duration(self.budget, "train.budget")
@@ -143,7 +143,7 @@ def _is_count_or_auto(value: int | str) -> bool:
     return value == "auto" or (isinstance(value, int) and value >= 1)
 
 
-def _refuse_no_expression(option: str, pattern: str) -> None:
+def _check_expression(option: str, pattern: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:

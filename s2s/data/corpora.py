@@ -67,7 +67,7 @@ class Corpora:
         if split not in self.built:
             corpora = self.named(split)
             if split != "train":
-                _refuse_weights(corpora)
+                _check_weights(corpora)
             self.built[split] = {given.name: self._build(given) for given in corpora}
         return self.built[split]
 
@@ -112,7 +112,7 @@ class Corpora:
             raise type(error)(f"{given.key}: {error}") from error
 
 
-def _refuse_weights(corpora: Iterable[CorpusOptions]) -> None:
+def _check_weights(corpora: Iterable[CorpusOptions]) -> None:
     """Raise ConfigError for a weight outside of training, where it would change nothing."""
     for given in corpora:
         if given.weight != 1:

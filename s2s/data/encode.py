@@ -148,11 +148,11 @@ def _ids(task: Task, side: str, sentences: list[list[int]]) -> RaggedIds:
         found = RaggedIds.from_lists(sentences)
     except TypeError as error:
         raise DataError(f"{type(task).__name__}.encode: expected a list of ids as {side}: {error}") from None
-    _refuse_special(task, side, found.ids)
+    _check_no_special(task, side, found.ids)
     return found
 
 
-def _refuse_special(task: Task, side: str, ids: Ids) -> None:
+def _check_no_special(task: Task, side: str, ids: Ids) -> None:
     """A sentence that ends in eos already would be trained to end twice, and one with pad to go on behind it."""
     for name in ("pad", "bos", "eos"):
         special = getattr(task.vocab, name)

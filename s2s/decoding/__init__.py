@@ -45,7 +45,7 @@ __all__ = [
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from s2s.config.ranges import at_least, refuse_outside
+from s2s.config.ranges import at_least, check_ranges
 from s2s.errors import ConfigError
 from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
@@ -125,7 +125,7 @@ class SearchConfig(Choice):
     """Never generate the unknown token."""
 
     def __post_init__(self) -> None:
-        refuse_outside("search", self, max_len_a=at_least(0, 1000), max_len_b=at_least(0, 1_000_000))
+        check_ranges("search", self, max_len_a=at_least(0, 1000), max_len_b=at_least(0, 1_000_000))
         if not self.max_len_a and not self.max_len_b:
             raise ConfigError(
                 "search.max_len_a=0 search.max_len_b=0: one must be positive, or no output could have a token"
@@ -151,7 +151,7 @@ class BeamConfig(SearchConfig):
     follow."""
 
     def __post_init__(self) -> None:
-        refuse_outside("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10))
+        check_ranges("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10))
         super().__post_init__()
 
 

@@ -1,6 +1,6 @@
 """Text in, text out: `reading` encodes inputs as ids, `searching` finds hypotheses, `writing` turns them into text.
 
-`Generator` chains the three; s2s-generate (`plugins/s2s_generate/pipeline.py`) runs it over a file. No torch at import.
+`Generator` chains the three; s2s-generate runs it over a file. No torch at import.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = [
     "Record",
     "ScoredTarget",
     "Segment",
+    "check_not_gzip",
     "is_stream",
     "load",
     "load_for_decoding",
     "one_line",
-    "refuse_gzip",
     "score",
     "standard_input",
 ]
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from s2s.generation.output_stream import OutputStream
     from s2s.generation.reading import Segment
     from s2s.generation.scoring import ScoredTarget, score
-    from s2s.generation.streams import is_stream, refuse_gzip, standard_input
+    from s2s.generation.streams import check_not_gzip, is_stream, standard_input
 
 __getattr__ = lazy_names(
     __name__,

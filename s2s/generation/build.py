@@ -108,7 +108,7 @@ def load_for_decoding(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     config = completed or config
     models = load_models(config, plugins, device)
     if config.backend != "native":
-        _refuse_unsupported(config, models, plugins)
+        _check_supported(config, models, plugins)
         return LoadedModels(models, device, config, plugins, "")
     with torch_threads(config, device):
         config = replace(config, matmul=resolve_matmul(config, models.model, device))
@@ -116,7 +116,7 @@ def load_for_decoding(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     return LoadedModels(models, device, config, plugins, "; ".join(filter(None, [how, models.description])))
 
 
-def _refuse_unsupported(config: GenerateConfig, models: Models, plugins: Plugins) -> None:
+def _check_supported(config: GenerateConfig, models: Models, plugins: Plugins) -> None:
     """Raise ConfigError for a backend that is no inference engine, and for what engines do not do."""
     if config.backend not in plugins.registry.names("inference_engine"):
         known = plugins.registry.known_hint("inference_engine")

@@ -61,7 +61,7 @@ def score_ids(
     pairs, n_before = iter(pairs), 0
     while window := list(islice(pairs, WINDOW)):
         for number, pair in enumerate(window, n_before + 1):
-            _refuse_too_long(number, pair, model.max_len)
+            _check_length(number, pair, model.max_len)
         yield from _window(model, vocab, window, device, tokens)
         n_before += len(window)
 
@@ -99,7 +99,7 @@ def _one(task: Task, number: int, example: Example) -> list[Encoded]:
         raise DataError(f"pair {number:,}: {error}") from error
 
 
-def _refuse_too_long(number: int, pair: Encoded, longest: int | None) -> None:
+def _check_length(number: int, pair: Encoded, longest: int | None) -> None:
     for side, ids in zip(("source", "target"), pair, strict=True):
         if longest is not None and len(ids) >= longest:
             raise DataError(

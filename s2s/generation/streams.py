@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["is_stream", "refuse_gzip", "standard_input"]
+__all__ = ["check_not_gzip", "is_stream", "standard_input"]
 
 import os
 import stat
@@ -23,7 +23,7 @@ def is_stream(path: str) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def refuse_gzip(output: str) -> None:
+def check_not_gzip(output: str) -> None:
     """ConfigError for a file named as gzip: outputs are plain text, which can be continued and merged."""
     if output.endswith(".gz"):
         raise ConfigError(

@@ -50,12 +50,12 @@ class Writer:
         if not hypotheses:
             self.counts.unanswered += 1
             return Output(segment.src, [replace(NO_OUTPUT, hyp=self.task.fallback(segment.src))])
-        self._refuse_nan(segment, hypotheses)
+        self._check_no_nan(segment, hypotheses)
         texts = [self._text(segment, hypothesis) for hypothesis in hypotheses]
         ranked = self._ranked(texts, hypotheses)[: self.config.nbest]
         return Output(segment.src, [self._candidate(segment, texts[i], hypotheses[i], score) for i, score in ranked])
 
-    def _refuse_nan(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> None:
+    def _check_no_nan(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> None:
         """Raise PluginError for scores that no order can follow: NaN is neither better nor worse than a number."""
         for found in hypotheses:
             if math.isnan(found.score) or any(map(math.isnan, found.token_log_probs)):

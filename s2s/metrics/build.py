@@ -38,7 +38,7 @@ def build_metrics(
     if not isinstance(specs, Sequence):
         raise ConfigError(f"metrics={specs}: give a list, such as metrics=[bleu,chrf]")
     chosen = [_chosen(spec, registry) for spec in specs]
-    _refuse_unknown(given, [entry for entry, _ in chosen], command_options)
+    _check_known(given, [entry for entry, _ in chosen], command_options)
     metrics = [_build(entry, {**task.metric_options, **given}, own_options) for entry, own_options in chosen]
     seen: Counter[str] = Counter()
     for metric in metrics:
@@ -60,7 +60,7 @@ def _options(entry: Entry) -> dict[str, Option]:
     return {option.field.name: option for option in options_of(entry.config, f"metrics.{entry.name}.")}
 
 
-def _refuse_unknown(given: Mapping[str, Any], entries: Sequence[Entry], command_options: Sequence[str]) -> None:
+def _check_known(given: Mapping[str, Any], entries: Sequence[Entry], command_options: Sequence[str]) -> None:
     known = {name for entry in entries for name in _options(entry)} - {"name"}
     for key in given:
         if key not in known:

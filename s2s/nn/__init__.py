@@ -41,7 +41,7 @@ __all__ = [
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from s2s.config.ranges import SHARE, at_least, refuse_outside
+from s2s.config.ranges import SHARE, at_least, check_ranges
 from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
@@ -84,7 +84,7 @@ class LabelSmoothedConfig(Choice):
     """Target positions whose logits are held at a time. null: 256 on a CPU, 512 in bf16, else 1024; 0: all of them."""
 
     def __post_init__(self) -> None:
-        refuse_outside("objective", self, eps=SHARE, chunk=at_least(0))
+        check_ranges("objective", self, eps=SHARE, chunk=at_least(0))
 
 
 @hookimpl

@@ -5,7 +5,7 @@ A fused kernel reads as many moments as there are weights, whatever the size of 
 
 from __future__ import annotations
 
-__all__ = ["refuse_other_state"]
+__all__ = ["check_same_state"]
 
 import copy
 from collections import defaultdict
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 
-def refuse_other_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Any]]) -> None:
+def check_same_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Any]]) -> None:
     """Raise ValueError naming the first value of `state`, by parameter number, that this optimizer cannot have.
 
     Such a value is missing, of another shape or type, NaN, or a negative step count. A parameter without any state,

@@ -69,11 +69,11 @@ class RunDirectory:
             return []
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._refuse_what_is_no_run()
+            self._check_is_run()
             self.lock.acquire(lambda path: plugins.hook.s2s_lock(path=path))
             checkpoint.check_space(self.checkpoints, 0)
             checkpoint.clean_up(self.checkpoints)
-            followed = self._refuse_changes(composed, plugins)
+            followed = self._check_unchanged(composed, plugins)
             new = dict(ChainMap(*plugins.hook.s2s_environment(plugins=plugins, world=world)))
             changes = plugins.hook.s2s_environment_changes(old=self._read_env(), new=new) if self.is_resumed else []
             warnings = [*followed, *itertools.chain(*changes)]
@@ -152,7 +152,7 @@ class RunDirectory:
             with suppress(OSError):  # a full disk must not hide how the run ended
                 self._write_json("status.json", {"state": state, "since": since, **facts})
 
-    def _refuse_what_is_no_run(self) -> None:
+    def _check_is_run(self) -> None:
         """Refuse a directory that is no run but has files that a run would overwrite, such as the working directory."""
         if self.path.resolve().name == "":
             raise CheckpointError(f"run={self.path} is all of the file system; give a name, as in run=my_run")
@@ -166,7 +166,7 @@ class RunDirectory:
                 f"and is no run to continue: it has no {RESOLVED}. Give another run=…"
             )
 
-    def _refuse_changes(self, composed: ComposedConfig[Config], plugins: Plugins) -> list[str]:
+    def _check_unchanged(self, composed: ComposedConfig[Config], plugins: Plugins) -> list[str]:
         """Warnings about values that follow an option that may change; raises ConfigError for any other change."""
         if not self.is_resumed:
             return []

@@ -65,7 +65,7 @@ def load_task(directory: Path, plugins: Plugins) -> tuple[Config, Task]:
     """A run's configuration, and its task with its tokeniser."""
     config = _config(directory, plugins)
     task: Task = plugins.registry.get("task", config.task.name).build(config.task)
-    _refuse_other_tokenizer(directory)
+    _check_same_tokenizer(directory)
     task.load(directory / "tokenizer")
     return config, task
 
@@ -77,7 +77,7 @@ def read_weights(directory: Path, wanted: str) -> tuple[Path, dict[str, Tensor]]
         try:
             found = checkpoint.load(path, only=WEIGHTS)
             if wanted == "auto":
-                _refuse_earlier_average(found)
+                _check_earlier_average(found)
             weights = checkpoint.evaluated_weights(found)
         except CheckpointError as error:
             reasons.append(str(error))
@@ -89,7 +89,7 @@ def read_weights(directory: Path, wanted: str) -> tuple[Path, dict[str, Tensor]]
     raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={wanted}: {what}")
 
 
-def _refuse_earlier_average(found: Checkpoint) -> None:
+def _check_earlier_average(found: Checkpoint) -> None:
     """Raise CheckpointError for an average that was written before the run continued; its state has the step."""
     trainer, newest = found.state.get("trainer"), checkpoint.steps(found.path.parent)[-1:]
     then = trainer.get("step") if isinstance(trainer, dict) else None
@@ -145,7 +145,7 @@ def absent_plugins_hint(directory: Path, plugins: Plugins) -> str:
     )
 
 
-def _refuse_other_tokenizer(directory: Path) -> None:
+def _check_same_tokenizer(directory: Path) -> None:
     """Refuse a tokeniser other than the one of training: its ids would mean other tokens."""
     folder = directory / "tokenizer"
     written = tokenizer.recorded_identity(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["build_trainer", "refuse_taken_names"]
+__all__ = ["build_trainer", "check_names_free"]
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -132,7 +132,7 @@ class _Builder:
         objective: Objective = self.chosen("objective", context)
         if isinstance(model, HasAuxiliary):
             objective = WithAuxiliary(objective, model)
-        refuse_taken_names(objective, config.objective.name, [metric.name for metric in metrics])
+        check_names_free(objective, config.objective.name, [metric.name for metric in metrics])
         backend = BackendSelection.select(
             config.train, model, objective, world.device, n_processes=world.size, longest=config.data.max_len
         )
@@ -243,7 +243,7 @@ class _Builder:
             return self.world.size * matmul_rate(self.world.device, DTYPES[train.precision])
 
 
-def refuse_taken_names(objective: Objective, name: str, metrics: Sequence[str]) -> None:
+def check_names_free(objective: Objective, name: str, metrics: Sequence[str]) -> None:
     """Raise PluginError if a metric or an extra value of objective=`name` has the name of another value in the log."""
     for metric in metrics:
         if metric == "nll" or metric in RESERVED:

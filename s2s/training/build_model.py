@@ -29,7 +29,7 @@ def build_model(
 ) -> tuple[Seq2Seq, list[tuple[str, str]]]:
     """The whole model on its device, and facts for the first screen: what plugins did with its weights."""
     model = _new_model(config, plugins, task).to(world.device)
-    _refuse_long_sentences(model, config, prepared)
+    _check_sentence_lengths(model, config, prepared)
     found = plugins.hook.s2s_prepare_model(
         model=model,
         config=config,
@@ -65,7 +65,7 @@ def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:
     return model
 
 
-def _refuse_long_sentences(model: Seq2Seq, config: Config, prepared: PreparedData) -> None:
+def _check_sentence_lengths(model: Seq2Seq, config: Config, prepared: PreparedData) -> None:
     """Raise an error before the first update, rather than hours later, if sentences are too long for the model."""
     limit = model.max_len
     if limit is None:

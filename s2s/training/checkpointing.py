@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor
 
 from s2s import checkpoint
-from s2s.checkpoint.state_tree import refuse_other_kind
+from s2s.checkpoint.state_tree import check_same_kind
 from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.io.prefetch import Job
 from s2s.log import Log
-from s2s.optim.saved_state import refuse_other_state
+from s2s.optim.saved_state import check_same_state
 from s2s.training.ema import EMA
-from s2s.training.nonfinite import refuse_not_finite
+from s2s.training.nonfinite import check_finite
 from s2s.training.retention import Retention
 from s2s.training.state import TrainerState
 from s2s.training.train_step import TrainStep
@@ -199,7 +199,7 @@ class CheckpointManager:
 
     def _load_optimizer(self, state: dict[str, Any]) -> None:
         optimizer = self.train_step.optimizer
-        refuse_other_state(optimizer, state["state"])
+        check_same_state(optimizer, state["state"])
         held = list(enumerate(p for group in optimizer.param_groups for p in group["params"]))
         for number, p in held:
             of_parameter = state["state"].get(number, {})
@@ -207,7 +207,7 @@ class CheckpointManager:
             of_parameter |= self.train_step.strategy.shard_like(tensors, dict.fromkeys(tensors, p))
         for own, saved in zip(optimizer.param_groups, state["param_groups"], strict=True):
             for name in own.keys() - {"params"}:  # an older torch may not have saved all
-                refuse_other_kind(name, own[name], saved.setdefault(name, own[name]))
+                check_same_kind(name, own[name], saved.setdefault(name, own[name]))
         optimizer.load_state_dict(state)
         for number, p in held:
             for name, value in state["state"].get(number, {}).items():
@@ -245,7 +245,7 @@ class CheckpointManager:
         parameters = {name for name, _ in self.train_step.model.named_parameters()}
 
         def write() -> Path:
-            refuse_not_finite(tensors, parameters, state.step, self.folder)
+            check_finite(tensors, parameters, state.step, self.folder)
             path = checkpoint.save(self.folder, name, tensors, saved)
             self.retention.apply(name, state, previous_interim)
             return path

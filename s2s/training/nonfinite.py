@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NonFiniteGuard", "refuse_not_finite"]
+__all__ = ["NonFiniteGuard", "check_finite"]
 
 import json
 from contextlib import suppress
@@ -63,7 +63,7 @@ class NonFiniteGuard:
         )
 
 
-def refuse_not_finite(
+def check_finite(
     tensors: Mapping[str, Mapping[str, Tensor]], parameters: Container[str], step: int, folder: Path
 ) -> None:
     """Raise S2SError if any of the tensors to save, group -> name -> tensor, holds NaN, or a parameter infinity.

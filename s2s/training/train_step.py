@@ -174,7 +174,7 @@ class TrainStep:
                 )
             self.scaler.scale(sums.loss * factor).backward()
         if not self.objective_is_checked:
-            self._refuse_own_parameters()
+            self._check_no_parameters()
         return sums.stack(self.objective.extras)
 
     def _sums(self, part: Batch) -> Sums:
@@ -190,7 +190,7 @@ class TrainStep:
             raise PluginError(f"the objective returned as loss {found}: expected a tensor [], a sum, with a gradient")
         return sums
 
-    def _refuse_own_parameters(self) -> None:
+    def _check_no_parameters(self) -> None:
         """Raise PluginError if a parameter of the objective got a gradient: no optimizer and no checkpoint has it."""
         own = set(parameters_in(self.objective)) - set(self.model.parameters())
         if any(p.grad is not None for p in own):

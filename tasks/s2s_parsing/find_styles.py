@@ -27,7 +27,7 @@ from s2s import ConfigError, DataError
 from s2s.cli import guard
 from s2s.io import write_lines
 from s2s_parsing.tree import Tree
-from s2s_parsing.treebank import cleaned_trees, refuse_overwriting, treebank_files
+from s2s_parsing.treebank import check_overwriting, cleaned_trees, treebank_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -232,7 +232,7 @@ def _read(paths: Sequence[Path], without: Sequence[Path] = ()) -> list[Tree]:
     """The trees of all paths; an error if there are none, or if one of the files is `without`, the files to write."""
     files = [file for path in paths for file in treebank_files(path)]
     for output in without:
-        refuse_overwriting(output, files)
+        check_overwriting(output, files)
     trees = list(cleaned_trees(files))
     if not trees:
         raise DataError(f"{', '.join(map(str, paths))}: no trees in it")

@@ -23,7 +23,7 @@ from s2s.cli import guard
 from s2s.data import numbered_lines
 from s2s.io import write_lines
 from s2s_parsing.tree import Tree, leaves
-from s2s_parsing.treebank import Cleaner, read_treebank, refuse_overwriting
+from s2s_parsing.treebank import Cleaner, check_overwriting, read_treebank
 from s2s_parsing.treebank.brackets import BLANK
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _run(options: argparse.Namespace) -> int:
     share = 0.5 if options.keep is None else options.keep
     if not 0 < share <= 1:
         raise ConfigError(f"--keep {share}: give a share above 0 and at most 1")
-    refuse_overwriting(options.output, (*options.parsed, *options.without))
+    check_overwriting(options.output, (*options.parsed, *options.without))
     least = least_of(options.parsed, share) if options.least is None else options.least
     dropped = Counter[str]()
     parses = (parse for path in options.parsed for parse in read_parses(path))

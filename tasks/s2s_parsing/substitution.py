@@ -21,7 +21,7 @@ from s2s import ConfigError
 from s2s.cli import guard
 from s2s.io import write_lines
 from s2s_parsing.tree import TOP, Tree, leaves
-from s2s_parsing.treebank import cleaned_trees, refuse_overwriting, treebank_files
+from s2s_parsing.treebank import check_overwriting, cleaned_trees, treebank_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -139,7 +139,7 @@ def _run(options: argparse.Namespace) -> int:
         if getattr(options, name) < 1:
             raise ConfigError(f"--{name} {getattr(options, name)}: give a positive number")
     files = [file for path in options.treebank for file in treebank_files(path)]
-    refuse_overwriting(options.output, files)
+    check_overwriting(options.output, files)
     trees = list(cleaned_trees(files))
     n = write_lines(options.output, (str(tree) for tree in augmented(trees, options)))
     print(f"{options.output}: {n:,} trees from {len(trees):,}", file=sys.stderr)

@@ -24,7 +24,7 @@ from s2s.data import numbered_lines, pair_format
 from s2s.io import parse_json, write_lines
 from s2s_parsing.task import read_tree
 from s2s_parsing.tree import TOP, Tree, Word, leaves
-from s2s_parsing.treebank import refuse_overwriting
+from s2s_parsing.treebank import check_overwriting
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -191,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    refuse_overwriting(options.output, options.parsed)
+    check_overwriting(options.output, options.parsed)
     n_written = write_lines(options.output, _elections(options.parsed))
     print(f"{options.output}: {n_written:,} trees, files that voted: {len(options.parsed)}", file=sys.stderr)
     return 0

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Choice, ConfigError, Registry, hookimpl
-from s2s.config import Range, at_least, refuse_outside
+from s2s.config import Range, at_least, check_ranges
 
 if TYPE_CHECKING:
     from s2s_stories.task import Stories
@@ -35,7 +35,7 @@ class GeneratedConfig(Choice):
 
     def __post_init__(self) -> None:
         sizes = ("stories", "held_out", "sentences")
-        refuse_outside("", self, **dict.fromkeys(sizes, at_least(1)), facts=Range(1, MOST_FACTS))
+        check_ranges("", self, **dict.fromkeys(sizes, at_least(1)), facts=Range(1, MOST_FACTS))
 
 
 @dataclass(kw_only=True)
@@ -79,7 +79,7 @@ class StoriesConfig(Choice):
 
     def __post_init__(self) -> None:
         sizes = {"stories": at_least(1), "sentences": at_least(1)}
-        refuse_outside("task", self, **sizes, facts=Range(1, MOST_FACTS))
+        check_ranges("task", self, **sizes, facts=Range(1, MOST_FACTS))
         if (self.valid or self.test) and not self.train:
             raise ConfigError("task.valid or task.test is given without task.train; give task.train=stories.txt")
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Choice, ConfigError, Registry, hookimpl
-from s2s.config import Range, refuse_outside
+from s2s.config import Range, check_ranges
 
 if TYPE_CHECKING:
     from s2s_translation.task import Translation
@@ -62,7 +62,7 @@ class TranslationConfig(Choice):
     """Metrics of the outputs, the main one first: names, or {name: bleu, tokenize: intl} with options."""
 
     def __post_init__(self) -> None:
-        refuse_outside("task", self, subword_sampling=Range(0, 1))
+        check_ranges("task", self, subword_sampling=Range(0, 1))
         if self.pairs < 1:
             raise ConfigError(f"task.pairs={self.pairs}: give 1 or more")
         for side in ("src_lang", "tgt_lang"):

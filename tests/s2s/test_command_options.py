@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from s2s.command_options import AddedOptions, command_config, refuse_misfit, with_added
-from s2s.config.ranges import at_least, refuse_outside
+from s2s.command_options import AddedOptions, check_fits, command_config, with_added
+from s2s.config.ranges import at_least, check_ranges
 from s2s.errors import ConfigError, PluginError
 from s2s.registry import Registry
 
@@ -29,7 +29,7 @@ class Command:
     section: Section = field(default_factory=Section)
 
     def __post_init__(self) -> None:
-        refuse_outside("", self, first=at_least(0))
+        check_ranges("", self, first=at_least(0))
 
     @property
     def asked(self) -> list[str]:
@@ -42,7 +42,7 @@ class Second(Command):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_outside("", self, second=at_least(self.first))
+        check_ranges("", self, second=at_least(self.first))
 
     @property
     def asked(self) -> list[str]:
@@ -159,7 +159,7 @@ class Unresolved(Command):
 )
 def test_options_that_do_not_fit_are_refused(config: Any, said: str) -> None:
     with pytest.raises(PluginError, match=said):
-        refuse_misfit(AddedOptions(config, "mine"), [AddedOptions(Second, "other")])
+        check_fits(AddedOptions(config, "mine"), [AddedOptions(Second, "other")])
 
 
 def test_the_registry_says_who_added_what() -> None:

@@ -12,11 +12,11 @@ __all__ = [
     "MalformedTree",
     "Split",
     "Unary",
+    "check_overwriting",
     "cleaned_trees",
     "join_chains",
     "read_brackets",
     "read_treebank",
-    "refuse_overwriting",
     "split_joined",
     "treebank_files",
 ]
@@ -29,7 +29,7 @@ from s2s.data import DROP_HINT, numbered_lines
 from s2s_parsing.tree import Tree
 from s2s_parsing.treebank.brackets import Builder, EmptiedTree, MalformedTree, read_brackets
 from s2s_parsing.treebank.cleaning import Cleaner, Unary, join_chains, split_joined
-from s2s_parsing.treebank.files import SECTIONS, Split, refuse_overwriting, treebank_files
+from s2s_parsing.treebank.files import SECTIONS, Split, check_overwriting, treebank_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

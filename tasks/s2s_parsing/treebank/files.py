@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SECTIONS", "Split", "refuse_overwriting", "treebank_files"]
+__all__ = ["SECTIONS", "Split", "check_overwriting", "treebank_files"]
 
 import re
 from typing import TYPE_CHECKING, Literal
@@ -36,17 +36,17 @@ def treebank_files(path: Path, split: Split | None = None) -> list[Path]:
     files = sorted(file for file in path.rglob("*") if SUFFIX.search(file.name) and file.is_file())
     if not files:
         raise DataError(f"{path}: no file in this folder is named .mrg or .mrg.gz; name the treebank's files instead")
-    _refuse_twins(files)
+    _check_duplicates(files)
     return _of_split(path, files, split) if split else files
 
 
-def refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
+def check_overwriting(output: Path, inputs: Iterable[Path]) -> None:
     """Raise ConfigError if the file to be written is one of those that are read."""
     if output.resolve() in {path.resolve() for path in inputs}:
         raise ConfigError(f"{output}: both read and written; give another name with -o")
 
 
-def _refuse_twins(files: Iterable[Path]) -> None:
+def _check_duplicates(files: Iterable[Path]) -> None:
     """Refuse plain and compressed copies side by side, which would count every tree twice."""
     seen: dict[Path, Path] = {}
     for file in files:

@@ -75,8 +75,9 @@ def _become(root: Path, action: Callable[[], Any], writes: int, cpu_seconds: int
         limits = {resource.RLIMIT_DATA: DATA_BYTES, resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_CPU: cpu_seconds}
         for kind, limit in limits.items():
             resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))
-        sys.path[:0] = [str(root / part) for part in ("tests/harness", "", "plugins", "tasks")]
-        os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:4])  # for the commands that tests start
+        parts = [root / "tests/harness", root, *sorted((root / "plugins").iterdir()), root / "tasks"]
+        sys.path[:0] = map(str, parts)
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(str, parts))  # for the commands that tests start
         forget_ours()
         sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)  # for our own mistakes
         for descriptor in (1, 2):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from s2s import checkpoint
 from s2s.checkpoint import size_limit
-from s2s.checkpoint.state_tree import refuse_other_kind
+from s2s.checkpoint.state_tree import check_same_kind
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def test_a_checkpoint_without_a_model_has_no_weights_to_give(tmp_path: Path) -> 
 )
 def test_an_option_of_an_optimizer_is_believed_where_it_is_of_its_kind(own: Any, saved: Any, fits: bool) -> None:
     with nullcontext() if fits else pytest.raises(TypeError, match=r"optim\.x"):
-        refuse_other_kind("x", own, saved)
+        check_same_kind("x", own, saved)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

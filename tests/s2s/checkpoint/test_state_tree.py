@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from s2s.checkpoint.state_tree import flatten_state, refuse_other_kind, unflatten_state
+from s2s.checkpoint.state_tree import check_same_kind, flatten_state, unflatten_state
 from s2s.errors import CheckpointError
 
 TREES = [
@@ -86,7 +86,7 @@ def test_what_json_cannot_hold_is_named(tree: Any, path: str, kind: str) -> None
 )
 def test_an_option_keeps_its_kind(own: Any, saved: Any, fits: bool) -> None:
     if fits:
-        refuse_other_kind("x", own, saved)
+        check_same_kind("x", own, saved)
         return
     with pytest.raises(TypeError, match=r"^optim\.x: .* instead of "):
-        refuse_other_kind("x", own, saved)
+        check_same_kind("x", own, saved)

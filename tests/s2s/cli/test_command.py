@@ -209,7 +209,7 @@ def test_a_command_whose_plugin_is_left_out_is_refused(
         if refused
         else nullcontext()
     ):
-        s2s.cli.command.refuse_blocked(main, plugins)
+        s2s.cli.command.check_not_blocked(main, plugins)
 
 
 def test_a_switch_is_an_option_written_like_a_flag() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from s2s.compose import compose
 from s2s.config import Config, DataConfig, GenerateConfig, LogConfig, TrainConfig
-from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside, refuse_unused
+from s2s.config.ranges import SHARE, Range, above, at_least, check_all_used, check_ranges
 from s2s.config.run import CheckpointConfig, ValidConfig
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
@@ -43,11 +43,11 @@ def test_null_is_no_number_and_the_first_fault_is_named() -> None:
         a: float | None = None
         b: float = math.inf
 
-    refuse_outside("x", Two(b=1), a=at_least(1), b=at_least(1))
+    check_ranges("x", Two(b=1), a=at_least(1), b=at_least(1))
     with pytest.raises(ConfigError, match=r"^x\.b=inf must be at least 1 and finite$"):
-        refuse_outside("x", Two(), a=at_least(1), b=at_least(1))
+        check_ranges("x", Two(), a=at_least(1), b=at_least(1))
     with pytest.raises(ConfigError, match=r"^a=0 must be at least 1$"):
-        refuse_outside("", Two(a=0), a=at_least(1), b=at_least(1))
+        check_ranges("", Two(a=0), a=at_least(1), b=at_least(1))
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ def test_an_option_without_effect_is_refused_unless_it_is_at_its_default() -> No
         a: int = 3
         b: str = "x"
 
-    refuse_unused(Two(), "b", "c", given=False)
-    refuse_unused(Two(a=4), "b", "c", given=None)
-    refuse_unused(Two(b="y"), "b", "c", given="z")
+    check_all_used(Two(), "b", "c", given=False)
+    check_all_used(Two(a=4), "b", "c", given=None)
+    check_all_used(Two(b="y"), "b", "c", given="z")
     with pytest.raises(ConfigError, match=r"^b=y has no effect without c; give that, too, or leave it out$"):
-        refuse_unused(Two(b="y"), "b", "c", given="")
+        check_all_used(Two(b="y"), "b", "c", given="")
     with pytest.raises(ConfigError, match=r"^train.b=y has no effect without train.c; "):
-        refuse_unused(Two(b="y"), "b", "train.c", given="", section="train")
+        check_all_used(Two(b="y"), "b", "train.c", given="", section="train")
 
 
 def test_averaging_of_no_checkpoints_is_refused() -> None:

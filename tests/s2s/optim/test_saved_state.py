@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from s2s.optim.saved_state import refuse_other_state
+from s2s.optim.saved_state import check_same_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def test_an_optimizer_takes_its_own_state_and_is_not_changed(name: str) -> None:
     optimizer = stepped(name)
     before = [p.clone() for group in optimizer.param_groups for p in group["params"]]
     state = optimizer.state_dict()["state"]
-    refuse_other_state(optimizer, state)
+    check_same_state(optimizer, state)
     after = [p for group in optimizer.param_groups for p in group["params"]]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
     assert optimizer.param_groups[0]["lr"] == 0.1
@@ -74,14 +74,14 @@ def test_a_state_that_it_cannot_have_saved_is_refused(change: Callable[[Any], ob
     state = optimizer.state_dict()["state"]
     change(state)
     with pytest.raises(ValueError, match=complaint):
-        refuse_other_state(optimizer, state)
+        check_same_state(optimizer, state)
 
 
 def test_a_parameter_that_was_never_stepped_may_say_so() -> None:
     optimizer = stepped("adam")
     state = optimizer.state_dict()["state"]
     state[1]["step"] = torch.tensor(0.0)
-    refuse_other_state(optimizer, state)
+    check_same_state(optimizer, state)
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_of_a_parameter_whose_rows_others_hold_a_row_is_as_wide_as_its_own(
     optimizer = OPTIMIZERS["adam"]([nn.Parameter(torch.zeros(0, 5))])
     state = {0: {"step": torch.tensor(1.0), "exp_avg": torch.zeros(shape), "exp_avg_sq": torch.zeros(shape)}}
     if not complaint:
-        refuse_other_state(optimizer, state)
+        check_same_state(optimizer, state)
         return
     with pytest.raises(ValueError, match=complaint):
-        refuse_other_state(optimizer, state)
+        check_same_state(optimizer, state)
 
 
 def test_of_an_optimizer_that_cannot_step_alone_numbers_are_checked() -> None:
@@ -111,4 +111,4 @@ def test_of_an_optimizer_that_cannot_step_alone_numbers_are_checked() -> None:
     state = optimizer.state_dict()["state"]
     state[0]["d"][0] = torch.nan
     with pytest.raises(ValueError, match=r"optim\.state\.0\.d holds NaN"):
-        refuse_other_state(optimizer, state)
+        check_same_state(optimizer, state)

@@ -173,15 +173,15 @@ def test_a_strategy_is_built_for_several_processes_and_one_holds_all_of_the_mode
 def test_an_objective_whose_value_has_the_name_of_another_in_the_log_is_refused(names: tuple[str, ...]) -> None:
     objective: Any = SimpleNamespace(extras=names)
     with pytest.raises(PluginError, match=rf"^objective=mine: its extra value '{names[-1]}' has the name of "):
-        build.refuse_taken_names(objective, "mine", ["bleu", "ter"])
-    build.refuse_taken_names(SimpleNamespace(extras=("a", "kl", "chrf")), "mine", ["bleu", "ter"])  # type: ignore[arg-type]
+        build.check_names_free(objective, "mine", ["bleu", "ter"])
+    build.check_names_free(SimpleNamespace(extras=("a", "kl", "chrf")), "mine", ["bleu", "ter"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["nll", "ppl", "step", "best"])
 def test_a_metric_that_has_the_name_of_another_value_in_the_log_is_refused(name: str) -> None:
     objective: Any = SimpleNamespace(extras=())
     with pytest.raises(PluginError, match=rf"^metric '{name}' has the name of another value in the log"):
-        build.refuse_taken_names(objective, "mine", ["bleu", name])
+        build.check_names_free(objective, "mine", ["bleu", name])
 
 
 @pytest.mark.parametrize(("local_rank", "verifies"), [(0, True), (1, False)])

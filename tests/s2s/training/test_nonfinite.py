@@ -13,7 +13,7 @@ import torch
 
 from s2s.config import TrainConfig
 from s2s.errors import S2SError
-from s2s.training.nonfinite import NonFiniteGuard, refuse_not_finite
+from s2s.training.nonfinite import NonFiniteGuard, check_finite
 from s2s.training.step_result import StepResult, ratio, totals_and_counts
 
 if TYPE_CHECKING:
@@ -106,9 +106,9 @@ def test_only_a_buffer_may_hold_infinity(value: float, name: str, refused: bool,
         with pytest.raises(
             S2SError, match=rf"^after update 1,000, {name} \(model\): not finite, and not saved; the last"
         ):
-            refuse_not_finite(tensors, {"p", "other"}, 1000, tmp_path)
+            check_finite(tensors, {"p", "other"}, 1000, tmp_path)
     else:
-        refuse_not_finite(tensors, {"p", "other"}, 1000, tmp_path)
+        check_finite(tensors, {"p", "other"}, 1000, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_only_a_buffer_may_hold_infinity(value: float, name: str, refused: bool,
 def test_the_first_of_several_is_named_and_the_others_counted(names: str, said: str, tmp_path: Path) -> None:
     tensors = {"model": {name: torch.tensor([math.nan]) for name in names}, "optim": {"c": torch.ones(1)}}
     with pytest.raises(S2SError, match=rf"^after update 7, .*{said} finite"):
-        refuse_not_finite(tensors, set(), 7, tmp_path)
+        check_finite(tensors, set(), 7, tmp_path)
 
 
 def test_what_an_optimizer_keeps_is_counted_too(tmp_path: Path) -> None:
     tensors = {"model": {n: torch.tensor([math.nan]) for n in "ab"}, "optim": {"c": torch.tensor([math.nan])}}
     with pytest.raises(S2SError, match=r"a \(model\) and 2 more: not finite"):
-        refuse_not_finite(tensors, set(), 7, tmp_path)
+        check_finite(tensors, set(), 7, tmp_path)
     with pytest.raises(S2SError, match=r"c \(optim\): not finite"):
-        refuse_not_finite({"model": {"a": torch.ones(1)}, "optim": tensors["optim"]}, set(), 7, tmp_path)
+        check_finite({"model": {"a": torch.ones(1)}, "optim": tensors["optim"]}, set(), 7, tmp_path)

@@ -1,0 +1,95 @@
+"""s2s-export: a run as a model of CTranslate2 or Hugging Face."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import logging
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from s2s import ConfigError, did_you_mean
+from s2s.cli import Options, run_command
+from s2s_export import ExportConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Plugins, Registry
+    from s2s.compose import ComposedConfig
+    from s2s.intermediate import IntermediateModel
+    from s2s.run import Run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    return run_command(ExportConfig, export_run, argv)
+
+
+def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options: Options) -> None:
+    """Load the run, write it, compare, and print where it is."""
+    import torch  # not for --help
+
+    from s2s.io import sha256
+    from s2s.run import find_run, load_run
+    from s2s_export.export import export
+
+    config, registry = composed.config, plugins.registry
+    logging.basicConfig(format="warning: %(message)s")
+    if not config.run:
+        raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
+    entry = registry.get("exporter", config.format)
+    exporter = entry.build(entry.config())
+    directory = find_run(config.run)
+    run = load_run(directory, config.checkpoint, plugins, torch.device("cpu"))
+    _check_no_constraint(config, run)
+    intermediate = _intermediate(run, registry)
+    lines = _lines(config, run)
+    folder = Path(config.output) if config.output else directory / "export" / config.format
+    if options.dry_run:
+        return
+    checkpoint = run.checkpoint_path
+    origin = {
+        "format": config.format,
+        "run": str(directory.absolute()),
+        "checkpoint": checkpoint.name,
+        "checkpoint_sha256": sha256(checkpoint / "MANIFEST.json"),
+    }
+    agreement = export(exporter, intermediate, run.model, run.task, lines, folder, origin)
+    if not options.quiet:
+        print(f"checked  {agreement.n_sentences:,} sentences: greedy outputs are the same, and the log-probabilities")
+        print(f"         of {agreement.n_tokens:,} tokens differ by {agreement.max_difference:.1e} at most")
+        print(f"written  {folder}, from {checkpoint}")
+
+
+def _check_no_constraint(config: ExportConfig, run: Run) -> None:
+    if config.constrained and run.task.constraint() is not None:
+        raise ConfigError(
+            f"format={config.format} cannot express the constraint of task={run.config.task.name}; give "
+            "constrained=false to export the model without it"
+        )
+
+
+def _intermediate(run: Run, registry: Registry) -> IntermediateModel:
+    """The run's model in the intermediate representation, provided by the architecture's plugin."""
+    name = run.config.arch.name
+    if ("intermediate", name) not in registry.entries:
+        raise ConfigError(
+            f"arch={name}: no plugin gives its intermediate representation, from which models are exported."
+            f"{did_you_mean(name, registry.names('intermediate'))}"
+        )
+    return registry.get("intermediate", name).build(run.config.arch, run.model)
+
+
+def _lines(config: ExportConfig, run: Run) -> list[str]:
+    from s2s.data import numbered_lines
+    from s2s_export.export import sentences
+
+    if not config.input:
+        return sentences(run.task, config.sentences)
+    read = (line for _, line in numbered_lines(Path(config.input), "drop"))
+    found = list(islice((line for line in read if isinstance(line, str) and line.strip()), config.sentences))
+    if not found:
+        raise ConfigError(f"input={config.input} holds no sentence; one a line is expected")
+    return found

@@ -1,0 +1,144 @@
+"""Writes a run in another program's format, and gives the folder its final name once both agree on real sentences."""
+
+from __future__ import annotations
+
+__all__ = ["MANIFEST", "Agreement", "export", "read_manifest", "sentences"]
+
+import json
+import shutil
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+
+import torch
+
+from s2s import CheckpointError, ConfigError, DataError, Example, make_batch
+from s2s.data import Tokenizer
+from s2s.decoding import GreedyConfig, SearchRequest, greedy, search_all
+from s2s.io import read_json, replace_folder
+from s2s_export import ExportInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from s2s import Seq2Seq, Task
+    from s2s.intermediate import IntermediateModel
+    from s2s_export import ExportedModel, Exporter
+
+MANIFEST = "export.json"
+TOLERANCE = 1e-4
+"""Largest allowed difference of a token's log-probability"""
+MAX_TOKENS = 100
+"""Maximum number of tokens of a source or an output in the comparison"""
+
+
+class Agreement(NamedTuple):
+    """Result of the comparison."""
+
+    n_sentences: int
+    n_tokens: int
+    max_difference: float
+    """Largest absolute difference of a token's log-probability"""
+
+
+def export(
+    exporter: Exporter,
+    intermediate: IntermediateModel,
+    model: Seq2Seq,
+    task: Task,
+    lines: Sequence[str],
+    folder: Path,
+    origin: dict[str, Any],
+) -> Agreement:
+    """Write to a temporary folder, load, compare, then rename; on an error the temporary folder is removed."""
+    _check_own(folder)
+    temp = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(temp, ignore_errors=True)
+    temp.mkdir(parents=True)
+    try:
+        exporter.write(ExportInput(intermediate, task.vocab, subwords_of(task)), temp)
+        agreement = _compare(exporter.read(temp), model, task, lines)
+        manifest = {**origin, "checked": agreement._asdict()}
+        (temp / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        replace_folder(temp, folder)
+    finally:
+        shutil.rmtree(temp, ignore_errors=True)
+    return agreement
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of an exported folder; raises CheckpointError if there is none."""
+    try:
+        manifest = read_json(folder / MANIFEST)
+    except (OSError, ValueError):
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise CheckpointError(f"{folder} is no exported model: it has no readable {MANIFEST}; run s2s-export first")
+    return manifest
+
+
+def subwords_of(task: Task) -> tuple[Tokenizer, Tokenizer] | None:
+    """The subwords of a task that keeps them as `src` and `tgt`."""
+    src, tgt = getattr(task, "src", None), getattr(task, "tgt", None)
+    return (src, tgt) if is_sentencepiece(src) and is_sentencepiece(tgt) else None
+
+
+def is_sentencepiece(side: Any) -> TypeGuard[Tokenizer]:
+    """Whether it is a tokeniser whose file other programs can read."""
+    return isinstance(side, Tokenizer) and side.library == "sentencepiece"
+
+
+def sentences(task: Task, n: int) -> list[str]:
+    """The first `n` sources of the task's development set, or else of its training set."""
+    for split in ("valid", "train"):
+        found = list(islice(_sources(task, split), n))
+        if found:
+            return found
+    raise ConfigError("there is no sentence to compare the models with; give input=FILE, one a line")
+
+
+def _sources(task: Task, split: str) -> Iterator[str]:
+    for corpus, _ in task.corpora(split):
+        for example in task.examples(split, corpus):
+            if isinstance(example, Example) and example.src.strip():
+                yield example.src
+
+
+def _check_own(folder: Path) -> None:
+    """Raise ConfigError unless the folder is new or an older export."""
+    if folder.exists() and not (folder / MANIFEST).is_file():
+        raise ConfigError(f"output={folder} is there already and no exported model; give another name, or remove it")
+
+
+def _compare(theirs: ExportedModel, model: Seq2Seq, task: Task, lines: Sequence[str]) -> Agreement:
+    """Raise DataError naming the sentence whose output or log-probabilities differ from ours."""
+    theirs.check_tokenizer(task, [*lines, *map(str.title, lines)])  # the lines may have no capital
+    most = min(MAX_TOKENS, (model.max_len or MAX_TOKENS + 1) - 1)
+    sources = [ids[:most] for ids in task.encode_source(lines)]
+    search = greedy(GreedyConfig(max_len_a=0.0, max_len_b=most))
+    batch = make_batch([(ids, []) for ids in sources], task.vocab)
+    request = SearchRequest.from_batch(model, batch.src, batch.src_pad, task.vocab)
+    found = search_all(search, request)
+    if none := [line for line, hypotheses in zip(lines, found, strict=True) if not hypotheses]:
+        raise DataError(
+            f"the run has no output for {none[0][:60]!r}: its log-probabilities are not finite; nothing was exported"
+        )
+    ours = [hypotheses[0] for hypotheses in found]
+    max_difference = 0.0
+    scores = theirs.log_probs(sources, [hypothesis.tokens for hypothesis in ours])
+    outputs = theirs.greedy(sources, most)
+    for line, own, score, output in zip(lines, ours, scores, outputs, strict=True):
+        difference = torch.tensor(score) - torch.tensor(own.token_log_probs)
+        distance = float(difference.abs().max())
+        if not distance <= TOLERANCE:
+            raise DataError(
+                f"the exported model gives other scores than the run for {line[:60]!r}: a log-probability differs by "
+                f"{distance:.1e}, and {TOLERANCE:g} is allowed; nothing was exported"
+            )
+        if output != own.tokens:
+            raise DataError(
+                f"the exported model gives another output than the run for {line[:60]!r}: {output[:12]} instead of "
+                f"{own.tokens[:12]}; nothing was exported"
+            )
+        max_difference = max(max_difference, distance)
+    return Agreement(len(lines), sum(map(len, scores)), max_difference)

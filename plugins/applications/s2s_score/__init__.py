@@ -1,0 +1,62 @@
+"""s2s-score: outputs against references, systems against each other, or the probability of outputs under models."""
+
+from __future__ import annotations
+
+__all__ = ["ScoreConfig"]
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from s2s import Choice, ConfigError
+from s2s.config import at_least, check_all_used, check_ranges
+
+
+@dataclass(kw_only=True)
+class ScoreConfig:
+    """s2s-score: score outputs against references, or by a model's probability.
+
+    s2s-score task=translation hyp=output.txt ref=reference.txt
+    s2s-score task=translation hyp=[a.txt,b.txt] ref=reference.txt metrics=bleu
+    s2s-score model=my_run src=input.txt ref=reference.txt per_sentence=true
+    """
+
+    task: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
+    """The task whose metrics are used; with `model`, the run's."""
+    hyp: Any = ""
+    """File of outputs, one per line; a list of several compares them with the first."""
+    ref: Any = ""
+    """File of references, one per line; a list of several gives each sentence several references."""
+    model: Any = ""
+    """A run, as s2s-generate takes it, or several as model=[a,b]: scores each line of the files in `hyp` and `ref` as
+    an output for the same line of `src`, by log-probability and perplexity under each model."""
+    model_checkpoint: str = "auto"
+    """Checkpoint of the model: auto (the average, else the best, else the last), average, best, last, name or path."""
+    src: str = ""
+    """File of inputs for the model, one per line."""
+    tokens: int = 4000
+    """Tokens of both sides in one batch of the model, padding counted."""
+    device: str = "auto"
+    """Device of the model: auto, cpu, cuda, cuda:1."""
+    metrics: Any = None
+    """Metrics by name, or with options as in {name: bleu, tokenize: intl}; null: those of the task."""
+    metric_options: dict[str, Any] = field(default_factory=dict, metadata={"takes_others": True})
+    """Options of metrics, each by its own name on the command line, such as lowercase=true; applies to every metric
+    that has the option, unless `metrics` sets it."""
+    per_sentence: bool = False
+    """Also print the score of each sentence by every metric, or by the model; like any boolean option, it can be given
+    as --per-sentence."""
+    format: Literal["text", "json"] = "text"
+    """Format of the output."""
+    samples: int = 1000
+    """Bootstrap samples for the 95% interval and for comparisons; 0: none."""
+    seed: int = 12345
+    """Seed of the bootstrap."""
+
+    def __post_init__(self) -> None:
+        check_ranges("", self, samples=at_least(0, 1_000_000), seed=at_least(1), tokens=at_least(1))
+        if bool(self.model) != bool(self.src):
+            raise ConfigError(
+                f"model={self.model} src={self.src}: give both, for the probability of outputs, or neither, for metrics"
+            )
+        for option in ("model_checkpoint", "tokens", "device"):
+            check_all_used(self, option, "model", self.model)

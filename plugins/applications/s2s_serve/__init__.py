@@ -1,0 +1,69 @@
+"""An HTTP server for trained runs, with a page to try them, as a plugin: the command s2s-serve (extra `serve`).
+
+command → server (engines by name) → app (routes, limits, errors) → generating (text in, sentences out as they are
+finished) → engine (one model, its queue, and the search thread).
+"""
+
+from __future__ import annotations
+
+__all__ = ["ServeConfig"]
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from s2s import ConfigError
+from s2s.config import above, at_least, check_ranges
+
+
+@dataclass(kw_only=True)
+class ServeConfig:
+    """s2s-serve: an HTTP server for trained runs, with a page to try them.
+
+    s2s-serve run=my_run
+    s2s-serve run={en-de: my_run, parse: my_parser} port=8000
+    """
+
+    run: Any = ""
+    """A run, as s2s-generate takes it, or several by name, as in {en-de: my_run, parse: my_parser}. A name such as
+    en-de gives the languages, unless task.src_lang and task.tgt_lang do."""
+    generate: dict[str, Any] = field(default_factory=dict, metadata={"takes_others": True})
+    """Options of s2s-generate for all runs, as in generate.search.beam=8 generate.quantization=int8. By default
+    threads=1 and matmul=exact, with which an output never depends on other requests."""
+    host: str = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 is every network of this machine."""
+    port: int = 8000
+    """Port to listen on; 0: any free port."""
+    cors: list[str] = field(default_factory=list)
+    """Origins whose pages may call this server (CORS), such as https://example.org; none by default."""
+    key_file: str = ""
+    """File of API keys, one per line: every request must carry one of them. Empty: no keys."""
+    jobs: str = ""
+    """Folder for files sent to /v1/jobs and their outputs; empty: no jobs."""
+    nbest: int = 0
+    """Maximum number of outputs that a request may ask for per input; 0: 4, or the beam of the run if it is smaller."""
+    max_chars: int = 20_000
+    """Maximum size of a request, in characters of all its texts."""
+    max_file: int = 100_000_000
+    """Maximum size of a job's file, in bytes."""
+    max_requests: int = 256
+    """Maximum number of concurrent requests; more are refused with 429."""
+    max_waiting: int = 50_000
+    """Maximum number of source tokens, over all requests, waiting for one run; more are refused with 429."""
+    deadline: float = 60.0
+    """Maximum seconds for a request; a request may set a shorter deadline."""
+    drain: float = 30.0
+    """Seconds that running requests have to finish after SIGTERM."""
+
+    def __post_init__(self) -> None:
+        if not self.run:
+            raise ConfigError("run: which model? Give run=NAME, a run directory, run=last, or run={name: RUN, …}")
+        check_ranges("", self, port=at_least(0, 65_535), nbest=at_least(0, 100), max_requests=at_least(1))
+        check_ranges("", self, max_chars=at_least(1), max_file=at_least(1), max_waiting=at_least(1))
+        check_ranges("", self, deadline=above(0), drain=at_least(0))
+
+    @property
+    def runs(self) -> dict[str, Any]:
+        """Name of each served model -> its run, or several runs as an ensemble."""
+        if isinstance(self.run, dict):
+            return {str(name): run for name, run in self.run.items()}
+        return {str(self.run[0] if isinstance(self.run, list) else self.run).rstrip("/").rpartition("/")[2]: self.run}

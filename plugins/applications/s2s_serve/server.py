@@ -1,0 +1,161 @@
+"""What is served: engines by name, limits, keys and counts."""
+
+from __future__ import annotations
+
+__all__ = ["Server", "load_server"]
+
+import asyncio
+import contextlib
+import hmac
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s import ConfigError
+from s2s.compose import arguments_of, compose
+from s2s.config import OF_FILES, GenerateConfig, options_marked
+from s2s.decoding import BeamConfig, GreedyConfig
+from s2s.generation import load_for_decoding
+from s2s_serve import ServeConfig
+from s2s_serve.engine import Engine
+from s2s_serve.jobs import Jobs
+from s2s_serve.metrics import Metrics
+from s2s_serve.refusal import busy, deadline_exceeded, invalid, too_large
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from s2s import Choice, Plugins
+
+logger = logging.getLogger(__name__)
+
+NBEST = 4
+"""Maximum number of outputs of an input, unless it is given or the beam is smaller"""
+
+
+@dataclass
+class Server:
+    """The engines, and the state that all requests share."""
+
+    config: ServeConfig
+    engines: Mapping[str, Engine]
+    keys: Sequence[str] = ()
+    metrics: Metrics = field(default_factory=Metrics)
+    jobs: Jobs | None = None
+    """Set while requests are answered, if a folder is configured"""
+
+    def engine(self, name: str) -> Engine:
+        """The engine of a run by its name; the first if it is empty."""
+        if not name:
+            return next(iter(self.engines.values()))
+        if name not in self.engines:
+            raise invalid(f"run: no such run here; there are {', '.join(self.engines)}")
+        return self.engines[name]
+
+    def knows(self, key: str) -> bool:
+        """Whether this is one of the keys, compared in constant time."""
+        return any(hmac.compare_digest(key.encode(), known.encode()) for known in self.keys)
+
+    def check_texts(self, texts: Sequence[str]) -> None:
+        """Raise RefusedError for more text than one request may contain."""
+        n = sum(map(len, texts))
+        if n > self.config.max_chars:
+            raise too_large(
+                f"{n:,} characters are more than the {self.config.max_chars:,} allowed; send a file as a job"
+            )
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Count a request as running; raises RefusedError if there are too many."""
+        if self.metrics.n_running >= self.config.max_requests:
+            raise busy(f"{self.config.max_requests} requests are worked on already; try again later", 1)
+        self.metrics.n_running += 1
+        try:
+            yield
+        finally:
+            self.metrics.n_running -= 1
+
+    @contextlib.asynccontextmanager
+    async def within(self, requested: float) -> AsyncIterator[None]:
+        """Raise RefusedError when the deadline has passed; `requested` is the request's own, or 0."""
+        seconds = min(requested, self.config.deadline) if requested else self.config.deadline
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise deadline_exceeded(seconds) from None
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _: Any) -> AsyncIterator[None]:
+        """Start all engines, and close them after the last request."""
+        await asyncio.gather(*(asyncio.to_thread(engine.start) for engine in self.engines.values()))
+        if self.config.jobs:
+            self.jobs = Jobs(self, Path(self.config.jobs))
+            async with self.jobs.processing():
+                yield
+        else:
+            yield
+        await asyncio.gather(*(asyncio.to_thread(engine.close) for engine in self.engines.values()))
+
+    def state(self) -> tuple[int, dict[str, Any]]:
+        """Status and body of /healthz: ok if every engine has answered a sentence since its last failure."""
+        runs = {name: "ok" if engine.ready else "not ready" for name, engine in self.engines.items()}
+        ready = all(engine.ready for engine in self.engines.values())
+        body: dict[str, Any] = {"status": "ok" if ready else "not ready", "runs": runs}
+        if self.jobs:
+            body["failed_jobs"] = sum(bool(job.error) for job in self.jobs.jobs.values())
+        return (200 if ready else 503), body
+
+
+def load_server(config: ServeConfig, plugins: Plugins) -> Server:
+    """Load every run."""
+    _check_options(config, plugins)
+    options = {"threads": 1, "matmul": "exact", **config.generate}
+    options |= {"fields": ["pieces"], "format": "jsonl"}
+    engines = {}
+    for name, run in config.runs.items():
+        composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "run": run}), plugins)
+        if composed.config.n_processes != 1:
+            given = config.generate.get("workers")
+            raise ConfigError(f"generate.workers={given}: a server has one process; leave it out")
+        if composed.config.parallelism:
+            given = config.generate.get("threads")
+            raise ConfigError(f"generate.threads={given}: a server searches in one thread; leave it out")
+        models = load_for_decoding(composed.config, plugins)
+        nbest = _nbest(config, name, models.search_config(composed))
+        composed = replace(composed, config=replace(composed.config, nbest=nbest))
+        engines[name] = Engine(name, models.generator(composed), config.max_waiting)
+    return Server(config, engines, _keys(config.key_file))
+
+
+def _nbest(config: ServeConfig, name: str, search: Choice) -> int:
+    """Maximum number of outputs of a run; raises ConfigError if more were given than its search finds."""
+    if not isinstance(search, BeamConfig | GreedyConfig):
+        return config.nbest or NBEST
+    beam = search.beam if isinstance(search, BeamConfig) else 1
+    if config.nbest > beam:
+        what = f"nbest={config.nbest} is more than the beam of {name}, which is {beam} (search={search.name})"
+        raise ConfigError(f"{what}; give a smaller nbest, or generate.search=beam generate.search.beam={config.nbest}")
+    return config.nbest or min(NBEST, beam)
+
+
+def _check_options(config: ServeConfig, plugins: Plugins) -> None:
+    """Raise ConfigError for options of s2s-generate that would have no effect."""
+    of_files = options_marked(plugins.registry.with_options(GenerateConfig), OF_FILES)
+    reasons = dict.fromkeys(of_files, "a server reads and writes no files; leave it out")
+    reasons |= dict.fromkeys(("raw", "fields"), "every request has its own; leave it out")
+    reasons |= {"nbest": "give nbest, without generate", "run": "give run, without generate"}
+    for name, value in config.generate.items():
+        if name in reasons:
+            raise ConfigError(f"generate.{name}={value}: {reasons[name]}")
+
+
+def _keys(path: str) -> list[str]:
+    if not path:
+        return []
+    found = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not found:
+        raise ConfigError(f"key_file={path} holds no key; write one a line, or leave it out")
+    return found

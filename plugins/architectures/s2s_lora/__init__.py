@@ -1,0 +1,98 @@
+"""LoRA, low-rank adaptation (Hu et al., 2022): a trained model with frozen weights, and small trainable matrices.
+
+s2s-train task=… task.train=… run=tuned train.init_from=base arch=lora arch.of=transformer_tiny
+"""
+
+from __future__ import annotations
+
+__all__ = ["LoRAConfig"]
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.compose import choice_config
+from s2s.config import SHARE, at_least, check_ranges
+
+if TYPE_CHECKING:
+    from s2s import Seq2Seq, Vocab
+    from s2s.compose import ComposedConfig
+    from s2s.config import Config
+    from s2s.intermediate import IntermediateModel
+
+ADAPTERS = r"\.lora_[ab]$"
+"""Pattern of the tensors that a run without adapters does not have"""
+
+
+@dataclass(kw_only=True)
+class LoRAConfig(Choice):
+    """Low-rank adapters on the linear maps of another architecture, whose own weights are all frozen."""
+
+    of: Any = "transformer_base"
+    """The architecture of the run in train.init_from, as it was chosen there: a name, or a mapping with `name` and
+    options, {name: transformer_tiny, d_ff: 512}."""
+    rank: int = 8
+    """Inner size r of each adapter's product B A."""
+    alpha: float = 16.0
+    """Scale: the product is multiplied by alpha / rank."""
+    dropout: float = 0.0
+    """Dropout on an adapter's input."""
+    match: str = ""
+    """Regular expression: linear maps whose names match get adapters; empty: all. The paper adapts only attention:
+    match=attention."""
+
+    def __post_init__(self) -> None:
+        check_ranges("arch", self, rank=at_least(1), alpha=at_least(0), dropout=SHARE)
+        if not (isinstance(self.of, str) or (isinstance(self.of, dict) and isinstance(self.of.get("name"), str))):
+            raise ConfigError("arch.of: name the architecture of the run in train.init_from: arch.of=transformer_tiny")
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    """The architecture, a preset of the same name with matching defaults, and the representation for exporters."""
+    registry.arch("lora", LoRAConfig, partial(_build, registry))
+    defaults = {"schedule": {"name": "constant", "lr": 1e-3, "warmup": 0}, "train": {"init_map": {ADAPTERS: None}}}
+    registry.preset("arch", "lora", {"name": "lora", "defaults": defaults})
+    registry.add("intermediate", "lora", LoRAConfig, partial(_intermediate, registry))
+    registry.add("merged_weights", "lora", LoRAConfig, "s2s_lora.adapters:merged_weights")
+
+
+@hookimpl(tryfirst=True)
+def s2s_configure(composed: ComposedConfig[Config]) -> None:
+    """Raise ConfigError for adapters of an untrained model, which would learn nothing."""
+    config = composed.config
+    if isinstance(config.arch, LoRAConfig) and not config.train.init_from:
+        raise ConfigError("arch=lora adapts a trained run; name it, as in train.init_from=runs/base")
+
+
+def _inner(registry: Registry, config: LoRAConfig) -> Choice:
+    """The config of the adapted architecture."""
+    options = {"name": config.of} if isinstance(config.of, str) else dict(config.of)
+    inner = choice_config("arch", options.pop("name"), options, registry)
+    if isinstance(inner, LoRAConfig):
+        raise ConfigError(
+            "arch.of=lora: adapters have no adapters; give the arch.of of the run in train.init_from, whose adapters "
+            "are added to its weights"
+        )
+    return inner
+
+
+def _build(registry: Registry, config: LoRAConfig, vocab: Vocab) -> Seq2Seq:
+    from s2s_lora.adapters import adapt  # brings torch
+
+    inner = _inner(registry, config)
+    model: Seq2Seq = registry.get("arch", inner.name).build(inner, vocab)
+    adapt(model, config)
+    return model
+
+
+def _intermediate(registry: Registry, config: LoRAConfig, model: Seq2Seq) -> IntermediateModel:
+    """The representation of the adapted architecture, with the adapters merged into its weights."""
+    from s2s_lora.adapters import merge
+
+    inner = _inner(registry, config)
+    if ("intermediate", inner.name) not in registry.entries:
+        raise ConfigError(f"arch.of={inner.name}: no plugin gives its intermediate representation, for an export")
+    merge(model)
+    return registry.get("intermediate", inner.name).build(inner, model)

@@ -1,0 +1,136 @@
+"""The Transformer of "Attention Is All You Need", as a plugin."""
+
+from __future__ import annotations
+
+__all__ = ["TransformerConfig", "s2s_register"]
+
+from dataclasses import dataclass
+from typing import Literal
+
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import SHARE, at_least, check_ranges
+
+
+@dataclass(kw_only=True)
+class TransformerConfig(Choice):
+    """The base model of Table 3; sections and tables are the paper's."""
+
+    n_encoder_layers: int = 6
+    """Layers of the encoder (N)."""
+    n_decoder_layers: int = 6
+    """Layers of the decoder (N)."""
+    d_model: int = 512
+    """Width of embeddings and of every layer's output."""
+    d_ff: int = 2048
+    """Inner width of the feed-forward sub-layer."""
+    n_heads: int = 8
+    """Attention heads (h)."""
+    n_kv_heads: int | None = None
+    """Heads of keys and values, each shared by as many heads of queries (Ainslie et al., 2023); null: n_heads."""
+    d_k: int | None = None
+    """Width of a query and key per head; null: d_model / n_heads."""
+    d_v: int | None = None
+    """Width of a value per head; null: d_model / n_heads."""
+    dropout: float = 0.1
+    """On each sub-layer's output before the sum, and on embedding plus position (section 5.4)."""
+    attention_dropout: float = 0.0
+    """On attention weights; not in the paper."""
+    relu_dropout: float = 0.0
+    """On the inner activations of the feed-forward sub-layer; not in the paper."""
+    src_word_dropout: float = 0.0
+    """Share of the source tokens whose embedding is zero in training; not in the paper."""
+    tgt_word_dropout: float = 0.0
+    """The same for the tokens that the decoder reads."""
+    decoder_layer_drop: float = 0.0
+    """Share of the decoder's layers that are skipped in an update; not in the paper."""
+    norm: Literal["post", "pre"] = "post"
+    """post: LayerNorm(x + Sublayer(x)), the paper's. pre: x + Sublayer(LayerNorm(x)), with one more norm at the end."""
+    norm_eps: float = 1e-6
+    """Added to the variance in layer normalisation."""
+    norm_kind: Literal["layer", "rms"] = "layer"
+    """layer: layer normalisation, the paper's. rms: by the root mean square only (Zhang and Sennrich, 2019)."""
+    activation: Literal["relu", "gelu", "silu"] = "relu"
+    """Non-linearity of the feed-forward sub-layer."""
+    gated: bool = False
+    """The feed-forward sub-layer is f(x W) * (x V) before its second map (Shazeer, 2020); d_ff is the width of each."""
+    guide: Literal["none", "words", "stack"] = "none"
+    """What the decoder reads about its current position in the source, if the task has a guide: the encoder's outputs
+    at the next and the last word (words), or everything that the guide provides (stack). It is added to the input and,
+    in a tanh layer of its own, before the softmax. Not in the paper."""
+    cross_attention: Literal["soft", "none"] = "soft"
+    """none: the decoder sees nothing of the source but what the guide provides."""
+    words: Literal["tokens", "pooled"] = "tokens"
+    """tokens: one encoder position per source token. pooled: one per word, whose vector is the embedding of its first
+    token plus those of the others, divided by the square root of their number."""
+    label_loss: float = 0.0
+    """Weight of the cross-entropy of source words' labels, such as parts of speech, predicted from the encoder's
+    output, relative to that of target tokens; for a task that labels words. Not in the paper."""
+    positions: Literal["sinusoid", "sinusoid_t2t", "learned", "rotary", "relative", "none"] = "sinusoid"
+    """sinusoid: section 3.5. sinusoid_t2t: the released code's wavelengths, all sines before all cosines.
+    learned: row E of Table 3. rotary: queries and keys of self-attention are rotated by position (Su et al., 2021).
+    relative: keys and values of self-attention depend on the distance (Shaw et al., 2018). none: no positions."""
+    relative_distance: int = 16
+    """Largest distance that has vectors of its own with positions=relative; larger ones share the last ones."""
+    max_positions: int = 256
+    """Longest sentence with positions=learned, eos included; sinusoids have no limit."""
+    share_embeddings: Literal["shared", "target", "none"] = "shared"
+    """shared: source, target and softmax are one matrix (section 3.4), which needs a joint vocabulary.
+    target: target and softmax are one. none: three matrices."""
+    attention_score: Literal["scaled_dot", "dot", "additive"] = "scaled_dot"
+    """scaled_dot: q k / sqrt(d_k), the paper's. dot: q k. additive: u tanh(q + k) (Bahdanau et al., 2015), which takes
+    d_k times the memory. Section 3.2.1 compares them."""
+    self_attention: Literal["full", "restricted"] = "full"
+    """restricted: a position attends only to its neighbourhood (section 4), in time linear in the length."""
+    neighbourhood: int = 15
+    """Positions of a neighbourhood, itself in the middle (r of Table 1); the decoder attends to none after it."""
+    attention: Literal["auto", "sdpa", "math"] = "auto"
+    """Kernel of attention. sdpa: torch's fused ones. math: plain products. auto: sdpa, but math for 16-bit
+    numbers on a CPU."""
+
+    def __post_init__(self) -> None:
+        sizes = ("n_encoder_layers", "n_decoder_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "d_k", "d_v")
+        lengths = ("max_positions", "relative_distance")
+        check_ranges("arch", self, **dict.fromkeys((*sizes, *lengths), at_least(1)))
+        values = ("dropout", "attention_dropout", "relu_dropout")
+        words_and_layers = ("src_word_dropout", "tgt_word_dropout", "decoder_layer_drop")
+        check_ranges("arch", self, **dict.fromkeys((*values, *words_and_layers), SHARE), norm_eps=at_least(0))
+        check_ranges("arch", self, label_loss=at_least(0))
+        if self.label_loss and self.words == "tokens":
+            raise ConfigError("arch.label_loss is of words, not of arch.words=tokens; give arch.words=pooled")
+        check_ranges("arch", self, neighbourhood=at_least(1))
+        if self.positions == "rotary":
+            self._check_rotary()
+        if self.n_kv_heads and self.n_heads % self.n_kv_heads:
+            raise ConfigError(
+                f"arch.n_heads={self.n_heads} must be a multiple of arch.n_kv_heads={self.n_kv_heads}, whose heads are "
+                "shared by equally many"
+            )
+        if self.neighbourhood % 2 == 0:
+            raise ConfigError(f"arch.neighbourhood={self.neighbourhood} has no middle; give an odd number")
+        if self.cross_attention == "none" and self.guide == "none":
+            raise ConfigError(
+                "arch.cross_attention=none and arch.guide=none: the decoder would see nothing of the source; give "
+                "arch.guide=stack, or arch.cross_attention=soft"
+            )
+        if None in (self.d_k, self.d_v) and self.d_model % self.n_heads:
+            raise ConfigError(
+                f"arch.d_model={self.d_model} must be a multiple of arch.n_heads={self.n_heads}, "
+                "or arch.d_k and arch.d_v be given"
+            )
+        if self.positions.startswith("sinusoid") and self.d_model % 2:
+            raise ConfigError(
+                f"arch.d_model={self.d_model} must be even to hold sines and cosines; or give arch.positions=learned"
+            )
+
+    def _check_rotary(self) -> None:
+        if (self.d_k or self.d_model // self.n_heads) % 2:
+            raise ConfigError("arch.positions=rotary rotates pairs of values: the width of a query (d_k) must be even")
+        for name, value in (("self_attention", "restricted"), ("attention_score", "additive")):
+            if getattr(self, name) == value:
+                raise ConfigError(f"arch.positions=rotary and arch.{name}={value} exclude each other")
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.arch("transformer", TransformerConfig, "s2s_transformer.model:Transformer")
+    registry.add("intermediate", "transformer", TransformerConfig, "s2s_transformer.intermediate:intermediate")

@@ -1,0 +1,64 @@
+"""Uses of the model's attention for outputs: alignments, copied words, coverage. No torch at import."""
+
+from __future__ import annotations
+
+__all__ = ["AlignmentOptions", "s2s_finish_outputs", "s2s_register"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from s2s import Choice, Registry, hookimpl
+from s2s.config import GenerateConfig, at_least, check_all_used, check_ranges
+
+if TYPE_CHECKING:
+    from s2s import Seq2Seq, Task
+    from s2s_alignment.stage import AttentionStage
+
+
+@dataclass(kw_only=True)
+class AlignmentOptions(GenerateConfig):
+    """Uses of the attention between an output and its source."""
+
+    replace_unk: bool = False
+    """Replace an output word that has an unknown token with the source word that the token attends to most."""
+    attention_layer: int = 0
+    """Decoder layer, from 1, whose attention is used for alignment; 0: the architecture's choice."""
+    coverage: float = 0.0
+    """Finished outputs are re-ranked by score + coverage * sum over source tokens of log min(1, attention received):
+    Wu et al. (2016), who take 0.2. It does not change the search."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ranges("", self, attention_layer=at_least(0), coverage=at_least(0))
+        check_all_used(self, "attention_layer", "alignments or coverage", self.needs_attention)
+
+    @property
+    def writes_alignment(self) -> bool:
+        return self.format == "aligned" or super().writes_alignment
+
+    @property
+    def reranked_by(self) -> str:
+        return f"coverage={self.coverage:g}" if self.coverage else super().reranked_by
+
+    @property
+    def needs_attention(self) -> str:
+        """The option that needs attention weights; empty for none."""
+        asked = {"format=aligned": self.format == "aligned", "fields=[align]": "align" in self.fields}
+        asked |= {"replace_unk=true": self.replace_unk, f"coverage={self.coverage:g}": bool(self.coverage)}
+        return next((option for option, given in asked.items() if given), "")
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.options(AlignmentOptions)
+    registry.add("output_format", "aligned", Choice, "s2s_alignment.aligned_output:AlignedOutput")
+
+
+@hookimpl
+def s2s_finish_outputs(config: AlignmentOptions, task: Task, model: Seq2Seq, device: Any) -> AttentionStage | None:
+    """The stage, if an option needs attention."""
+    if not config.needs_attention:
+        return None
+    from s2s_alignment.stage import AttentionStage
+
+    return AttentionStage(model, task, device, config)
