@@ -44,7 +44,7 @@ from train_growth import grow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from s2s.data.batching import Pair
+    from s2s.data.pairs import Pair
     from s2s_transformer import TransformerConfig
 
 SYMBOLS = {"tiny": 8_000, "width128": 10_000, "small": 8_000, "base": 37_000, "big": 37_000}

@@ -20,7 +20,7 @@ from s2s_text_corpora.parallel import read_pairs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from s2s.data.batching import Pair, Rows
+    from s2s.data.pairs import Pair, Rows
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FILES = {

@@ -26,7 +26,7 @@ from s2s.backend.providers import load_implementations
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig
-from s2s.data.batching import Pair
+from s2s.data.pairs import Pair
 from s2s.distributed import OneProcess, World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed

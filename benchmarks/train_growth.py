@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from s2s.data.batching import Pair
+    from s2s.data.pairs import Pair
     from train_engines import Engine
 
 SMALL = TransformerConfig(n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4)

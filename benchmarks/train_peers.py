@@ -20,7 +20,7 @@ from s2s.batch import make_batch
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from s2s.data.batching import Pair
+    from s2s.data.pairs import Pair
     from s2s.task import Vocab
     from s2s_transformer import TransformerConfig
 

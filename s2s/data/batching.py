@@ -9,22 +9,22 @@ A row is the index of a pair in the concatenation of all corpora.
 
 from __future__ import annotations
 
-__all__ = ["POOL", "Batches", "Pair", "Permutation", "validation_batches"]
+__all__ = ["POOL", "Batches", "Permutation", "validation_batches"]
 
-from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from s2s.data.lazy_batch import LazyBatch
 from s2s.data.mixing import key_of, mix, seeds_of
 
-Sentence = Sequence[int] | NDArray[Any]
-Pair = tuple[Sentence, Sentence]
-"""Source and target ids, without bos and eos"""
-Rows = NDArray[np.int64]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from s2s.data.pairs import Pair, Rows
 
 POOL = 400_000
 """Pairs that are sorted by length together. Batches of 25,000 tokens from a large corpus are 87% full with pools of

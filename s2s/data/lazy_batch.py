@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from s2s.data.batching import Pair, Rows
+    from s2s.data.pairs import Pair, Rows
 
 
 class LazyBatch(Sequence["Pair"]):

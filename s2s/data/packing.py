@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from s2s.data.batching import Pair
+    from s2s.data.pairs import Pair
     from s2s.task import Vocab
 
 MULTIPLE = 64

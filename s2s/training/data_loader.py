@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s2s.config import DataConfig
-from s2s.data.batching import Batches, Pair
+from s2s.data.batching import Batches
 from s2s.data.lazy_batch import LazyBatch
+from s2s.data.pairs import Pair
 from s2s.errors import DataError
 from s2s.io.prefetch import prefetch
 

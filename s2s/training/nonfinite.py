@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.config import TrainConfig
-    from s2s.data.batching import Pair
+    from s2s.data.pairs import Pair
     from s2s.training.state import TrainerState
     from s2s.training.step_result import StepResult
 

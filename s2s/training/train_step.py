@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from s2s.batch import Batch
-    from s2s.data.batching import Pair
+    from s2s.data.pairs import Pair
     from s2s.training.batch_plan import BatchPlan
 
 RELEASE_EVERY = 100

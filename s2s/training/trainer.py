@@ -31,7 +31,7 @@ from s2s.training.validation import Validation, ValidationResult
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from s2s.data.batching import Pair
+    from s2s.data.pairs import Pair
     from s2s.hooks import Observer
     from s2s.training.step_result import StepResult
 

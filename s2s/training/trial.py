@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from s2s.config import Config
-    from s2s.data.batching import Pair
+    from s2s.data.pairs import Pair
     from s2s.distributed import World
     from s2s.plugin import Plugins
     from s2s.training.trainer import Trainer

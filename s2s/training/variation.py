@@ -13,7 +13,7 @@ from s2s.task import Encoded
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from s2s.data.batching import Pair
+    from s2s.data.pairs import Pair
     from s2s.task import Task
 
 

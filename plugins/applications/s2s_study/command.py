@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from s2s import Plugins
     from s2s.compose import ComposedConfig
     from s2s_study import Engine
-    from s2s_study.jobs import Job, Study
+    from s2s_study.job_spec import Job
+    from s2s_study.jobs import Study
 
 
 def main(argv: Sequence[str] | None = None) -> int:

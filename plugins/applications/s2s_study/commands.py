@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from s2s import Task
-    from s2s_study.jobs import Job
+    from s2s_study.job_spec import Job
 
 
 def run_commands(job: Job, call: Callable[[list[str]], int]) -> int:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from s2s import Example, Plugins
     from s2s.run import Run
-    from s2s_study.jobs import Job
+    from s2s_study.job_spec import Job
 
 NOT_MEASURES = ("step", "best", "search", "signatures", "path", "kind")
 

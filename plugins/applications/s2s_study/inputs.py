@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from s2s import Plugins, Task
     from s2s.config import Config
-    from s2s_study.jobs import Job
+    from s2s_study.job_spec import Job
 
 
 def inputs_of(task: Task, evaluate: Mapping[str, Any], stamps: Mapping[str, FileStamp]) -> dict[str, Any]:

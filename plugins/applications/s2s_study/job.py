@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from s2s.io import end_with_parent, write_file
-from s2s_study.jobs import Job
+from s2s_study.job_spec import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

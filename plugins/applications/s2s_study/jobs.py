@@ -8,16 +8,14 @@ OUTPUT/runs/NAME/            the run                            OUTPUT/table.md,
 
 from __future__ import annotations
 
-__all__ = ["Job", "Study", "plan"]
+__all__ = ["Study", "plan"]
 
-import hashlib
 import itertools
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from s2s import ConfigError, Plugins
 from s2s.compose import ComposedConfig, compose, to_yaml
@@ -25,59 +23,8 @@ from s2s.config import Config
 from s2s.io import write_file
 from s2s_study import StudyConfig
 from s2s_study.inputs import InputCheck
+from s2s_study.job_spec import Job, text_hash
 from s2s_study.rows import Row, rows_of
-
-
-@dataclass(frozen=True)
-class Job:
-    """The work of one process: train, unless it is an ensemble, then decode and score. Stored as JSON."""
-
-    name: str
-    row: str
-    seed: int
-    train: list[str]
-    """Arguments of s2s-train; none for an ensemble"""
-    runs: list[str]
-    """Run directories to decode with"""
-    evaluate: dict[str, Any]
-    """The options of `EvaluateConfig`"""
-    samples: int
-    plugins: list[str]
-    tflops: float | None
-    steps: int
-    """train.steps of the whole run"""
-    needs: list[str] = field(default_factory=list)
-    """Names of jobs that must have succeeded before this one starts"""
-    commands: list[str] = field(default_factory=list)
-    """Run instead of training and decoding; `train` then only names the configuration of the task"""
-
-    @property
-    def identity(self) -> str:
-        """Equal for jobs with the same result."""
-        facts = {**asdict(self), "row": ""}
-        if not self.commands:
-            del facts["commands"]  # so that results written by an earlier version stay valid
-        return _sha(json.dumps(facts, sort_keys=True))
-
-    def write(self, folder: Path) -> Path:
-        """Write the job to its file in `folder`, unless it is unchanged; the file."""
-        path, text = folder / f"{self.name}.json", json.dumps(asdict(self), indent=1) + "\n"
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            write_file(path, text)
-        return path
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """The job in a file."""
-        return cls(**json.loads(path.read_text(encoding="utf-8")))
-
-    def result(self, folder: Path) -> dict[str, Any] | None:
-        """The job's result; None if it is not finished, or if the stored result belongs to a different job."""
-        try:
-            found = json.loads((folder / f"{self.name}.result.json").read_bytes())
-        except (OSError, ValueError):
-            return None
-        return found if isinstance(found, dict) and found.get("identity") == self.identity else None
 
 
 @dataclass(frozen=True)
@@ -134,7 +81,7 @@ def _ensemble(row: Row, members: Sequence[Job]) -> Job:
     runs = [run for job in members for run in job.runs]
     if len(runs) < 2:
         raise ConfigError(f"rows: {row.name}: an ensemble_of {row.ensemble_of} needs two seeds or more")
-    name = f"{_slug(row.name)}-{_sha(' '.join(runs))[:8]}"
+    name = f"{_slug(row.name)}-{text_hash(' '.join(runs))[:8]}"
     needs = [job.name for job in members]
     evaluate = _evaluate(members[0].evaluate, row)
     return replace(members[0], name=name, row=row.name, seed=0, train=[], runs=runs, needs=needs, evaluate=evaluate)
@@ -156,7 +103,7 @@ class _JobFactory:
         composed = self._composed(row, seed, start)
         whole = composed.config
         # hash only what is given, so that options added in later versions do not change the names of finished runs
-        run = f"{_slug(row.name)}-{seed}-{_sha(to_yaml(composed.given))[:8]}"
+        run = f"{_slug(row.name)}-{seed}-{text_hash(to_yaml(composed.given))[:8]}"
         name = run if self.steps is None else f"{run}-{self.steps}"
         path = folder / "jobs" / f"{run}.yaml"
         if not path.is_file():
@@ -200,7 +147,3 @@ class _JobFactory:
 def _slug(name: str) -> str:
     """A name that is safe in files, runs and shells."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "row"
-
-
-def _sha(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from s2s import Task
     from s2s_study import StudyConfig
-    from s2s_study.jobs import Job
+    from s2s_study.job_spec import Job
 
 
 @dataclass(frozen=True)

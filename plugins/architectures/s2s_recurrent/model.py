@@ -10,14 +10,14 @@ __all__ = ["RNN"]
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from s2s import ConfigError, Memory, Seq2Seq, State
 from s2s.nn import Dropout, Guidance, Guided, Linear, SourceWords, WordDropout, WordLabels
 from s2s_recurrent.attention import Attention
-from s2s_recurrent.cells import Cell, Hidden
-from s2s_recurrent.cost import forward_operations
+from s2s_recurrent.cells import Cell, GroupedLinear, Hidden
 from s2s_recurrent.decoder import Decoded, Decoder
 from s2s_recurrent.encoder import Encoder, d_memory, modules
 
@@ -147,11 +147,22 @@ class RNN(Seq2Seq):
         return {"src.weight": "src", "tgt.weight": "tgt", "softmax.weight": "tgt", "softmax.bias": "tgt"}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
-        """Operations of one forward pass over pairs of these lengths; None with pooled words, whose number does not
-        follow from the lengths, or with a guide."""
+        """Multiplications and additions of all products of one forward pass over pairs of these lengths, eos counted.
+
+        Padding is not counted. None with pooled words, whose number does not follow from the lengths, or with a guide.
+        """
         if self.guidance or self.config.words == "pooled":
             return None
-        return forward_operations(self, src, tgt)
+        source, target = np.asarray(src, dtype=float), np.asarray(tgt, dtype=float)
+        per_source, per_target = n_weights(self.encoder), n_weights(self.decoder) + n_weights(self.softmax)
+        total = len(source) * sum(map(n_weights, self.starts))
+        if (attention := self.decoder.attention) is not None:
+            d_memory = sum(column.d_out for column in self.encoder.columns)
+            keys = n_weights(attention.keys)  # computed once per source token
+            d_key = attention.keys.out_features if isinstance(attention.keys, Linear) else d_memory
+            per_source, per_target = per_source + keys, per_target - keys
+            total += (source * target).sum() * (d_key + d_memory)
+        return float(2 * (total + source.sum() * per_source + target.sum() * per_target))
 
     def _encode(self, src: Tensor, pad: Tensor) -> tuple[Tensor, Tensor, list[Hidden]]:
         """src, pad [B, S] -> hidden [B, S, M] and its padding, of pooled words [B, W, M]; the last states"""
@@ -211,3 +222,12 @@ class RNN(Seq2Seq):
                     nn.init.orthogonal_(gate)
         if isinstance(self.decoder.attention, Attention) and self.config.attention == "additive":
             nn.init.zeros_(self.decoder.attention.v)
+
+
+def n_weights(module: nn.Module) -> int:
+    """Number of weights in a module's linear maps, each of which is used once per vector."""
+    return sum(
+        part.weight.numel() if isinstance(part, GroupedLinear) else part.in_features * part.out_features
+        for part in module.modules()
+        if isinstance(part, Linear | GroupedLinear)
+    )

@@ -24,13 +24,15 @@ from s2s.nn import (
     GuidedSource,
     KeysValues,
     PaddedLayout,
+    PaddedLayoutWithWeights,
     SourceWords,
     VarlenLayout,
     WordDropout,
     WordLabels,
     empty_kv_cache,
+    recording_weights,
 )
-from s2s_transformer.attention_weights import attention_maps, cross_attention_weights
+from s2s_transformer.attention_weights import attention_maps, cross_attention_weights, layer_number
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.decoding import TransformerState
 from s2s_transformer.fused import fused_decoder, fused_encoder, fused_state, has_hooks
@@ -192,14 +194,27 @@ class Transformer(Seq2Seq):
         return forward_operations(self.config, self.vocab, src, tgt)
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
-        """src, pad [B, S], tgt [B, T] -> [B, T, S]; see `cross_attention_weights`."""
-        return cross_attention_weights(self, src, pad, tgt, layer)
+        """src, pad [B, S], tgt [B, T] -> [B, T, S], the mean of a decoder layer's heads; None without cross-attention.
+
+        layer: see `layer_number`.
+        """
+        layers = list(self.decoder)[: layer_number(layer, len(self.decoder))]
+        if self.config.cross_attention == "none":
+            return None
+        memory = self.encode(src, pad)
+        x, _ = self.target_input(tgt, memory)
+        layout = target_layout(self.config, self.kernel, tgt)
+        memory_layout = PaddedLayoutWithWeights.from_padding(memory.pad, x.dtype, self.kernel)
+        weights = cross_attention_weights(layers, x, layout, memory.hidden, memory_layout)
+        return self.words.spread(weights, src, pad) if self.pooled else weights
 
     def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
         """src, pad [B, S], tgt [B, T] -> the weights of every layer; with pooled words, only those to the source."""
         if self.pooled:
             return list(super().attention_maps(src, pad, tgt))
-        return attention_maps(self, src, pad, tgt)
+        with recording_weights(self) as weights:
+            self(src, pad, tgt)
+        return attention_maps(self.encoder, self.decoder, weights)
 
     def start(self, memory: Memory) -> TransformerState:
         """Each layer's keys and values of the source, once per sentence, and none of the target yet."""

@@ -24,7 +24,7 @@ from s2s.training.train_step import TrainStep, n_positions_of, n_tokens_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from s2s.data.batching import Pair, Rows
+    from s2s.data.pairs import Pair, Rows
 
 
 class CountingCorpus:

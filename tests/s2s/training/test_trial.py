@@ -16,7 +16,7 @@ from s2s.training.trial import PARTS, Timing, time_updates
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.data.batching import Pair
+    from s2s.data.pairs import Pair
 
 
 class Machine:

@@ -1,0 +1,72 @@
+"""A job of a study as it is stored, and its result."""
+
+from __future__ import annotations
+
+__all__ = ["Job", "text_hash"]
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from s2s.io import write_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Job:
+    """The work of one process: train, unless it is an ensemble, then decode and score. Stored as JSON."""
+
+    name: str
+    row: str
+    seed: int
+    train: list[str]
+    """Arguments of s2s-train; none for an ensemble"""
+    runs: list[str]
+    """Run directories to decode with"""
+    evaluate: dict[str, Any]
+    """The options of `EvaluateConfig`"""
+    samples: int
+    plugins: list[str]
+    tflops: float | None
+    steps: int
+    """train.steps of the whole run"""
+    needs: list[str] = field(default_factory=list)
+    """Names of jobs that must have succeeded before this one starts"""
+    commands: list[str] = field(default_factory=list)
+    """Run instead of training and decoding; `train` then only names the configuration of the task"""
+
+    @property
+    def identity(self) -> str:
+        """Equal for jobs with the same result."""
+        facts = {**asdict(self), "row": ""}
+        if not self.commands:
+            del facts["commands"]  # so that results written by an earlier version stay valid
+        return text_hash(json.dumps(facts, sort_keys=True))
+
+    def write(self, folder: Path) -> Path:
+        """Write the job to its file in `folder`, unless it is unchanged; the file."""
+        path, text = folder / f"{self.name}.json", json.dumps(asdict(self), indent=1) + "\n"
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            write_file(path, text)
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The job in a file."""
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+    def result(self, folder: Path) -> dict[str, Any] | None:
+        """The job's result; None if it is not finished, or if the stored result belongs to a different job."""
+        try:
+            stored = json.loads((folder / f"{self.name}.result.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return stored if isinstance(stored, dict) and stored.get("identity") == self.identity else None
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
