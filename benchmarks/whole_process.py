@@ -3,13 +3,14 @@
     python benchmarks/whole_process.py run=demo source=FILE [lines=1,1000] [repeats=5] [exported=FOLDER] [cores=2]
         [quantization=int8] [options="search.max_len_a=1 search.max_len_b=0"] [out=FILE]
 
-The commands take turns, so that other load affects all equally; each figure is a median. For comparison: the import of
-torch alone, in full and in the part that s2s-generate imports (`s2s_generate.torch_import`), and s2s-generate with that
-lever off, importing all of torch. exported=FOLDER: also CTranslate2 by itself, one thread, beam 4, with the model
-that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece, and s2s-generate with CTranslate2's stop rule,
-search.stop=first_k: by default it goes on until no better output is possible. quantization: the type of both engines'
-weights, fp32 by default. cores=N: also s2s-generate by default, which uses idle cores, s2s-generate with N search
-threads, and CTranslate2 with N translators; compare wall seconds then. options: more options of s2s-generate.
+The commands take turns, so that other load affects all equally; each figure is a median. For
+comparison: the import of torch alone. exported=FOLDER: also CTranslate2 by itself, one thread, beam
+4, with the model that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece, and
+s2s-generate with CTranslate2's stop rule, search.stop=first_k: by default it goes on until no
+better output is possible. quantization: the type of both engines' weights, fp32 by default.
+cores=N: also s2s-generate by default, which uses idle cores, s2s-generate with N search threads,
+and CTranslate2 with N translators; compare wall seconds then. options: more options of
+s2s-generate.
 
 Python finds the bytecode of all modules, as for an installed package; without it, for example with
 PYTHONDONTWRITEBYTECODE, s2s would be compiled at every start.
@@ -39,7 +40,6 @@ DEFAULTS = {
     "options": "",
     "out": "",
 }
-PART = "from s2s_generate.torch_import import import_torch; import_torch(); import torch"
 GENERATE = "import sys; from s2s_generate.command import main; sys.exit(main())"
 CTRANSLATE2 = """
 import sys
@@ -74,11 +74,10 @@ def main(arguments: list[str]) -> None:
         raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(DEFAULTS)}")
     options = DEFAULTS | given
     with tempfile.TemporaryDirectory() as folder:
-        programs = {"import torch": ["-c", "import torch"], "import_torch()": ["-c", PART]}
+        programs = {"import torch": ["-c", "import torch"]}
         for n in map(int, options["lines"].split(",")):
             asked, cores = generate_arguments(options, n, Path(folder)), options["cores"]
             programs[f"s2s-generate, lines: {n:,}"] = ["-c", GENERATE, *asked, "threads=1"]
-            programs[f"the same, torch whole: {n:,}"] = ["-c", f"import torch; {GENERATE}", *asked, "threads=1"]
             if cores != "1":
                 programs[f"s2s-generate as it comes: {n:,}"] = ["-c", GENERATE, *asked]
                 programs[f"s2s-generate, {cores} threads: {n:,}"] = ["-c", GENERATE, *asked, f"threads={cores}"]

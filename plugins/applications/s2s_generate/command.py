@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from s2s.cli import Options, run_command
 from s2s.config import GenerateConfig
-from s2s_generate.torch_import import import_torch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
     """Load the models, then read inputs, search, and write outputs; outputs before an error are kept."""
-    import_torch()  # which --help does not need
-    from s2s.generation import load
+    from s2s.generation import load  # torch, which --help does without
     from s2s_generate.formats import input_format, output_format
     from s2s_generate.output import open_output
     from s2s_generate.pipeline import generate_file
