@@ -43,6 +43,8 @@ class TrainerView(Protocol):
     """`folder`"""
     log: Any
     """An `s2s.log.Log`"""
+    length: Any
+    """`n_steps`, the number of the last update, which a time budget may change"""
 
 
 class Observer:

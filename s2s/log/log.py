@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import IO
 
     from s2s.config import LogConfig
+    from s2s.log.length import RunLength
     from s2s.log.screen import Screen
 
 WARNING = "warning"
@@ -30,8 +31,8 @@ class Log(Observer):
     run continues is known; earlier lines are written then.
     """
 
-    def __init__(self, directory: Path, config: LogConfig, n_steps: int, screen: Screen, rank: int = 0) -> None:
-        self.directory, self.every, self.n_steps = directory, config.every, n_steps
+    def __init__(self, directory: Path, config: LogConfig, length: RunLength, screen: Screen, rank: int = 0) -> None:
+        self.directory, self.every, self.length = directory, config.every, length
         self.active = rank == 0
         self.screen = screen
         self.jsonl: JsonLines | None = None
@@ -40,6 +41,11 @@ class Log(Observer):
         self.warned: set[str] = set()
         self.buffered: list[str | Mapping[str, Any]] = []
         """Lines and records before `start`"""
+
+    @property
+    def n_steps(self) -> int:
+        """The number of the last update, as far as is known now."""
+        return self.length.n_steps
 
     def start(self, step: int) -> None:
         """Open the files; training continues after update `step`."""

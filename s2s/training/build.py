@@ -28,6 +28,7 @@ from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
+from s2s.training.length import following
 from s2s.training.objective_context import RunContext
 from s2s.training.other_runs import OtherRuns
 from s2s.training.retention import Retention
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from s2s.metrics import Metric
     from s2s.model import Seq2Seq
     from s2s.objective import Objective
+    from s2s.optim import Schedule
     from s2s.task import Task
 
 TYPICAL_LENGTH = 25
@@ -145,11 +147,17 @@ class _Builder:
             model=model,
             objective=objective,
             optimizer=self.chosen("optim", trainable_parameters(model, config.arch.name)),
-            schedule=checked(self.chosen("schedule"), config.schedule.name),
+            schedule=checked(self.schedule(), config.schedule.name),
             world=world,
             strategy=strategy,
             backend=backend,
         )
+
+    def schedule(self) -> Schedule:
+        """The learning rates; a schedule that ends with the run follows its length."""
+        config = self.config.schedule
+        build = self.plugins.registry.get("schedule", config.name).build
+        return following(build, config, self.log.length)
 
     def choose_precision(self, train_step: TrainStep, prepared: PreparedData) -> list[str]:
         """Set the precision that a plugin chooses for train.precision=auto; returns its line for the first screen."""

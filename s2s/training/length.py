@@ -1,19 +1,29 @@
-"""The length of a run, which may change during training."""
+"""A learning rate schedule whose end moves with the end of the run."""
 
 from __future__ import annotations
 
-__all__ = ["end_after"]
+__all__ = ["following"]
 
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from s2s.hooks import TrainerView
+    from collections.abc import Callable
+
+    from s2s.log.length import RunLength
+    from s2s.optim import Schedule
+    from s2s.registry import Choice
 
 
-def end_after(trainer: TrainerView, step: int) -> None:
-    """Make `step` the last update; a schedule that ended with the run still does. Every process must call it."""
-    train = trainer.config.train
-    schedule: Any = trainer.config.schedule  # only some have an end
-    if getattr(schedule, "steps", None) == train.steps:
-        schedule.steps = step
-    train.steps = trainer.log.n_steps = step
+def following(build: Callable[[Choice], Schedule], config: Choice, length: RunLength) -> Schedule:
+    """The schedule of `config`; one whose option `steps` is the run's length is built anew for another length."""
+    options: Any = config  # only some have an end
+    if getattr(options, "steps", None) != length.n_steps:
+        return build(config)
+
+    @cache
+    def schedule_until(n_steps: int) -> Schedule:
+        return build(replace(options, steps=n_steps))
+
+    return lambda step: schedule_until(length.n_steps)(step)

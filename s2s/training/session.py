@@ -16,6 +16,7 @@ from s2s.config.duration import format_duration
 from s2s.errors import CheckpointError, ConfigError, Preempted, UserError
 from s2s.io.json_files import read_checked
 from s2s.log import Log, choose_screen
+from s2s.log.length import RunLength
 from s2s.run import RunDirectory, run_path
 from s2s.training.build import build_trainer
 from s2s.training.checkpointing import AVERAGE
@@ -46,7 +47,7 @@ def run_training(
     screen = choose_screen(config.log, plugins.registry, quiet=quiet or not world.is_main)
     with RunDirectory(path, is_main=world.is_main) as run:
         warnings = run.begin(composed, plugins, world)
-        with Log(path, config.log, config.train.steps, screen, world.rank) as log:
+        with Log(path, config.log, RunLength(config.train.steps), screen, world.rank) as log:
             if world.any_true(world.is_main and is_finished(before, config)):
                 if world.is_main:
                     run.status(**before)

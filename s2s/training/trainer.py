@@ -55,6 +55,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.world = self.train_step.world
+        self.length = self.log.length
         self.ema = self.checkpoints.ema
         self.state = TrainerState()
         self.nonfinite = NonFiniteGuard.from_config(self.config.train, self.directory, self.log)
@@ -63,7 +64,7 @@ class Trainer:
         self.observers: Sequence[Observer] = ()
 
     def train(self, stop: StopSignal) -> dict[str, Any]:
-        """Update until train.steps, until validation stops improving, or until a signal; returns the summary."""
+        """Update until the end of the run, until validation stops improving, or until a signal; returns the summary."""
         self.stop = stop
         self.resume()
         with self.observed():
@@ -92,7 +93,7 @@ class Trainer:
     def is_over(self) -> bool:
         """Whether all updates are done, or valid.patience consecutive validations brought no improvement."""
         patience = self.config.valid.patience
-        return self.state.step >= self.config.train.steps or 0 < patience <= self.state.n_stale
+        return self.state.step >= self.length.n_steps or 0 < patience <= self.state.n_stale
 
     def update(self, batch: Sequence[Pair]) -> None:
         """Train on one global batch."""
@@ -210,7 +211,7 @@ class Trainer:
         averaged = self.checkpoints.average(state) if self.world.is_main else None
         summary: dict[str, Any] = {
             **state.summary(),
-            "stopped_early": state.step < self.config.train.steps,
+            "stopped_early": state.step < self.length.n_steps,
             "average": self.validate_average() if self.world.any_true(averaged is not None) else None,
         }
         for observer in reversed(self.observers):
@@ -234,7 +235,7 @@ class Trainer:
         state = self.state
         if not self.validation or state.valid_step == state.step:
             return False
-        return state.step >= self.config.train.steps or self.is_due(self.config.valid.every)
+        return state.step >= self.length.n_steps or self.is_due(self.config.valid.every)
 
     def save_is_due(self) -> bool:
         """Whether to save, by updates, or by minutes on the clock of any rank."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from s2s.backend.device import training_threads
 from s2s.data.lazy_batch import split
 from s2s.log import Log, choose_screen
+from s2s.log.length import RunLength
 from s2s.run import RunDirectory
 from s2s.training.build import build_trainer
 from s2s.training.train_step import n_tokens_of
@@ -55,7 +56,7 @@ def trial_run(config: Config, plugins: Plugins, world: World) -> Iterator[Traine
     with (
         training_threads(config.train.threads),
         tempfile.TemporaryDirectory() as folder,
-        Log(Path(folder), config.log, config.train.steps, screen, world.rank) as log,
+        Log(Path(folder), config.log, RunLength(config.train.steps), screen, world.rank) as log,
     ):
         yield build_trainer(config, plugins, world, RunDirectory(Path(folder)), log)
 

@@ -10,6 +10,7 @@ from shipped_plugins import shipped
 from s2s import Observer
 from s2s.config import Config, LogConfig, TrainConfig
 from s2s.log import Log, choose_screen
+from s2s.log.length import RunLength
 from s2s_screens.progress import RunLines
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def make(
 ) -> Run:
     config = LogConfig(every=every, format=form, tensorboard=False)
     screen = choose_screen(config, shipped().registry, quiet=quiet or rank > 0)
-    log = Log(path, config, n_steps, screen, rank)
+    log = Log(path, config, RunLength(n_steps), screen, rank)
     return Run(path, Config(train=TrainConfig(steps=n_steps), log=config), log)
 
 

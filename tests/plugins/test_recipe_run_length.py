@@ -15,9 +15,10 @@ from s2s.cli.train import main
 from s2s.config import Config, TrainConfig, ValidConfig
 from s2s.distributed import World
 from s2s.errors import CheckpointError
+from s2s.log.length import RunLength
 from s2s_optim.schedules import CosineConfig
 from s2s_recipe.budget import Pace
-from s2s_recipe.run_length import LENGTHS, RunLength, ended_after, read_points
+from s2s_recipe.run_length import LENGTHS, TimeBudget, ended_after, read_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,10 +47,10 @@ class Machine:
             schedule=CosineConfig(name="cosine", steps=planned),
         )
         self.lines: list[str] = []
-        log = SimpleNamespace(n_steps=planned, info=self.lines.append)
+        log, length = SimpleNamespace(info=self.lines.append), RunLength(planned)
         state = SimpleNamespace(step=0, seconds=0.0)
         self.trainer: Any = SimpleNamespace(
-            config=config, directory=directory, log=log, state=state, world=World(), validation=every > 0
+            config=config, directory=directory, log=log, length=length, state=state, world=World(), validation=every > 0
         )
         self.planned = planned
 
@@ -58,15 +59,16 @@ class Machine:
 
     def run(self, update: Callable[[float], float], validation: float = 0.0) -> float:
         """Train to the end; update: its seconds, after so many. The seconds that the run took."""
-        train, valid, state, began = self.trainer.config.train, self.trainer.config.valid, self.trainer.state, self.now
+        valid, state, began = self.trainer.config.valid, self.trainer.state, self.now
+        length = self.trainer.length
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("s2s_recipe.run_length.time", self)
-            observer = RunLength(self.trainer, BUDGET, self.planned)
-            while state.step < train.steps:
+            observer = TimeBudget(self.trainer, BUDGET, self.planned)
+            while state.step < length.n_steps:
                 state.step += 1
                 self.now += update(self.now - began)
                 observer.update({"step": state.step})
-                if valid.every and (state.step % valid.every == 0 or state.step == train.steps):
+                if valid.every and (state.step % valid.every == 0 or state.step == length.n_steps):
                     self.now += validation
                     observer.validated({"step": state.step})
         return self.now - began
@@ -90,8 +92,8 @@ def test_a_run_takes_its_budget(tmp_path: Path, update: Callable[[float], float]
     planned = 3000 if not validation else 2700
     machine = Machine(tmp_path, planned, planned // 20 if validation else 0)
     assert machine.run(update, validation) == pytest.approx(BUDGET, rel=0.03)
-    config: Any = machine.trainer.config
-    assert machine.trainer.state.step == config.train.steps == config.schedule.steps == machine.trainer.log.n_steps
+    assert machine.trainer.state.step == machine.trainer.length.n_steps
+    assert machine.trainer.config.train.steps == planned, "the configuration of a run stays as it began"
 
 
 def test_nothing_moves_where_the_plan_was_right(tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_a_run_that_continues_repeats_its_decisions_and_its_time_goes_on(tmp_pat
     again.trainer.state.step = 1000
     again.run(lambda _: 0.1)
     assert read_points(tmp_path) == points
-    assert again.trainer.config.train.steps == first.trainer.config.train.steps
+    assert again.trainer.length == first.trainer.length
 
     middle = max(point.step for point in points if point.step <= 1000)
     kept = [point for point in points if point.step <= middle]
@@ -146,8 +148,8 @@ def test_only_a_run_that_reached_its_moved_end_has_ended(tmp_path: Path) -> None
     machine = Machine(tmp_path, 3000)
     machine.run(lambda _: 0.6)
     assert ended_after(tmp_path) is None, "it was killed before its last checkpoint"
-    (tmp_path / "checkpoints" / step_name(machine.trainer.config.train.steps)).mkdir(parents=True)
-    assert ended_after(tmp_path) == machine.trainer.config.train.steps < 3000
+    (tmp_path / "checkpoints" / step_name(machine.trainer.length.n_steps)).mkdir(parents=True)
+    assert ended_after(tmp_path) == machine.trainer.length.n_steps < 3000
 
 
 def test_a_damaged_file_is_said_to_be(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from s2s.config import Config, LogConfig
 from s2s.log import Log, Screen
+from s2s.log.length import RunLength
 from s2s_tensorboard import s2s_observe
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def trainer(directory: Path, step: int = 0, **log: Any) -> Any:
     """What the plugin sees of a trainer."""
     config = Config(log=LogConfig(**log))
     main, state = SimpleNamespace(is_main=True), SimpleNamespace(step=step)
-    shown = Log(directory, config.log, config.train.steps, Screen())
+    shown = Log(directory, config.log, RunLength(config.train.steps), Screen())
     return SimpleNamespace(config=config, directory=directory, world=main, state=state, log=shown)
 
 

@@ -17,6 +17,7 @@ import s2s_wandb
 from s2s import PluginError
 from s2s.config import Config, LogConfig
 from s2s.log import Log, Screen
+from s2s.log.length import RunLength
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +71,7 @@ def test_wandb_writes_an_offline_run(tmp_path: Path) -> None:
 
 def trainer(folder: Path, *, is_main: bool = True) -> Any:
     """What a tracker uses of one: 5 updates, every second of which is shown."""
-    log = Log(folder, LogConfig(every=2), 5, Screen())
+    log = Log(folder, LogConfig(every=2), RunLength(5), Screen())
     world, state = SimpleNamespace(is_main=is_main), SimpleNamespace(step=5)
     return SimpleNamespace(config=Config(), directory=folder, world=world, state=state, log=log)
 

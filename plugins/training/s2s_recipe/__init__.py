@@ -104,10 +104,10 @@ def s2s_observe(trainer: TrainerView) -> Observer | None:
     seconds = trainer.config.train.budget_seconds
     if seconds is None:
         return None
-    from s2s_recipe.run_length import RunLength
+    from s2s_recipe.run_length import TimeBudget
 
     planned = _planned_steps(trainer.directory)
-    return RunLength(trainer, seconds, planned) if planned == trainer.config.train.steps else None
+    return TimeBudget(trainer, seconds, planned) if planned == trainer.config.train.steps else None
 
 
 def _planned_steps(run: Path) -> int | None:

@@ -7,7 +7,7 @@ a run continued from an earlier checkpoint repeats those that it reaches again, 
 
 from __future__ import annotations
 
-__all__ = ["LENGTHS", "Point", "RunLength", "ended_after", "read_points"]
+__all__ = ["LENGTHS", "Point", "TimeBudget", "ended_after", "read_points"]
 
 import time
 from dataclasses import asdict, dataclass
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from s2s import CheckpointError, Observer
 from s2s.checkpoint import step_name
 from s2s.io import dump_record, read_record, write_file
-from s2s.training import end_after
 from s2s_recipe.pace import interval, warmup
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def ended_after(run: Path) -> int | None:
     return length if (run / "checkpoints" / step_name(length)).is_dir() else None
 
 
-class RunLength(Observer):
+class TimeBudget(Observer):
     """Adjusts the number of updates of a run to its time budget."""
 
     def __init__(self, trainer: TrainerView, seconds: float, planned: int) -> None:
@@ -73,13 +72,13 @@ class RunLength(Observer):
         self.points = {point["step"]: Point(**point) for point in trainer.world.all_gather(found)[0]}
         step, now = trainer.state.step, time.monotonic()
         last = max((point for point in self.points.values() if point.step <= step), key=_step, default=None)
-        end_after(trainer, last.length if last else planned)
+        trainer.length.n_steps = last.length if last else planned
         self.began = now - (last.seconds * step / last.step if last else trainer.state.seconds)
         self.updated, self.validation, self.validating = now, 0.0, 0.0
         """When the last update ended; seconds of the newest validation, and of all since the last point"""
         self.previous, self.pace = (step, now), 0.0
         """Step and time of the last point; seconds of an update, a running mean that weights the newest most"""
-        self.reported = trainer.config.train.steps
+        self.reported = trainer.length.n_steps
 
     def update(self, record: Mapping[str, Any]) -> None:
         """At a point, make a decision, or repeat the stored one."""
@@ -88,8 +87,8 @@ class RunLength(Observer):
             return
         point = self.points.get(step) or self._decided(step)
         self.previous, self.validating = (step, self.updated), 0.0
-        if point.length != self.trainer.config.train.steps:
-            end_after(self.trainer, point.length)
+        if point.length != self.trainer.length.n_steps:
+            self.trainer.length.n_steps = point.length
             self._report(point.length)
 
     def _report(self, length: int) -> None:
@@ -116,7 +115,7 @@ class RunLength(Observer):
     def _length(self, step: int, seconds: float) -> int:
         """As many updates as fit, at least a few for the schedule to end; unchanged if the length is close enough."""
         config, (before, then) = self.trainer.config, self.previous
-        length, every = config.train.steps, config.valid.every
+        length, every = self.trainer.length.n_steps, config.valid.every
         has_validations = self.trainer.validation and 0 < every < self.planned
         if step < warmup(self.planned) or step >= length or (has_validations and not self.validation):
             return length

@@ -11,13 +11,14 @@ import pytest
 from s2s.config import Config, LogConfig, TrainConfig
 from s2s.config.duration import format_duration
 from s2s.log import Log, Progress, Screen
+from s2s.log.length import RunLength
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def make(path: Path, every: int = 2, n_steps: int = 100_000) -> Log:
-    return Log(path, LogConfig(every=every, tensorboard=False), n_steps, Screen())
+    return Log(path, LogConfig(every=every, tensorboard=False), RunLength(n_steps), Screen())
 
 
 def update(step: int, **more: Any) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def test_what_is_no_record_is_dropped_from_the_journal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
     (tmp_path / "log.jsonl").write_text(f'{{"kind": "warning", "step": 1, "text": "x"}}\n{line}\n')
-    with Log(tmp_path, LogConfig(tensorboard=False), 3, Screen()) as log:
+    with Log(tmp_path, LogConfig(tensorboard=False), RunLength(3), Screen()) as log:
         log.start(1)
         log.finished({"steps": 1, "tokens": 9, "seconds": 1.0})
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]

@@ -11,6 +11,7 @@ from s2s.config import LogConfig
 from s2s.errors import ConfigError
 from s2s.log import Log, Screen
 from s2s.log.files import nonfinite_to_null, scalars
+from s2s.log.length import RunLength
 from s2s.log.screen import choose_screen
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Recording(Screen):
 )
 def test_every_so_many_updates_are_shown_and_the_last(every: int, due: list[int], tmp_path: Path) -> None:
     screen = Recording()
-    with Log(tmp_path, LogConfig(every=every), 5, screen) as log:
+    with Log(tmp_path, LogConfig(every=every), RunLength(5), screen) as log:
         log.start(0)
         assert [step for step in range(1, 6) if log.is_due(step)] == due
         for step in range(1, 6):
@@ -52,7 +53,7 @@ def test_every_so_many_updates_are_shown_and_the_last(every: int, due: list[int]
 
 def test_all_but_updates_are_always_shown_with_their_kind_and_step(tmp_path: Path) -> None:
     screen = Recording()
-    with Log(tmp_path, LogConfig(every=0), 100, screen) as log:
+    with Log(tmp_path, LogConfig(every=0), RunLength(100), screen) as log:
         assert list(log.records("valid")) == []
         log.start(3)
         log.validated({"step": 4, "loss": 1.0})
@@ -74,7 +75,7 @@ def test_all_but_updates_are_always_shown_with_their_kind_and_step(tmp_path: Pat
 
 def test_lines_that_are_broken_go_on_below_the_fact(tmp_path: Path) -> None:
     screen = Recording()
-    with Log(tmp_path, LogConfig(), 5, screen) as log:
+    with Log(tmp_path, LogConfig(), RunLength(5), screen) as log:
         log.show_facts([("run", "x"), ("data", "y")])
         log.info("plain")
         log.show("about a record")
@@ -86,7 +87,7 @@ def test_lines_that_are_broken_go_on_below_the_fact(tmp_path: Path) -> None:
 
 def test_other_ranks_write_nothing_and_warn_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     screen = Recording()
-    with Log(tmp_path, LogConfig(every=1), 5, screen, rank=1) as log:
+    with Log(tmp_path, LogConfig(every=1), RunLength(5), screen, rank=1) as log:
         log.start(0)
         log.update({"step": 1})
         log.warn("careful")
