@@ -37,12 +37,12 @@ fuzz: $(READY)
 	S2S_FUZZ=500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/cli/test_command_fuzz.py
 
 # Kills, flipped bits, mistakes, crafted runs and lost ranks, each from a seed; it goes on where its logs end. A case alone:
-# PYTHONPATH=tests/harness python -m attack flips --seed 1 --only 17
+# PYTHONPATH=tests:tools python -m attack flips --seed 1 --only 17
 SEED ?= 1
 attack: $(READY)
 	mkdir -p build
 	for family in kills:200 flips:1000 mistakes:5000 crafted:200 ranks:20; do \
-		PYTHONPATH=tests/harness $(BIN)/python -m attack $${family%:*} --count $${family#*:} --seed $(SEED) \
+		PYTHONPATH=tests:tools $(BIN)/python -m attack $${family%:*} --count $${family#*:} --seed $(SEED) \
 			--log build/attack-$${family%:*}-$(SEED).jsonl || exit 1; done
 
 test-gpu: $(READY)
@@ -50,11 +50,11 @@ test-gpu: $(READY)
 
 # A sample of small changes of the core, each of which a test ought to see; it goes on where its log ends. A test file is
 # recorded when it is first needed: which functions each of its tests calls. One line alone:
-# PYTHONPATH=tests/harness python -m mutation --only s2s/io/lock.py:40
+# PYTHONPATH=tests:tools python -m mutation --only s2s/io/lock.py:40
 COUNT ?= 50
 mutate: $(READY)
 	mkdir -p build
-	PYTHONPATH=tests/harness $(BIN)/python -m mutation s2s --seed $(SEED) --count $(COUNT) --log build/mutation-$(SEED).jsonl
+	PYTHONPATH=tests:tools $(BIN)/python -m mutation s2s --seed $(SEED) --count $(COUNT) --log build/mutation-$(SEED).jsonl
 
 # The functions in C compiled with AddressSanitizer and UBSan: a read or write beyond an array ends the tests with a
 # report, which pytest must not capture.

@@ -9,13 +9,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+
 from attack import sandbox
 from attack.__main__ import FAMILIES, main
 from attack.crafting import CRAFTS
 from attack.flips import flip
 from attack.sandbox import run, run_command
 from attack.verdicts import BAD, Verdict, judge
-from tiny_runs import COMMANDS, train_tiny
+from harness.tiny_runs import COMMANDS, train_tiny
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from folders import ROOT
+
+from harness.folders import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

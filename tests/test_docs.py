@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from folders import ROOT
-from search_calls import find
-from table_model import Table
 
+from harness.folders import ROOT
+from harness.search_calls import find
+from harness.table_model import Table
 from s2s.batch import make_batch
 from s2s.cli.train import main as train
 from s2s.compose import compose

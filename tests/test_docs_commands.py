@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from docs_commands import ELSEWHERE, NOT_HERE, Command, commands, is_plain, write_files
-from tiny_runs import COMMANDS, SMALL
 
+from harness.docs_commands import ELSEWHERE, NOT_HERE, Command, commands, is_plain, write_files
+from harness.tiny_runs import COMMANDS, SMALL
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.plugin import Plugins, load_plugins

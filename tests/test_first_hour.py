@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from folders import ROOT
+
+from harness.folders import ROOT
 
 PAGE = (ROOT / "docs" / "first_hour.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(?P<language>sh|python)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from spoilt_optimizer import OPTIM_CHANGES, vouch_again
-from tiny_runs import SMALL, call, train_tiny
 
+from harness.corrupt_optimizer import OPTIM_CHANGES, vouch_again
+from harness.tiny_runs import SMALL, call, train_tiny
 from s2s.cli.failures import guard
 from s2s_generate import command as generate
 

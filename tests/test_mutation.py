@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from folders import ROOT
+
+from harness.folders import ROOT
 from mutation.__main__ import wilson
 from mutation.blocks import NOTE, noting
 from mutation.calls import CallMap, Calls
 from mutation.child import run_in_child
 from mutation.mutants import mutants
-from mutation.sample import candidates, harmless
+from mutation.sample import candidates, equivalent
 from mutation.selection import BUDGET, nearest, select_tests
 
-LIST = ROOT / "tests" / "harness" / "mutation" / "harmless.tsv"
+LIST = ROOT / "tools" / "mutation" / "equivalent.tsv"
 SOURCE = '''"""Words: 1 + 1."""
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
@@ -215,18 +216,18 @@ def test_a_sample_says_how_little_it_says() -> None:
             assert abs(end - k / n) == pytest.approx(1.96 * (end * (1 - end) / n) ** 0.5, abs=1e-6)
 
 
-def test_each_harmless_mutant_is_one_and_has_a_reason() -> None:
+def test_each_equivalent_mutant_is_a_mutant_and_has_a_reason() -> None:
     rows = [line.split("\t") for line in LIST.read_text(encoding="utf-8").splitlines()]
     assert rows[0] == ["module", "line", "before", "after", "number", "reason"]
     assert [row for row in rows if len(row) != 6 or not all(row)] == []
-    assert len(harmless(LIST)) == len(rows) - 1
+    assert len(equivalent(LIST)) == len(rows) - 1
     known = {candidate.key for row in rows[1:] for candidate in candidates(ROOT, [], 1, row[0])}
-    assert [key for key in harmless(LIST) if key not in known] == [], "the code has changed"
+    assert [key for key in equivalent(LIST) if key not in known] == [], "the code has changed"
 
 
-def test_a_harmless_mutant_is_known_by_its_line(tmp_path: Path) -> None:
+def test_an_equivalent_mutant_is_known_by_its_line(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text(SOURCE)
     found = candidates(tmp_path, [], 1, "x.py:10")
-    table = tmp_path / "harmless.tsv"
+    table = tmp_path / "equivalent.tsv"
     table.write_text("a header\n" + "\t".join([*found[0].key, "because"]) + "\n", encoding="utf-8")
-    assert [c.key in harmless(table) for c in found] == [True, False, False]
+    assert [c.key in equivalent(table) for c in found] == [True, False, False]

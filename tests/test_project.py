@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from folders import ROOT
 
 import s2s
+from harness.folders import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

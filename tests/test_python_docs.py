@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from folders import ROOT
+
+from harness.folders import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

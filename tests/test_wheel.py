@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from folders import ROOT
+
+from harness.folders import ROOT
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from reference_operators import references
-from search_calls import find
 from torch.utils.flop_counter import FlopCounterMode
 
+from harness.reference_operators import references
+from harness.search_calls import find
 from s2s.backend import prepack
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig

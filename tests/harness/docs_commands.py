@@ -7,7 +7,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from folders import ROOT
+from harness.folders import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ def is_plain(text: str) -> bool:
 
 def write_files(folder: Path) -> None:
     """What the pages read: pairs, lists of sentences, trees."""
-    from tiny_runs import write_corpus
+    from harness.tiny_runs import write_corpus
 
     write_corpus(folder, 60)
     src, tgt = ((folder / f"a.{side}").read_text() for side in ("en", "de"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from shipped_plugins import shipped
-
+from harness.shipped_plugins import shipped
 from s2s import Observer
 from s2s.config import Config, LogConfig, TrainConfig
 from s2s.log import Log, choose_screen

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from folders import DATA
 from hypothesis import strategies as st
 
+from harness.folders import DATA
 from s2s_parsing.tree import Tree, Word
 
 TREEBANKS = sorted(path for path in (DATA / "treebanks").glob("*/*.mrg*"))

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from folders import ROOT
 
+from harness.folders import ROOT
 from s2s.cli.train import main
 
 if TYPE_CHECKING:

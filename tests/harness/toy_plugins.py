@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from omegaconf import II
-from shipped_plugins import shipped
 
+from harness.shipped_plugins import shipped
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import ConfigError

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from capitals import WithoutFiles
-from search_calls import find
-from shipped_plugins import generate_config, shipped
 from torch import Tensor, nn
 
+from harness.capital_tasks import WithoutFiles
+from harness.search_calls import find
+from harness.shipped_plugins import generate_config, shipped
 from s2s.decoding import BeamConfig, Hypothesis
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from recurrent_model import Recurrent
 from torch import Tensor
 
+from harness.recurrent_model import Recurrent
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.errors import PluginError
 from s2s.task import Vocab

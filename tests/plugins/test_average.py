@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from small_checkpoints import names
-from small_runs import CPU, letters_plugins, make_run
 
+from harness.small_checkpoints import names
+from harness.small_runs import CPU, letters_plugins, make_run
 from s2s import checkpoint
 from s2s.run import load_run
 from s2s_average.command import main

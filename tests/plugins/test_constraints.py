@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from capitals import Capitals
-from search_calls import find
-from shipped_plugins import generate_config, shipped
-from table_model import Table
 from torch import Tensor
 
+from harness.capital_tasks import Capitals
+from harness.search_calls import find
+from harness.shipped_plugins import generate_config, shipped
+from harness.table_model import Table
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch

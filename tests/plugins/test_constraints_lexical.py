@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from search_calls import find_queued
-from table_model import JoiningTable, Table
 
+from harness.search_calls import find_queued
+from harness.table_model import JoiningTable, Table
 from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.constraints import ConstraintSet, grow_constraint

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from arch_checks import (
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from harness.arch_checks import (
     assert_bf16,
     assert_ensembles,
     assert_int8,
@@ -17,10 +21,6 @@ from arch_checks import (
     plugins,
     seeded,
 )
-from torch import Tensor
-from torch.nn import functional as F
-from torch.utils.flop_counter import FlopCounterMode
-
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import ConfigError, DataError

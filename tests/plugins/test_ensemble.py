@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from recurrent_model import Recurrent
-from reference_operators import use_references
-from search_calls import find, find_queued
-from slow_search import EOS, assert_same, batch_of, next_log_probs, slow_beam, sources
-from table_model import Table
 
+from harness.recurrent_model import Recurrent
+from harness.reference_operators import use_references
+from harness.reference_search import EOS, assert_same, batch_of, next_log_probs, slow_beam, sources
+from harness.search_calls import find, find_queued
+from harness.table_model import Table
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import FixedQueue, SourceSentence

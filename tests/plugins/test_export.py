@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from tiny_runs import call, train_tiny
 
+from harness.tiny_runs import call, train_tiny
 from s2s import checkpoint
 from s2s.errors import ConfigError
 from s2s.registry import Choice

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from folders import HARNESS
-from sorting_runs import train_in_ranks
 
+from harness.folders import HARNESS
+from harness.sorting_runs import train_in_ranks
 from s2s.cli.train import main
 from s2s.plugin import Plugins, load_plugins
 from s2s.run import find_run, load_run

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from capitals import Capitals
 from torch import Tensor, nn
 
+from harness.capital_tasks import Capitals
 from s2s.data.text import MAX_LINE
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from arch_checks import plugins
-from one_by_one import guided
 
+from harness.arch_checks import plugins
+from harness.monotonic_guide import guided
 from s2s import ConfigError, Vocab, make_batch
 from s2s.nn import SourceWords
 from s2s_recurrent import RNNConfig

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from children import in_child, in_children
 
+from harness.forked_children import in_child, in_children
 from s2s.errors import CheckpointError
 from s2s.io.lock import FileLock
 from s2s_heartbeat_lock import heartbeat

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from folders import ROOT
-from listening import LOOPBACK, family, listening
-from sorting_runs import SMALL, WATCH, outcome, status, train, train_in_ranks
 
+from harness.folders import ROOT
+from harness.ports import LOOPBACK, family, listening
+from harness.sorting_runs import SMALL, WATCH, outcome, status, train, train_in_ranks
 from s2s.cli.train import main
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from tiny_runs import SMALL, call, train_tiny, write_corpus
 from torch import nn
 
+from harness.tiny_runs import SMALL, call, train_tiny, write_corpus
 from s2s.backend.linear import deterministic_backend, prepack
 from s2s.checkpoint import load
 from s2s.cli import train

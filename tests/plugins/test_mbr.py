@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from capitals import Capitals
-from shipped_plugins import generate_config, shipped
-from table_model import Table
 
+from harness.capital_tasks import Capitals
+from harness.shipped_plugins import generate_config, shipped
+from harness.table_model import Table
 from s2s.config import GenerateConfig
 from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from arch_checks import assert_ensembles, assert_searched, plugins
 from torch import Tensor
 from torch.nn import functional as F
 
+from harness.arch_checks import assert_ensembles, assert_searched, plugins
 from s2s import Batch, ConfigError, Example, Vocab, make_batch
 from s2s.compose import compose
 from s2s.config import Config

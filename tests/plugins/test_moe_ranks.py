@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from safetensors.torch import load_file
-from sorting_runs import outcome, records, train, train_in_ranks
 
+from harness.sorting_runs import outcome, records, train, train_in_ranks
 from s2s.distributed import World
 from s2s.errors import ConfigError
 from s2s_moe import ExpertsConfig

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from recurrent_model import Recurrent
 from safetensors.torch import load_file
-from sorting_runs import records, train, train_in_ranks
 from torch import Tensor, nn
 
+from harness.recurrent_model import Recurrent
+from harness.sorting_runs import records, train, train_in_ranks
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.distributed import World

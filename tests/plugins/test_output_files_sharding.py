@@ -8,9 +8,9 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from children import in_child, in_children
-from tiny_runs import WORDS, train_tiny
 
+from harness.forked_children import in_child, in_children
+from harness.tiny_runs import WORDS, train_tiny
 from s2s_generate.command import main
 from s2s_output_files.resumable_file import ResumableFile
 from s2s_output_files.sharding import Shard

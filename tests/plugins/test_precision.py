@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from finding_batch_size import train_step
-from tiny_runs import train_tiny
 
+from harness.batch_size_process import train_step
+from harness.tiny_runs import train_tiny
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s_precision.measuring import MOST_TOKENS, N_TURNS, choose_precision, typical_batch

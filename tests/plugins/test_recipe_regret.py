@@ -8,7 +8,8 @@ from math import log2
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from folders import ROOT
+
+from harness.folders import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

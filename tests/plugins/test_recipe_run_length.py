@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tiny_runs import SMALL, train_tiny
 
+from harness.tiny_runs import SMALL, train_tiny
 from s2s.checkpoint import step_name
 from s2s.cli.train import main
 from s2s.config import Config, TrainConfig, ValidConfig

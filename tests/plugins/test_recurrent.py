@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from arch_checks import (
+
+from harness.arch_checks import (
     assert_bf16,
     assert_ensembles,
     assert_int8,
@@ -16,7 +17,6 @@ from arch_checks import (
     plugins,
     seeded,
 )
-
 from s2s import Vocab
 from s2s.batch import make_batch
 from s2s.compose import compose

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from arch_checks import seeded
 from torch import Tensor, nn
 
+from harness.arch_checks import seeded
 from s2s_recurrent import RNNConfig
 from s2s_recurrent.attention import Attention, Source
 from s2s_recurrent.cells import Cell, GroupedLinear, make_cell

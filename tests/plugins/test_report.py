@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from capitals import Capitals
-from tiny_runs import train_tiny
 
+from harness.capital_tasks import Capitals
+from harness.tiny_runs import train_tiny
 from s2s import AttentionMap, Encoded, Example
 from s2s.metrics import Comparison, Score
 from s2s_generate import command as generate

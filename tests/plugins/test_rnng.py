@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from arch_checks import assert_bf16, assert_ensembles, assert_searched, plugins
 from torch import Tensor
 from torch.nn import functional as F
-from written_trees import EXAMPLES, Written
 
+from harness.arch_checks import assert_bf16, assert_ensembles, assert_searched, plugins
+from harness.tree_texts import EXAMPLES, Written
 from s2s import ConfigError, Vocab, make_batch
 from s2s.compose import compose
 from s2s.config import Config

@@ -7,8 +7,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tiny_runs import call, train_tiny
 
+from harness.tiny_runs import call, train_tiny
 from s2s_generate.command import main as generate
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from recurrent_model import Recurrent
-from reference_operators import use_references
-from search_calls import find, find_queued
-from slow_search import (
+
+from harness.recurrent_model import Recurrent
+from harness.reference_operators import use_references
+from harness.reference_search import (
     EOS,
     assert_same,
     banned,
@@ -23,8 +23,8 @@ from slow_search import (
     slow_beam,
     sources,
 )
-from table_model import Table
-
+from harness.search_calls import find, find_queued
+from harness.table_model import Table
 from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.task import Vocab
@@ -35,7 +35,7 @@ from s2s_search.diverse import build_beam_search
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slow_search import NextLogProbs, Scored
+    from harness.reference_search import NextLogProbs, Scored
 
 pytestmark = pytest.mark.usefixtures("plugin_operators")
 

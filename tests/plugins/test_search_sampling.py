@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from recurrent_model import Recurrent
-from search_calls import find, find_queued
-from table_model import Table
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from harness.recurrent_model import Recurrent
+from harness.search_calls import find, find_queued
+from harness.table_model import Table
 from s2s.decoding import GreedyConfig
 from s2s.decoding.beam_search import greedy
 from s2s.decoding.request import FixedQueue, SourceSentence

@@ -13,9 +13,8 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
-from serving import Served, client_of, served, tiny_server, train_run
-from tiny_runs import WORDS
-
+from harness.small_server import Served, client_of, served, tiny_server, train_run
+from harness.tiny_runs import WORDS
 from s2s import ConfigError
 from s2s_generate import command as generate
 from s2s_score import command as score

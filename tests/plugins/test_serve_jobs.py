@@ -21,9 +21,8 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
-from listening import IPV4_LOOPBACK, listening
-from serving import client_of, tiny_server, train_run
-
+from harness.ports import IPV4_LOOPBACK, listening
+from harness.small_server import client_of, tiny_server, train_run
 from s2s_serve import jobs
 from s2s_serve.jobs import Jobs
 

@@ -11,8 +11,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
-from serving import Served, listening, served, tiny_server, train_run
-
+from harness.small_server import Served, listening, served, tiny_server, train_run
 from s2s_serve.html_text import translate_html
 from s2s_serve.languages import Detector
 

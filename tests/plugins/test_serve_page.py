@@ -13,7 +13,8 @@ pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import sync_playwright
-from serving import listening, tiny_server, train_run
+
+from harness.small_server import listening, tiny_server, train_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

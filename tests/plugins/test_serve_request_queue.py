@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from recurrent_model import Recurrent
-from search_calls import find_queued
-from table_model import Table
 
+from harness.recurrent_model import Recurrent
+from harness.search_calls import find_queued
+from harness.table_model import Table
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tiny_runs import write_corpus
+
+from harness.tiny_runs import write_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

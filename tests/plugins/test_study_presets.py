@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from folders import ROOT
 
+from harness.folders import ROOT
 from s2s import Plugins, load_plugins
 from s2s.cli import train
 from s2s.compose import compose

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tiny_runs import write_corpus
 
+from harness.tiny_runs import write_corpus
 from s2s import DataError, load_plugins
 from s2s.cli import train
 from s2s.compose import compose

@@ -10,9 +10,9 @@ from collections import defaultdict
 from functools import cache
 
 import pytest
-from folders import ROOT
 from nltk import Tree, TreebankWordTokenizer
 
+from harness.folders import ROOT
 from s2s_synthetic_corpus.__main__ import main
 from s2s_synthetic_corpus.generate import SPLITS, Parallel, pair, pairs, split_of
 from s2s_synthetic_corpus.lexicon import ALL_VERBS, NOUNS

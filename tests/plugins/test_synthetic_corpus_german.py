@@ -6,8 +6,17 @@ import re
 from functools import cache
 
 import pytest
-from german_grammar import CASES, FINITE, GENDERS, before_the_verb, noun_phrases, readings, verb_last_faults, words
 
+from harness.german_grammar import (
+    CASES,
+    FINITE,
+    GENDERS,
+    before_the_verb,
+    noun_phrases,
+    readings,
+    verb_last_faults,
+    words,
+)
 from s2s_synthetic_corpus import german
 from s2s_synthetic_corpus.determiners import FREE, NEGATED, NUMBER
 from s2s_synthetic_corpus.generate import Parallel, pairs

@@ -10,10 +10,10 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from folders import DATA
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.folders import DATA
 from s2s.data import text as text_module
 from s2s.data.corpus_options import parse_corpora
 from s2s.data.text import MAX_LINE, TOO_LONG, numbered_lines, read_lines

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
-from tiny_runs import SMALL, write_corpus
 
 import s2s_mlflow
 import s2s_wandb
+from harness.tiny_runs import SMALL, write_corpus
 from s2s import PluginError
 from s2s.config import Config, LogConfig
 from s2s.log import Log, Screen

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from recurrent_model import Recurrent
-from search_calls import find_queued
 
+from harness.recurrent_model import Recurrent
+from harness.search_calls import find_queued
 from s2s.backend.cuda_graph import bucket_size, capture
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch

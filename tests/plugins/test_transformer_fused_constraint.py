@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from packed_models import StepsCall, model, recorded_steps, source_rows
-from search_calls import StepByStep, find_queued
-from table_constraint import TableConstraint
 from torch import Tensor
-from written_trees import EOS, MARKS, small
 
+from harness.packed_models import StepsCall, model, recorded_steps, source_rows
+from harness.search_calls import StepByStep, find_queued
+from harness.table_constraint import TableConstraint
+from harness.tree_texts import EOS, MARKS, small
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, StackAutomaton
 from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.errors import PluginError

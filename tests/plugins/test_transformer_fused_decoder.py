@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from open_queue import OpenQueue
-from packed_models import VARIANTS, model, needs_bytes, recorded_steps, source_rows, sources
-from search_calls import StepByStep, find_queued
 from torch import Tensor
 
+from harness.open_queue import OpenQueue
+from harness.packed_models import VARIANTS, model, needs_bytes, recorded_steps, source_rows, sources
+from harness.search_calls import StepByStep, find_queued
 from s2s.backend import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from packed_models import VARIANTS, model, needs_bytes, sources
 
+from harness.packed_models import VARIANTS, model, needs_bytes, sources
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
 from s2s_testing import VOCAB

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from search_calls import find
 
+from harness.search_calls import find
 from s2s.backend.linear import prepack
 from s2s.batch import make_batch
 from s2s.data.packing import pack

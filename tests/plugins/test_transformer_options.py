@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from arch_checks import (
+from torch.nn import functional as F
+
+from harness.arch_checks import (
     assert_bf16,
     assert_ensembles,
     assert_int8,
@@ -18,8 +20,6 @@ from arch_checks import (
     plugins,
     seeded,
 )
-from torch.nn import functional as F
-
 from s2s.backend.linear import prepack
 from s2s.data.packing import pack
 from s2s.errors import ConfigError

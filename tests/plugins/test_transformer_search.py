@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from folders import DATA
-from reference_operators import use_references
-from search_calls import find, find_queued
 from torch.nn.utils.rnn import pad_sequence
 
+from harness.folders import DATA
+from harness.reference_operators import use_references
+from harness.search_calls import find, find_queued
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import FixedQueue, SourceSentence

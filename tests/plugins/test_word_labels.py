@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from arch_checks import plugins
-from one_by_one import guided
 from safetensors.torch import load_file
-from sorting_runs import records
 from torch.nn.functional import cross_entropy
 
+from harness.arch_checks import plugins
+from harness.monotonic_guide import guided
+from harness.sorting_runs import records
 from s2s import ConfigError, HasAuxiliary, Vocab, evaluating, make_batch
 from s2s.cli.train import main
 from s2s.config import TrainConfig

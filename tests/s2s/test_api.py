@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from tiny_runs import SMALL, call, train_tiny
 
 import s2s
+from harness.tiny_runs import SMALL, call, train_tiny
 from s2s.compose import arguments_of
 from s2s.config import Config, GenerateConfig
 from s2s.generation import Input

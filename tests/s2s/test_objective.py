@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from one_weight import PAIRS, VOCAB, Weight
 
+from harness.one_weight_model import PAIRS, VOCAB, Weight
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.distributed import World

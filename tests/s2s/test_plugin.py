@@ -12,8 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from folders import ROOT
 
+from harness.folders import ROOT
 from s2s.cli import run_command
 from s2s.config import GenerateConfig
 from s2s.errors import PluginError

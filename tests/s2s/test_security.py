@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from folders import ROOT
-from small_runs import CPU, PLUGIN, letters_config, letters_plugins, make_run
 
+from harness.folders import ROOT
+from harness.small_runs import CPU, PLUGIN, letters_config, letters_plugins, make_run
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.data.text import read_lines

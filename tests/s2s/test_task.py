@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from capitals import WithoutFiles
 
+from harness.capital_tasks import WithoutFiles
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Vocab
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from small_runs import build, letters_config, letters_plugins
 
+from harness.small_runs import build, letters_config, letters_plugins
 from s2s import trained_model
 from s2s.errors import ConfigError, DataError
 from s2s.generation import build as loading

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from capitals import Capitals
-from table_model import Table
 
+from harness.capital_tasks import Capitals
+from harness.table_model import Table
 from s2s.backend import graph_decoding, providers
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig, TrainConfig

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from slow_search import next_log_probs
-from tiny_runs import SMALL, call, train_tiny
 
+from harness.reference_search import next_log_probs
+from harness.tiny_runs import SMALL, call, train_tiny
 from s2s.errors import DataError, UserError
 from s2s.plugin import load_plugins
 from s2s.run import find_run, load_run

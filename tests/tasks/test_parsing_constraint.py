@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from hypothesis import given, settings
-from parsing_trees import TREEBANKS, each_treebank, trees
 from torch.nn.utils.rnn import pad_sequence
-from written_trees import EOS, PAD, Written, begin, sentences, small, walks
 
+from harness.parsing_trees import TREEBANKS, each_treebank, trees
+from harness.tree_texts import EOS, PAD, Written, begin, sentences, small, walks
 from s2s_parsing.constraint import Bounds, TreeConstraint, fallback
 from s2s_parsing.constraint.tables import WORDS
 from s2s_parsing.linear import FORMS, Kind, MalformedError

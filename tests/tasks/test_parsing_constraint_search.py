@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from search_calls import find
-from written_trees import sentences, small
 
+from harness.search_calls import find
+from harness.tree_texts import sentences, small
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.task import Vocab

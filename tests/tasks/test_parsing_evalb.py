@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from folders import DATA
 from hypothesis import given
-from parsing_trees import trees
 
+from harness.folders import DATA
+from harness.parsing_trees import trees
 from s2s.errors import ConfigError, DataError
 from s2s.metrics import build_metrics, compare
 from s2s.metrics.resampling import paired_p_value

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from folders import DATA
 
+from harness.folders import DATA
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from hypothesis import given, settings
-from parsing_trees import trees
-from written_trees import Written
 
+from harness.parsing_trees import trees
+from harness.tree_texts import Written
 from s2s.errors import ConfigError, DataError
 from s2s.nn import SourceWords
 from s2s.plugin import load_plugins

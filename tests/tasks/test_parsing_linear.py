@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parsing_trees import each_treebank, trees
 
+from harness.parsing_trees import each_treebank, trees
 from s2s_parsing.linear import FORMS, MalformedError, UnwritableError
 from s2s_parsing.tree import TOP, Tree, Word, leaves, map_words
 from s2s_parsing.treebank import read_brackets, read_treebank

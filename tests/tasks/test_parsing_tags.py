@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from arch_checks import plugins
-from shipped_plugins import generate_config
 
+from harness.arch_checks import plugins
+from harness.shipped_plugins import generate_config
 from s2s import Seq2Seq, make_batch
 from s2s.decoding import Hypothesis, SearchResult
 from s2s.generation import Generator

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from folders import DATA
 from hypothesis import given
 from hypothesis import strategies as st
-from parsing_trees import trees
 
+from harness.folders import DATA
+from harness.parsing_trees import trees
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig
 from s2s.decoding import BeamConfig

@@ -11,8 +11,8 @@ import nltk
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parsing_trees import each_treebank, trees
 
+from harness.parsing_trees import each_treebank, trees
 from s2s.errors import DataError
 from s2s.task import Rejected
 from s2s_parsing.tree import TOP, Tree, Word, bracketed, leaves, to_nltk

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
-from parsing_trees import trees
 
+from harness.parsing_trees import trees
 from s2s.plugin import load_plugins
 from s2s_parsing import ParsingConfig
 from s2s_parsing.ptb_tokenizer import tokenize

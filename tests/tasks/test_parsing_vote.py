@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parsing_trees import LABELS, trees
 
+from harness.parsing_trees import LABELS, trees
 from s2s_parsing.task import read_tree
 from s2s_parsing.tree import Tree, Word, leaves
 from s2s_parsing.vote import Bracket, Candidate, brackets_of, main, read_candidates, tree_of, vote

@@ -11,8 +11,8 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from folders import DATA
 
+from harness.folders import DATA
 from s2s.compose import compose
 from s2s.config import Config, DataConfig
 from s2s.data.preparation import prepare

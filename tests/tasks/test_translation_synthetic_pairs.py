@@ -6,8 +6,8 @@ import gzip
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tiny_runs import call, train_tiny
 
+from harness.tiny_runs import call, train_tiny
 from s2s.task import Example
 from s2s_text_corpora.parallel import read_pairs
 from s2s_translation.synthetic_pairs import main

@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import finding_batch_size
 import pytest
-from finding_batch_size import train_step
 
+from harness import batch_size_process
+from harness.batch_size_process import train_step
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reas
 def found_batch_size(folder: Path, free: int) -> tuple[str, int, bool, int]:
     """Report, tokens, whether the weights stayed the same, and the bytes that such a batch took, in a new process."""
     done = subprocess.run(
-        [sys.executable, finding_batch_size.__file__, str(folder), str(free)],
+        [sys.executable, batch_size_process.__file__, str(folder), str(free)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         check=True,

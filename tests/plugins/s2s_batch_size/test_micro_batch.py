@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import finding_micro_tokens
 import numpy as np
 import pytest
 import torch
-from finding_micro_tokens import N_PAIRS, PAIR, configured
 
+from harness import micro_tokens_process
+from harness.micro_tokens_process import N_PAIRS, PAIR, configured
 from s2s.backend.memory import AvailableMemory
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reas
 @pytest.mark.parametrize("free", [6 * 10**7, 2 * 10**8, 10**10])
 def test_a_batch_takes_no_more_than_there_is_and_is_whole_where_it_fits(tmp_path: Path, free: int) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, finding_micro_tokens.__file__, str(tmp_path), str(free)]
+    command = [sys.executable, micro_tokens_process.__file__, str(tmp_path), str(free)]
     done = subprocess.run(command, env=environment, capture_output=True, check=True)
     said, micro_tokens, same, n_bytes = json.loads(done.stdout)
     assert same, "a trial does not change the weights"

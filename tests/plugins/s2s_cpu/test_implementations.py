@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from reference_operators import use_references
 from torch import Tensor, nn
 
+from harness.reference_operators import use_references
 from s2s.backend import BLOCKED, OPERATORS, ConsistencyWeights, Operator, TreePaths, add_norm
 from s2s.nn.attention import sdpa
 from s2s_cpu.library import native_library

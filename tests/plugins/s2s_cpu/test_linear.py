@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from reference_operators import use_references
 from torch import Tensor, nn
 
+from harness.reference_operators import use_references
 from s2s.backend import deterministic_backend, prepack
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from folders import HARNESS
 from torch import Tensor
 from torch.nn import functional as F
 
+from harness.folders import HARNESS
 from s2s_cpu import compiled as compiled_module
 from s2s_cpu import library
 from s2s_cpu.bf16_linear import apply_weight, input_gradient, weight_gradient

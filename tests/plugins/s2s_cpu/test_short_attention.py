@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from reference_operators import references
 from torch import Tensor
 
+from harness.reference_operators import references
 from s2s import Vocab
 from s2s.backend import BLOCKED
 from s2s.backend.operators import math_attention, short_attention

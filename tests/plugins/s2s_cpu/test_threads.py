@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from children import in_child
 
+from harness.forked_children import in_child
 from s2s_cpu.threads import compute_in_threads, compute_shares, n_shares
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from followed_runs import Clock
+
+from harness.followed_runs import Clock
 
 
 @pytest.fixture

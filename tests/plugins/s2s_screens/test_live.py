@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from followed_runs import make, update
 
+from harness.followed_runs import make, update
 from s2s_screens.lines import MovingMeans, UpdateLine
 from s2s_screens.live import fitting
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from followed_runs import Clock
+    from harness.followed_runs import Clock
 
 
 def on_terminal(action: Callable[[], None], monkeypatch: pytest.MonkeyPatch, columns: int = 150) -> str:

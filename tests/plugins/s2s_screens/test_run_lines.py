@@ -7,14 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from followed_runs import make, update
 
+from harness.followed_runs import make, update
 from s2s_screens.lines import scientific, short
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from followed_runs import Clock
+    from harness.followed_runs import Clock
 
 
 def journal(path: Path) -> list[dict[str, Any]]:

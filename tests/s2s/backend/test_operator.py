@@ -9,8 +9,8 @@ from threading import Event
 
 import pytest
 import torch
-from reference_operators import use_references
 
+from harness.reference_operators import use_references
 from s2s.backend import Operator, description, providers, top_k
 from s2s.backend.linear import prepack
 from s2s.errors import ConfigError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_checkpoints import FILES, assert_same, names, save, tensors
 
+from harness.small_checkpoints import FILES, assert_same, names, save, tensors
 from s2s import checkpoint
 from s2s.errors import CheckpointError
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from children import in_child
-from small_checkpoints import N_BYTES, names, save, tensors
 
+from harness.forked_children import in_child
+from harness.small_checkpoints import N_BYTES, names, save, tensors
 from s2s import checkpoint
 from s2s.checkpoint import directory
 from s2s.errors import CheckpointError

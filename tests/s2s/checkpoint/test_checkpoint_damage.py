@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from small_checkpoints import FILES, names, save
 
+from harness.small_checkpoints import FILES, names, save
 from s2s import checkpoint
 from s2s.errors import CheckpointError
 from s2s.io import atomic

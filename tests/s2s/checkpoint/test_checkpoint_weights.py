@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from small_checkpoints import assert_same, save, tensors
 from torch import Tensor, nn
 
+from harness.small_checkpoints import assert_same, save, tensors
 from s2s import checkpoint
 from s2s.checkpoint import size_limit
 from s2s.checkpoint.state_tree import check_same_kind

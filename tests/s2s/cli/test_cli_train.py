@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from folders import HARNESS, ROOT
-from sorting_runs import records
 
+from harness.folders import HARNESS, ROOT
+from harness.sorting_runs import records
 from s2s.cli.train import main
 from s2s.compose.yaml12 import read_file
 
-STRANGER = HARNESS / "stranger_plugin.py"
+STRANGER = HARNESS / "third_party_plugin.py"
 SMALL = [
     f"plugins=[{STRANGER}]", "task=reversing", "task.file=words.txt", "arch=transformer_tiny", "arch.d_model=16",
     "arch.d_ff=16", "arch.n_heads=2", "schedule=sawtooth", "optim=signs", "objective=focal", "search=greedy",

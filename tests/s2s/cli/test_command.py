@@ -11,10 +11,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from toy_plugins import toy_plugins
 
 import s2s.cli.command
 import s2s_help.command
+from harness.toy_plugins import toy_plugins
 from s2s.cli.command import Options, run_command, split_flags
 from s2s.compose import build_config, compose
 from s2s.config import Config, GenerateConfig, PrepareConfig

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from attack.mistakes import BASE, mistaken, write_odd_files
-from tiny_runs import call, train_tiny
+from harness.tiny_runs import call, train_tiny
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from toy_plugins import toy_plugins
 
+from harness.toy_plugins import toy_plugins
 from s2s.compose import arguments_of, compose, local_plugins
 from s2s.compose.arguments import read_arguments
 from s2s.config import Config, GenerateConfig

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from folders import ROOT
-from toy_plugins import Colour, CopyConfig, NarrowConfig, SearchConfig, WideConfig, toy_plugins
 
+from harness.folders import ROOT
+from harness.toy_plugins import Colour, CopyConfig, NarrowConfig, SearchConfig, WideConfig, toy_plugins
 from s2s.compose import ComposedConfig, compose, differences, flatten, recompose, to_yaml
 from s2s.config import Config, GenerateConfig, PrepareConfig
 from s2s.errors import ConfigError, UserError

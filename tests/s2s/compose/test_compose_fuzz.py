@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from toy_plugins import toy_plugins
 
+from harness.toy_plugins import toy_plugins
 from s2s.compose import compose, flatten, to_yaml
 from s2s.config import Config, GenerateConfig
 from s2s.errors import UserError

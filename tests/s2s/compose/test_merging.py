@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from toy_plugins import refusal, toy_plugins
 
+from harness.toy_plugins import refusal, toy_plugins
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import ConfigError

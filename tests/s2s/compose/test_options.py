@@ -6,9 +6,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from toy_plugins import BaseConfig, Colour, NarrowConfig, WideConfig, toy_plugins
 
 import s2s.config
+from harness.toy_plugins import BaseConfig, Colour, NarrowConfig, WideConfig, toy_plugins
 from s2s.compose import merge_groups
 from s2s.compose.options import options_of, type_text
 from s2s.errors import PluginError

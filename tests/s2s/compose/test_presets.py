@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from folders import ROOT
-from one_by_one import OneByOne
 
+from harness.folders import ROOT
+from harness.monotonic_guide import OneByOne
 from s2s.compose import build_config, compose, flatten, merge_groups, to_yaml
 from s2s.compose.yaml12 import read_file
 from s2s.config import Config, GenerateConfig, PrepareConfig

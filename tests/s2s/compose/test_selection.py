@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toy_plugins import toy_plugins
-
+from harness.toy_plugins import toy_plugins
 from s2s.compose import compose
 from s2s.config import Config
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from toy_plugins import toy_plugins
 
+from harness.toy_plugins import toy_plugins
 from s2s.compose import Setting, compose
 from s2s.compose.settings import has_reference
 from s2s.config import Config

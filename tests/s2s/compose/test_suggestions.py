@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from toy_plugins import refusal
 
+from harness.toy_plugins import refusal
 from s2s.compose.suggestions import unknown_option, unknown_root
 from s2s.config import Config, LogConfig
 

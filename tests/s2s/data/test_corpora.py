@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from folders import HARNESS
-from rhyming_corpus import WORDS
-from tiny_runs import SMALL, call
 
+from harness.folders import HARNESS
+from harness.rhyming_corpus import WORDS
+from harness.tiny_runs import SMALL, call
 from s2s.compose import entry_config
 from s2s.config import DataConfig
 from s2s.data.preparation_spec import PreparationSpec

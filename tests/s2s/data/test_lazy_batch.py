@@ -9,8 +9,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_runs import letters_config, letters_plugins
 
+from harness.small_runs import letters_config, letters_plugins
 from s2s.config import DataConfig
 from s2s.data.batching import Batches
 from s2s.data.lazy_batch import LazyBatch, pair_lengths, split

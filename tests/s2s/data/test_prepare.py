@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from children import in_child
 
+from harness.forked_children import in_child
 from s2s.config import DataConfig
 from s2s.data import encode
 from s2s.data import preparation as prepare_module

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from sorting_runs import ROOT
 
+from harness.sorting_runs import ROOT
 from s2s.data.batching import Permutation
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from recurrent_model import Recurrent
-from reference_operators import use_references
-from search_calls import find, find_queued
-from slow_search import (
+from torch import Tensor
+
+from harness.recurrent_model import Recurrent
+from harness.reference_operators import use_references
+from harness.reference_search import (
     EOS,
     assert_same,
     banned,
@@ -24,9 +25,8 @@ from slow_search import (
     slow_beam,
     sources,
 )
-from table_model import Table
-from torch import Tensor
-
+from harness.search_calls import find, find_queued
+from harness.table_model import Table
 from s2s.backend import top_k
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch, greedy

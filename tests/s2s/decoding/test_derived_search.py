@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from reference_operators import use_references
-from search_calls import find
-from table_model import Table
 
+from harness.reference_operators import use_references
+from harness.search_calls import find
+from harness.table_model import Table
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import PluginError

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from table_model import JoiningTable
 
+from harness.table_model import JoiningTable
 from s2s.decoding import BeamConfig, log_probs
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence

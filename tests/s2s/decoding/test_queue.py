@@ -6,8 +6,8 @@ import sys
 
 import pytest
 import torch
-from open_queue import OpenQueue
 
+from harness.open_queue import OpenQueue
 from s2s.decoding.history import ROOT, History
 from s2s.decoding.request import FixedQueue, SourceSentence
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from open_queue import OpenQueue
-from search_calls import find_queued
-from table_model import JoiningTable, Table
 
+from harness.open_queue import OpenQueue
+from harness.search_calls import find_queued
+from harness.table_model import JoiningTable, Table
 from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import FixedQueue, SourceSentence

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from folders import ROOT
-from sorting_runs import SMALL, WATCH, outcome, train_in_ranks
 
+from harness.folders import ROOT
+from harness.sorting_runs import SMALL, WATCH, outcome, train_in_ranks
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig
 from s2s.plugin import load_plugins

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from children import in_child, in_children
-from shipped_plugins import shipped
 from torch import Tensor, nn
 from torch.distributed import TCPStore
 
+from harness.forked_children import in_child, in_children
+from harness.shipped_plugins import shipped
 from s2s.distributed import OneProcess, World, init
 from s2s.errors import ConfigError
 from s2s_distributed.ddp.process_group import join

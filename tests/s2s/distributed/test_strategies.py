@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from safetensors.torch import load_file
-from sorting_runs import outcome, records, status, train, train_in_ranks
+
+from harness.sorting_runs import outcome, records, status, train, train_in_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

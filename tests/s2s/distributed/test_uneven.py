@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import pytest
-from sorting_runs import records, train_in_ranks
 
+from harness.sorting_runs import records, train_in_ranks
 from s2s.training.train_step import split
 
 if TYPE_CHECKING:

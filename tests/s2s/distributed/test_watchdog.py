@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from children import in_child, in_children
-from listening import free_port
-from sorting_runs import outcome, train, train_in_ranks
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from harness.forked_children import in_child, in_children
+from harness.ports import free_port
+from harness.sorting_runs import outcome, train, train_in_ranks
 from s2s.io.exit_status import Cause, read_error_files
 from s2s_distributed.ddp import process_group, watchdog
 from s2s_distributed.ddp.process_group import join

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from capitals import Capitals
-from shipped_plugins import generate_config, shipped
 from torch import Tensor, nn
 
+from harness.capital_tasks import Capitals
+from harness.shipped_plugins import generate_config, shipped
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch

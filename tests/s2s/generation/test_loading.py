@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from small_runs import build, letters_config, letters_plugins
 
+from harness.small_runs import build, letters_config, letters_plugins
 from s2s.compose import compose
 from s2s.config import GenerateConfig
 from s2s.decoding import GreedyConfig

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from capitals import Capitals
 
+from harness.capital_tasks import Capitals
 from s2s.config import GenerateConfig
 from s2s.errors import PluginError
 from s2s.generation import Input

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from sacrebleu.metrics import CHRF
-from tiny_runs import call, train_tiny
 
+from harness.tiny_runs import call, train_tiny
 from s2s_generate.command import main
 
 if TYPE_CHECKING:

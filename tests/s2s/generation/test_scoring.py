@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from capitals import Capitals
-from search_calls import find
-from table_model import Table
 
+from harness.capital_tasks import Capitals
+from harness.search_calls import find
+from harness.table_model import Table
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.errors import DataError

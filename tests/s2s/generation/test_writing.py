@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from capitals import Capitals
 
+from harness.capital_tasks import Capitals
 from s2s.config import GenerateConfig
 from s2s.decoding import Hypothesis
 from s2s.errors import PluginError

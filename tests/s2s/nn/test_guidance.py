@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from one_by_one import N_KINDS, OneByOne, guided
 
+from harness.monotonic_guide import N_KINDS, OneByOne, guided
 from s2s.nn.guidance import Guidance
 from s2s.task import Vocab
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from pages_in_memory import address, n_bytes_in_memory
-from reference_operators import use_references
 from torch import Tensor
 
+from harness.reference_operators import use_references
+from harness.resident_memory import address, n_bytes_in_memory
 from s2s.nn.attention import Heads, math_attention
 from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
 from s2s.nn.spare_rows import LARGE, clear

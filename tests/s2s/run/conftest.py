@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from small_runs import letters_plugins
+
+from harness.small_runs import letters_plugins
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from children import in_child
-from small_runs import CPU, PLUGIN, begin, letters_config, make_run, read
 
+from harness.forked_children import in_child
+from harness.small_runs import CPU, PLUGIN, begin, letters_config, make_run, read
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.distributed import World

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from small_runs import CPU, PLUGIN, begin, make_run, read
 
+from harness.small_runs import CPU, PLUGIN, begin, make_run, read
 from s2s import checkpoint
 from s2s.errors import CheckpointError
 from s2s.run import RunDirectory, load_run, run_path, tokenizer

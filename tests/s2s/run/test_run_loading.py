@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from small_runs import CPU, PLUGIN, build, letters_config, make_run
 
+from harness.small_runs import CPU, PLUGIN, build, letters_config, make_run
 from s2s import checkpoint
 from s2s.cli.train import main as train
 from s2s.errors import CheckpointError

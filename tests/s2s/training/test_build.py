@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from small_runs import PLUGIN, letters_config
-from sorting_runs import train
 
+from harness.small_runs import PLUGIN, letters_config
+from harness.sorting_runs import train
 from s2s.backend.selection import BackendSelection
 from s2s.cli.train import main
 from s2s.distributed import World

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from small_runs import build, letters_config, letters_plugins
 
+from harness.small_runs import build, letters_config, letters_plugins
 from s2s import checkpoint
 from s2s.config import Config, TrainConfig
 from s2s.distributed import World

@@ -12,8 +12,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sorting_runs import outcome, train
 
+from harness.sorting_runs import outcome, train
 from s2s import checkpoint
 from s2s.checkpoint import directory
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from finding_batch_size import train_step
-from folders import HARNESS
 from safetensors.torch import load_file
-from sorting_runs import outcome, records, train, train_in_ranks
+
+from harness.batch_size_process import train_step
+from harness.folders import HARNESS
+from harness.sorting_runs import outcome, records, train, train_in_ranks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +54,7 @@ def test_a_run_that_goes_on_remembers_how_small_the_parts_were(tmp_path: Path, m
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's page table")
 def test_freed_memory_returns_to_the_system() -> None:
     """In a process of its own: what the heap of this one looks like depends on the tests before."""
-    subprocess.run([sys.executable, HARNESS / "releasing_memory.py"], check=True)
+    subprocess.run([sys.executable, "-m", "harness.memory_release"], cwd=HARNESS.parent, check=True)
 
 
 def test_an_update_in_a_hundred_releases_memory(monkeypatch: pytest.MonkeyPatch) -> None:

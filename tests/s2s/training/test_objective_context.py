@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from search_calls import find
-from small_runs import CPU, build, letters_config, letters_plugins, make_run
 
+from harness.search_calls import find
+from harness.small_runs import CPU, build, letters_config, letters_plugins, make_run
 from s2s import checkpoint
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig

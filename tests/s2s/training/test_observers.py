@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sorting_runs import train
 
+from harness.sorting_runs import train
 from s2s import Observer
 from s2s.log import Progress
 from s2s.training import Trainer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from small_checkpoints import save
 
+from harness.small_checkpoints import save
 from s2s import checkpoint
 from s2s.compose import compose
 from s2s.config import Config

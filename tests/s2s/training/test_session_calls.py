@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from small_runs import letters_config, letters_plugins
 
+from harness.small_runs import letters_config, letters_plugins
 from s2s import checkpoint
 from s2s.distributed import World
 from s2s.errors import CheckpointError, ConfigError, Preempted

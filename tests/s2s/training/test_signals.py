@@ -15,9 +15,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from children import in_child
-from sorting_runs import fork_training, outcome, status, train
 
+from harness.forked_children import in_child
+from harness.sorting_runs import fork_training, outcome, status, train
 from s2s.errors import Preempted
 from s2s.training import signals
 from s2s.training.signals import Stopped, StopSignal

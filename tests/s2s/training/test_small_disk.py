@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from children import in_child
-from sorting_runs import outcome, train
 
+from harness.forked_children import in_child
+from harness.sorting_runs import outcome, train
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.trainer import Trainer
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import in_child
-from sorting_runs import train
-from tiny_runs import train_tiny
 
+from harness.forked_children import in_child
+from harness.sorting_runs import train
+from harness.tiny_runs import train_tiny
 from s2s.training.trainer import Trainer
 from s2s_generate import command as generate
 from s2s_output_files.resumable_file import ResumableFile

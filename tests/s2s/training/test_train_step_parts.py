@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from one_weight import PAIRS, VOCAB, Weight
 from torch import Tensor
 
+from harness.one_weight_model import PAIRS, VOCAB, Weight
 from s2s.backend.selection import BackendSelection, Decision
 from s2s.config import TrainConfig
 from s2s.data.packing import pack

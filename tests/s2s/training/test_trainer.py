@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from sorting_runs import fork_training, kill_until_done, outcome, records, status, train, train_in_ranks
 
+from harness.sorting_runs import fork_training, kill_until_done, outcome, records, status, train, train_in_ranks
 from s2s.data.batching import Batches
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.retention import Retention

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from small_runs import letters_config, letters_plugins
 
+from harness.small_runs import letters_config, letters_plugins
 from s2s.batch import Batch, make_batch
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.decoding import BeamConfig

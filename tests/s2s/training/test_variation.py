@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tiny_runs import SMALL, write_corpus
 
+from harness.tiny_runs import SMALL, write_corpus
 from s2s.cli import train
 from s2s.task import Encoded
 from s2s.training.variation import varied

@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from folders import ROOT
 
+from harness.folders import ROOT
 from mutation.calls import CallMap, Calls
 from mutation.child import LATE, run_in_child
 from mutation.mutants import exported
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
     from mutation.sample import Candidate
 
-PARTS = ("s2s", "plugins", "tasks", "configs", "examples", "tests", "pyproject.toml", "README.md", "docs", "benchmarks")
+PARTS = (
+    *("s2s", "plugins", "tasks", "configs", "examples", "tests", "tools", "docs", "benchmarks"),
+    *("pyproject.toml", "README.md"),
+)
 PRELOADED = ("hypothesis", "omegaconf", "sentencepiece", "sacrebleu", "safetensors.torch", "rich.console", "nltk")
 RECORDING_SECONDS = 900
 """Of processor time, for a test file"""

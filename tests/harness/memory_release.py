@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import torch
-from pages_in_memory import address, n_bytes_in_memory
 
+from harness.resident_memory import address, n_bytes_in_memory
 from s2s.backend.device import keep_freed_memory, release_freed_memory
 
 

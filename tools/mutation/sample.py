@@ -25,7 +25,7 @@ class Candidate(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What it is called in logs and in the list of harmless ones; line numbers change too often."""
+        """What it is called in logs and in the list of equivalent ones; line numbers change too often."""
         return (self.module, self.text, self.mutant.before, self.mutant.after, str(self.number))
 
     def describe(self) -> str:
@@ -54,7 +54,7 @@ def _of(root: Path, module: str) -> list[Candidate]:
     return found
 
 
-def harmless(file: Path) -> dict[tuple[str, ...], str]:
+def equivalent(file: Path) -> dict[tuple[str, ...], str]:
     """Mutants that change nothing that anybody could want tested, with the reason, from a file of columns."""
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()[1:]] if file.exists() else []
     return {tuple(row[:5]): row[5] for row in rows}

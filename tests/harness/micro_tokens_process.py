@@ -1,4 +1,4 @@
-"""train.micro_tokens=auto in a process of its own: `python finding_micro_tokens.py FOLDER FREE_BYTES`."""
+"""train.micro_tokens=auto in a process of its own: `python micro_tokens_process.py FOLDER FREE_BYTES`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from finding_batch_size import train_step
 
 import s2s_batch_size.micro_batch
+from harness.batch_size_process import train_step
 from s2s.training.batch_plan import BatchPlan
 from s2s_batch_size.memory_guard import MemoryGuard
 from s2s_batch_size.micro_batch import find_micro_tokens

@@ -1,4 +1,4 @@
-"""The batch-size finder in a process of its own: `python finding_batch_size.py FOLDER FREE_BYTES`."""
+"""The batch-size finder in a process of its own: `python batch_size_process.py FOLDER FREE_BYTES`."""
 
 from __future__ import annotations
 

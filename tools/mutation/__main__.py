@@ -12,14 +12,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from folders import ROOT
-
+from harness.folders import ROOT
 from mutation.calls import CallMap
-from mutation.sample import Candidate, candidates, harmless
+from mutation.sample import Candidate, candidates, equivalent
 from mutation.trials import Trials
 
 SEEN = ("killed", "hung")
-HARMLESS = Path(__file__).parent / "harmless.tsv"
+EQUIVALENT = Path(__file__).parent / "equivalent.tsv"
 
 
 def main() -> int:
@@ -27,7 +26,7 @@ def main() -> int:
     options = _options()
     log = Path(options.log)
     fates = _read(log) if not options.only else {}
-    reasons = harmless(HARMLESS)
+    reasons = equivalent(EQUIVALENT)
     chosen = candidates(ROOT, options.paths, options.seed, options.only)[: options.count]
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         trials = Trials(Path(folder), CallMap(Path(options.calls)))
@@ -35,7 +34,7 @@ def main() -> int:
         for candidate in chosen:
             known = fates.get(candidate.key)
             if candidate.key in reasons:
-                fates[candidate.key] = "harmless"
+                fates[candidate.key] = "equivalent"
             elif time.monotonic() < until and (known is None or (options.again and known not in SEEN)):
                 fates[candidate.key] = _try(
                     trials, candidate, None if options.only else log, options.record, options.tests
@@ -67,7 +66,7 @@ def _processor_seconds() -> float:
 
 
 def _summarize(seed: int, counts: Counter[str]) -> None:
-    seen, real = sum(counts[fate] for fate in SEEN), counts.total() - counts["harmless"] - counts["late"]
+    seen, real = sum(counts[fate] for fate in SEEN), counts.total() - counts["equivalent"] - counts["late"]
     low, high = wilson(seen, real)
     each = ", ".join(f"{n} {fate}" for fate, n in sorted(counts.items()))
     print(f"seed {seed}: {counts.total()} mutants: {each}")

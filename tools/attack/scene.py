@@ -10,9 +10,9 @@ import shutil
 from typing import TYPE_CHECKING
 
 import torch
-from tiny_runs import COMMANDS, SMALL, write_corpus
 
 from attack.sandbox import Ended, run
+from harness.tiny_runs import COMMANDS, SMALL, write_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,12 +7,11 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tiny_runs import SMALL
-
 from attack.odd_text import odd_file
 from attack.sandbox import run, run_command
 from attack.scene import Scene, written
 from attack.verdicts import Case, Verdict, judge
+from harness.tiny_runs import SMALL
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig, PrepareConfig
 from s2s.plugin import load_plugins

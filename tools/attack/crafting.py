@@ -7,9 +7,8 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from spoilt_optimizer import vouch_again
-
 from attack.crafting_tensors import RUN, cut, moments, numbers, saved_steps, tensors
+from harness.corrupt_optimizer import vouch_again
 from s2s.io.json_files import dump_record
 from s2s.run import tokenizer
 from s2s.run.record import CHECKSUM, with_checksum

@@ -8,11 +8,10 @@ import signal
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tiny_runs import SMALL
-
 from attack.sandbox import Child
 from attack.scene import BEGIN, Scene, outcome, written
 from attack.verdicts import Case, judge
+from harness.tiny_runs import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from processor_time import scheduled
-from tiny_runs import COMMANDS
+
+from harness.processor_time import scheduled
+from harness.tiny_runs import COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

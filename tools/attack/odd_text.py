@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING
 
-from tiny_runs import WORDS
+from harness.tiny_runs import WORDS
 
 if TYPE_CHECKING:
     import random

@@ -8,11 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from listening import free_port
-
 from attack.sandbox import Child
 from attack.scene import BEGIN, Scene, outcome
 from attack.verdicts import Case, Verdict, judge, worst
+from harness.ports import free_port
 
 if TYPE_CHECKING:
     from attack.sandbox import Ended

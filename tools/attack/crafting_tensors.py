@@ -6,7 +6,7 @@ import json
 import struct
 from typing import TYPE_CHECKING, Any
 
-from spoilt_optimizer import OPTIM_CHANGES, vouch_again
+from harness.corrupt_optimizer import OPTIM_CHANGES, vouch_again
 
 if TYPE_CHECKING:
     import random

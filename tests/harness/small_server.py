@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from tiny_runs import train_tiny
 
+from harness.tiny_runs import train_tiny
 from s2s.plugin import load_plugins
 from s2s_serve import ServeConfig
 from s2s_serve.app import create_app

@@ -14,8 +14,8 @@ import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from folders import ROOT
-from processor_time import scheduled_in_session
+from harness.folders import ROOT
+from harness.processor_time import scheduled_in_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +75,7 @@ def _become(root: Path, action: Callable[[], Any], writes: int, cpu_seconds: int
         limits = {resource.RLIMIT_DATA: DATA_BYTES, resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_CPU: cpu_seconds}
         for kind, limit in limits.items():
             resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))
-        parts = [root / "tests/harness", root, *sorted((root / "plugins").iterdir()), root / "tasks"]
+        parts = [root / "tests", root / "tools", root, *sorted((root / "plugins").glob("*/")), root / "tasks"]
         sys.path[:0] = map(str, parts)
         os.environ["PYTHONPATH"] = os.pathsep.join(map(str, parts))  # for the commands that tests start
         forget_ours()
