@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+PAGE = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "plugins").glob("*.md")))
 FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 PLUGINS = [name for name in FILES if not name.startswith("test_")]
 NAMED_BY_OPTIONS = SERVICES.keys() - {"corpus", "intermediate", "merged_weights", "inference_engine"}
