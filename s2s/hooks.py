@@ -156,20 +156,6 @@ class Hooks:
         is_file: whether `output` is neither standard output nor a pipe or device.
         """
 
-    @hookspec(firstresult=True)
-    def s2s_lock(self, path: Path) -> Any:
-        """Lock a run on a file system without locks: an object to `release`; CheckpointError if it is in use."""
-
-    @hookspec
-    def s2s_environment(self, plugins: Plugins, world: Any) -> Mapping[str, Any]:
-        """Facts on which the results of a run depend, for its env.json; called on rank 0 whenever it starts."""
-        return {}
-
-    @hookspec
-    def s2s_environment_changes(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> Sequence[str]:
-        """Warnings for a resumed run if these facts have changed."""
-        return ()
-
     @hookspec
     def s2s_prepare_model(
         self,

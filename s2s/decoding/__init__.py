@@ -38,7 +38,6 @@ __all__ = [
     "log_probs",
     "max_output_length",
     "pad_sources",
-    "s2s_register",
     "search_all",
 ]
 

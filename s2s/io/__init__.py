@@ -12,8 +12,6 @@ __all__ = [
     "expand_user",
     "flock",
     "fsync",
-    "in_use_error",
-    "lock_holder",
     "parse_json",
     "read_bytes",
     "read_error_files",
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from s2s.io.json_files import dump_record, parse_json, read_bytes, read_json, read_record
     from s2s.io.kernel_lock import flock
     from s2s.io.line_file import write_lines
-    from s2s.io.lock import in_use_error, lock_holder
     from s2s.io.parent import end_with_parent
     from s2s.io.paths import expand_user
 
@@ -50,7 +47,6 @@ __getattr__ = lazy_names(
     "json_files",
     "kernel_lock",
     "line_file",
-    "lock",
     "parent",
     "paths",
 )

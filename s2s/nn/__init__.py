@@ -33,7 +33,6 @@ __all__ = [
     "apply_dropout",
     "empty_kv_cache",
     "recording_weights",
-    "s2s_register",
     "sum_over_chunks",
     "target_log_probs",
 ]

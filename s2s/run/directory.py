@@ -4,11 +4,9 @@ from __future__ import annotations
 
 __all__ = ["RunDirectory"]
 
-import itertools
 import os
 import shutil
 import time
-from collections import ChainMap
 from contextlib import suppress
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Self
@@ -21,6 +19,7 @@ from s2s.io.atomic import write_file
 from s2s.io.json_files import dump_checked, read_checked
 from s2s.io.lock import FileLock
 from s2s.run import tokenizer
+from s2s.run.environment import changes, environment
 from s2s.run.paths import RESOLVED, set_last_run
 from s2s.run.record import with_checksum
 
@@ -70,20 +69,20 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._check_is_run()
-            self.lock.acquire(lambda path: plugins.hook.s2s_lock(path=path))
+            self.lock.acquire()
             checkpoint.check_space(self.checkpoints, 0)
             checkpoint.clean_up(self.checkpoints)
             followed = self._check_unchanged(composed, plugins)
-            new = dict(ChainMap(*plugins.hook.s2s_environment(plugins=plugins, world=world)))
-            changes = plugins.hook.s2s_environment_changes(old=self._read_env(), new=new) if self.is_resumed else []
-            warnings = [*followed, *itertools.chain(*changes)]
+            new = environment(plugins, world)
+            absent = {*plugins.registry.blocked, *plugins.registry.broken}
+            changed = changes(self._read_env(), new, absent) if self.is_resumed else []
             self._write(composed, new)
         except OSError as error:
             what = f"{error.strerror or error} ({error.filename or self.path})"
             raise CheckpointError(
                 f"run directory {self.path} cannot be written to: {what}; make room there, or give another run=…"
             ) from error
-        return warnings
+        return [*followed, *changed]
 
     def set_as_last(self) -> None:
         """Make run=last refer to this run, once it has been built without an error."""

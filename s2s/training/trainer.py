@@ -19,7 +19,8 @@ from s2s import checkpoint
 from s2s.backend.device import peak_memory
 from s2s.config import Config
 from s2s.errors import Preempted, S2SError
-from s2s.log import Log, Progress
+from s2s.log import Log
+from s2s.log.progress import RunLines
 from s2s.training.checkpointing import AVERAGE, CheckpointContent, CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.nonfinite import NonFiniteGuard
@@ -188,8 +189,7 @@ class Trainer:
     def observed(self) -> Iterator[None]:
         """Inside the block, the log, the progress lines and the plugins' observers follow the run."""
         found = self.hook.s2s_observe(trainer=self)[::-1]  # in the order in which plugins were loaded
-        lines = [one for one in found if isinstance(one, Progress)] or [Progress(self)]
-        self.observers = [self.log, *lines, *(one for one in found if one not in lines)]
+        self.observers = [self.log, RunLines(self), *found]
         with ExitStack() as stack:
             for observer in self.observers:
                 stack.enter_context(observer)

@@ -10,7 +10,7 @@ from s2s import Observer
 from s2s.config import Config, LogConfig, TrainConfig
 from s2s.log import Log, choose_screen
 from s2s.log.length import RunLength
-from s2s_screens.progress import RunLines
+from s2s.log.progress import RunLines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,6 @@ from s2s.distributed import OneProcess, World
 from s2s.errors import ConfigError, DataError
 from s2s.generation import Generator, Input
 from s2s.generation.acceleration import capture_steps
-from s2s.log import Screen, choose_screen
 from s2s.plugin import Plugins, load_plugins
 from s2s.training.batch_plan import BatchPlan
 from s2s.training.build import _Builder
@@ -28,7 +27,7 @@ from s2s_generate.output import open_output
 if TYPE_CHECKING:
     from pathlib import Path
 
-BLOCKED = "alignment,batch_size,constraints,cuda,ddp,mbr,output_files,screens,sentencepiece,workers"
+BLOCKED = "alignment,batch_size,constraints,cuda,ddp,mbr,output_files,sentencepiece,workers"
 
 
 @pytest.fixture
@@ -102,10 +101,6 @@ def test_memory_is_not_measured(bare: Plugins) -> None:
     config.train.tokens = "auto"
     with pytest.raises(ConfigError, match=r"train\.tokens=auto: no plugin is loaded that measures memory"):
         builder.batch_plan(train_step, prepared)
-
-
-def test_a_run_shows_plain_lines(bare: Plugins) -> None:
-    assert type(choose_screen(Config().log, bare.registry, quiet=False)) is Screen
 
 
 def test_a_tokeniser_is_missed_by_its_name(bare: Plugins) -> None:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import os
 import socket
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from s2s.errors import CheckpointError
 from s2s.io import lock
-from s2s.io.lock import FileLock, in_use_error, lock_holder
+from s2s.io.heartbeat import Heartbeat
+from s2s.io.lock import FileLock
+from s2s.io.lock_holder import in_use_error, lock_holder
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def never(_: Path) -> Any:
-    raise AssertionError("this file system has locks")
 
 
 def test_one_at_a_time_holds_a_lock_and_the_error_names_the_holder(tmp_path: Path) -> None:
@@ -27,7 +24,7 @@ def test_one_at_a_time_holds_a_lock_and_the_error_names_the_holder(tmp_path: Pat
     path.parent.mkdir()
     path.write_text("x" * 500)  # of an earlier holder
     first, second = FileLock(path), FileLock(path)
-    first.acquire(never)
+    first.acquire()
     holder = json.loads(path.read_text())
     assert holder == lock_holder() | {"started": holder["started"]}
     assert (holder["pid"], holder["host"]) == (os.getpid(), socket.gethostname())
@@ -35,11 +32,11 @@ def test_one_at_a_time_holds_a_lock_and_the_error_names_the_holder(tmp_path: Pat
         f"run is in use by process {os.getpid()} on {socket.gethostname()}, started {holder['started'][:10]}.*; wait"
     )
     with pytest.raises(CheckpointError, match=message):
-        second.acquire(never)
+        second.acquire()
     assert second.descriptor is None
     first.release()
     assert first.descriptor is None
-    second.acquire(never)
+    second.acquire()
     second.release()
     second.release()
 
@@ -52,28 +49,13 @@ def test_of_a_lock_that_names_nobody_another_process_is_the_holder(text: str | N
     assert str(in_use_error(tmp_path / "lock")) == expected
 
 
-def test_without_locks_a_substitute_is_taken_and_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "flock", lambda _: False)
-    released: list[str] = []
-    substitute = SimpleNamespace(release=lambda: released.append("released"))
-    held = FileLock(tmp_path / "lock")
-    held.acquire(lambda path: released.append(path.name) or substitute)  # type: ignore[func-returns-value]
-    assert released == ["lock"]
-    held.release()
-    assert released == ["lock", "released"]
-    held.release()
-    assert released == ["lock", "released"]
-    nothing = FileLock(tmp_path / "lock")
-    nothing.acquire(lambda _: None)
-    nothing.release()
-
-
-def test_a_lock_that_cannot_be_had_leaves_no_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Path) -> Any:
+def test_a_file_system_that_fails_leaves_no_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> NoReturn:
         raise CheckpointError("no locks here")
 
     monkeypatch.setattr(lock, "flock", lambda _: False)
+    monkeypatch.setattr(Heartbeat, "take", fail)
     held = FileLock(tmp_path / "lock")
     with pytest.raises(CheckpointError, match="no locks here"):
-        held.acquire(fail)
+        held.acquire()
     assert held.descriptor is None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.config import Config, LogConfig, TrainConfig
+from s2s.config import LogConfig
 from s2s.config.duration import format_duration
-from s2s.log import Log, Progress, Screen
+from s2s.log import Log, Screen
 from s2s.log.length import RunLength
 
 if TYPE_CHECKING:
@@ -95,27 +94,6 @@ def test_facts_are_aligned_and_the_warnings_among_them_come_last(
     shown = "run   runs/x\ndata  12 pairs\n      none dropped\n"
     assert capsys.readouterr() == (shown, "warning: careful\n")
     assert (tmp_path / "train.log").read_text() == shown + "warning: careful\n"
-
-
-def test_without_a_plugin_each_record_is_a_plain_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = Config(train=TrainConfig(steps=3))
-    with make(tmp_path, n_steps=3) as log:
-        log.start(0)
-        lines = Progress(SimpleNamespace(log=log, config=config))
-        for step in (1, 2, 3):
-            lines.update({"step": step, "loss": 3.21432, "tokens": 512, "mfu": None})
-        lines.validated({"step": 3, "nll": 1.5, "best": True, "search": "beam 4"})
-        lines.saved(tmp_path / "checkpoints/step-000003", 0.25)
-        lines.finished({"steps": 3, "tokens": 1536, "average": None})
-    shown = capsys.readouterr().out
-    assert shown.splitlines() == [
-        "update 2/3  loss 3.21432  tokens 512",
-        "update 3/3  loss 3.21432  tokens 512",
-        "valid @3  nll 1.5  best 1",
-        "saved checkpoints/step-000003 (0.2 s, verified)",
-        "done  3 updates",
-    ]
-    assert (tmp_path / "train.log").read_text() == shown
 
 
 @pytest.mark.parametrize(

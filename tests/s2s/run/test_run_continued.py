@@ -13,6 +13,7 @@ from harness.small_runs import CPU, PLUGIN, begin, make_run, read
 from s2s import checkpoint
 from s2s.errors import CheckpointError
 from s2s.run import RunDirectory, load_run, run_path, tokenizer
+from s2s.run.environment import changes
 
 if TYPE_CHECKING:
     from s2s.plugin import Plugins
@@ -92,6 +93,15 @@ def test_starting_removes_what_killed_saves_left(plugins: Plugins) -> None:
     remnant.mkdir()
     begin(run_path("x"), plugins)
     assert not remnant.exists()
+
+
+@pytest.mark.parametrize(("absent", "n_warnings"), [((), 0), (("screens",), 1)], ids=["part of the core", "blocked"])
+def test_a_shipped_plugin_that_is_gone_is_missed_only_where_it_is_left_out(
+    absent: tuple[str, ...], n_warnings: int
+) -> None:
+    """Plugins of an earlier version may have become part of the core."""
+    old = {"plugins": {"screens": {"origin": "s2s-toolkit 0.1.0", "sha256": "1"}}}
+    assert len(changes(old, {"plugins": {}}, absent)) == n_warnings
 
 
 def test_another_tokenizer_under_the_same_checkpoints_is_refused(plugins: Plugins) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from harness.sorting_runs import train
 from s2s import Observer
-from s2s.log import Progress
+from s2s.log.progress import RunLines
 from s2s.training import Trainer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Noting(Observer):
@@ -29,30 +27,20 @@ class Noting(Observer):
             raise self.raised
 
 
-class Lines(Progress):
-    """A plugin's lines."""
-
-    def __init__(self) -> None:
-        pass
-
-
-def trainer(log: Observer, *found: Observer) -> Any:
+def trainer(log: Observer, *observers: Observer) -> Any:
     """With a hook that gives these observers; hooks answer with the plugin that was loaded last first."""
-    hook = SimpleNamespace(s2s_observe=lambda trainer: list(reversed(found)))
-    return SimpleNamespace(hook=hook, log=log, config=SimpleNamespace(train=SimpleNamespace(steps=3)))
+    hook = SimpleNamespace(s2s_observe=lambda trainer: list(reversed(observers)))
+    config = SimpleNamespace(train=SimpleNamespace(steps=3), log=SimpleNamespace(every=1))
+    train_step = SimpleNamespace(objective=SimpleNamespace(extras=("nll",)))
+    return SimpleNamespace(hook=hook, log=log, config=config, directory=Path("run"), train_step=train_step)
 
 
 def test_the_log_is_first_lines_are_second_and_others_follow_as_they_were_loaded() -> None:
-    log, one, two, lines = Noting([], "log"), Noting([], "one"), Noting([], "two"), Lines()
-    followed = trainer(log, one, lines, two)
+    log, one, two = Noting([], "log"), Noting([], "one"), Noting([], "two")
+    followed = trainer(log, one, two)
     with Trainer.observed(followed):
-        assert followed.observers == [log, lines, one, two]
-
-
-def test_without_a_plugin_the_core_writes_lines() -> None:
-    followed = trainer(Noting([], "log"))
-    with Trainer.observed(followed):
-        assert [type(observer) for observer in followed.observers] == [Noting, Progress]
+        first, second, *others = followed.observers
+    assert (first, type(second), others) == (log, RunLines, [one, two])
 
 
 def test_all_are_closed_with_the_error_the_log_last_though_one_of_them_fails() -> None:

@@ -5,7 +5,7 @@ A file that is no longer rewritten belongs to a dead process and is taken over.
 
 from __future__ import annotations
 
-__all__ = ["Heartbeat", "take"]
+__all__ = ["Heartbeat"]
 
 import json
 import os
@@ -14,8 +14,9 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
-from s2s.io import in_use_error, lock_holder
+from s2s.io.lock_holder import in_use_error, lock_holder
 
 HEARTBEAT = 10.0
 """Seconds between two heartbeats"""
@@ -33,6 +34,20 @@ class Heartbeat(threading.Thread):
         self._beat()
         self.start()
 
+    @classmethod
+    def take(cls, lock: Path) -> Self:
+        """Create the file next to the lock, replacing that of a dead owner; CheckpointError if its owner is alive."""
+        path = lock.with_name(f"{lock.name}.alive")
+        with suppress(FileNotFoundError):
+            written = path.read_text()
+            if not _is_alive(path, written):
+                _remove(path, written)
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        except FileExistsError:
+            raise in_use_error(path) from None
+        return cls(path)
+
     def run(self) -> None:
         while not self.stopped.wait(HEARTBEAT):
             with suppress(OSError):  # a full disk, or a server that does not answer for a while
@@ -48,40 +63,26 @@ class Heartbeat(threading.Thread):
         self.path.unlink(missing_ok=True)
 
 
-def take(path: Path) -> Heartbeat:
-    """Create the file next to the lock `path`, replacing that of a dead owner."""
-    path = path.with_name(f"{path.name}.alive")
-    with suppress(FileNotFoundError):
-        found = path.read_text()
-        if not _is_alive(path, found):
-            _remove(path, found)
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-    except FileExistsError:
-        raise in_use_error(path) from None
-    return Heartbeat(path)
-
-
-def _is_alive(path: Path, found: str) -> bool:
+def _is_alive(path: Path, written: str) -> bool:
     """Whether the owner is alive: on this machine by its process, on another by its next heartbeat."""
     with suppress(ValueError, KeyError, TypeError):
-        owner = json.loads(found)
+        owner = json.loads(written)
         if owner["host"] == socket.gethostname():
             return _start_time(owner["pid"]) == owner["born"]
     until = time.monotonic() + STALE  # clocks of two machines cannot be compared
     while time.monotonic() < until:
-        if path.read_text() != found:
+        if path.read_text() != written:
             return True
         time.sleep(STALE / 100)
     return False
 
 
-def _remove(path: Path, found: str) -> None:
+def _remove(path: Path, written: str) -> None:
     """Remove a dead owner's file; one that a new owner has created in the meantime is put back."""
     mine = path.with_name(f"{path.name}.{socket.gethostname()}.{os.getpid()}")
     with suppress(FileNotFoundError, FileExistsError):
         os.rename(path, mine)  # noqa: PTH104  atomic: only one of several attempts succeeds
-        if mine.read_text() != found:
+        if mine.read_text() != written:
             os.link(mine, path)
     mine.unlink(missing_ok=True)
 

@@ -8,7 +8,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from s2s.config import format_duration
+from s2s.config.duration import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

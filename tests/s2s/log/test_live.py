@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.followed_runs import make, update
-from s2s_screens.lines import MovingMeans, UpdateLine
-from s2s_screens.live import fitting
+from s2s.log.lines import MovingMeans, UpdateLine
+from s2s.log.live import fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

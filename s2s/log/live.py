@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from s2s.log import Screen
-from s2s_screens.lines import GAP
+from s2s.log.lines import GAP
+from s2s.log.screen import Screen
 
 if TYPE_CHECKING:
-    from s2s import Choice
-    from s2s_screens.lines import UpdateLine
+    from s2s.log.lines import UpdateLine
+    from s2s.registry import Choice
 
 REDRAW = 1.0
 """Seconds between two drawings of the live line"""

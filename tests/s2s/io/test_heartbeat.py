@@ -16,9 +16,8 @@ import pytest
 
 from harness.forked_children import in_child, in_children
 from s2s.errors import CheckpointError
+from s2s.io import heartbeat
 from s2s.io.lock import FileLock
-from s2s_heartbeat_lock import heartbeat
-from s2s_heartbeat_lock.heartbeat import take
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,30 +37,30 @@ def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refused(path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"is in use by process \d+ on .*, started "):
-        FileLock(path).acquire(take)
+        FileLock(path).acquire()
 
 
 def test_one_process_has_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     first = FileLock(path)
-    first.acquire(take)
+    first.acquire()
     refused(path)
     assert in_child(lambda: refused(path)) == 0
     first.release()
     second = FileLock(path)
-    second.acquire(take)
+    second.acquire()
     second.release()
     assert [file.name for file in tmp_path.iterdir()] == [".lock"]
 
 
 def test_a_process_that_was_killed_loses_it_at_once(tmp_path: Path) -> None:
     def die() -> None:
-        FileLock(tmp_path / ".lock").acquire(take)
+        FileLock(tmp_path / ".lock").acquire()
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(die) == -signal.SIGKILL
     began = time.monotonic()
-    FileLock(tmp_path / ".lock").acquire(take)
+    FileLock(tmp_path / ".lock").acquire()
     assert time.monotonic() - began < 0.5
 
 
@@ -92,7 +91,7 @@ def test_another_machine_without_a_heartbeat_loses_it(tmp_path: Path, monkeypatc
     elsewhere(tmp_path / ".lock")
     os.utime(tmp_path / ".lock.alive", (2e9, 2e9))
     lock = FileLock(tmp_path / ".lock")
-    lock.acquire(take)
+    lock.acquire()
     assert json.loads((tmp_path / ".lock.alive").read_text())["pid"] == os.getpid()
     lock.release()
 
@@ -102,7 +101,7 @@ def test_of_many_that_find_a_dead_owner_one_takes_its_place(tmp_path: Path) -> N
 
     def try_it(number: int) -> None:
         with suppress(CheckpointError):
-            FileLock(tmp_path / ".lock").acquire(take)
+            FileLock(tmp_path / ".lock").acquire()
             (tmp_path / f"has-{number}").touch()
             time.sleep(1.5)
 
@@ -112,7 +111,7 @@ def test_of_many_that_find_a_dead_owner_one_takes_its_place(tmp_path: Path) -> N
 
 def test_its_owner_renews_it(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / ".lock")
-    lock.acquire(take)
+    lock.acquire()
     before = (tmp_path / ".lock.alive").read_text()
     time.sleep(0.4)
     assert (tmp_path / ".lock.alive").read_text() != before

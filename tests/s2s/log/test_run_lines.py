@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.followed_runs import make, update
-from s2s_screens.lines import scientific, short
+from s2s.log.lines import scientific, short
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,6 +10,6 @@ from harness.followed_runs import Clock
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for name in ("s2s_screens.progress", "s2s_screens.live"):
+    for name in ("s2s.log.progress", "s2s.log.live"):
         monkeypatch.setattr(f"{name}.time", clock)
     return clock

@@ -8,23 +8,23 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
-from s2s.config import format_duration
-from s2s.log import Progress
-from s2s_screens.lines import GAP, MovingMeans, UpdateLine, scores, short, valid_line
-from s2s_screens.live import LiveScreen
+from s2s.config.duration import format_duration
+from s2s.hooks import Observer
+from s2s.log.lines import GAP, MovingMeans, UpdateLine, scores, short, valid_line
+from s2s.log.live import LiveScreen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from s2s import TrainerView
+    from s2s.hooks import TrainerView
 
 
-class RunLines(Progress):
+class RunLines(Observer):
     """One line every log.every updates, one for a validation with its checkpoint, and the summary."""
 
     def __init__(self, trainer: TrainerView) -> None:
-        super().__init__(trainer)
+        self.log = trainer.log
         self.directory = trainer.directory
         self.means = MovingMeans(max(trainer.config.log.every, 1), trainer.train_step.objective.extras)
         self.mark = time.monotonic()

@@ -7,12 +7,13 @@ __all__ = ["JsonScreen"]
 import json
 from typing import TYPE_CHECKING, Any
 
-from s2s.log import Screen, nonfinite_to_null
+from s2s.log.files import nonfinite_to_null
+from s2s.log.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from s2s import Choice
+    from s2s.registry import Choice
 
 
 class JsonScreen(Screen):

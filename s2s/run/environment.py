@@ -1,4 +1,4 @@
-"""The facts of env.json, and the warnings when they change."""
+"""env.json: versions, code, plugins and machine, on which results also depend, and the warnings when they change."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import torch
 import s2s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
-    from s2s import Plugins
     from s2s.distributed import World
+    from s2s.plugin import Plugins
 
 PACKAGES = ("s2s-toolkit", "torch", "numpy", "sentencepiece", "sacrebleu", "omegaconf", "safetensors")
 AFFECTS_BITS = ("packages.torch", "device", "threads", "ranks")
@@ -48,8 +48,11 @@ def environment(plugins: Plugins, world: World) -> dict[str, Any]:
     }
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Warnings about changes after which a resumed run ends with different bytes, or with different results."""
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], absent: Collection[str]) -> list[str]:
+    """Warnings about changes after which a resumed run ends with different bytes, or with different results.
+
+    absent: names of plugins that are blocked or broken.
+    """
     words = []
     for key in AFFECTS_BITS:
         was, now = _get(old, *key.split(".")), _get(new, *key.split("."))
@@ -59,17 +62,22 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         was, now = _get(old, "plugins", name, "sha256"), _get(new, "plugins", name, "sha256")
         if was and now and was != now:
             words.append(f"plugin '{name}' has changed since: the run goes on with what it is now")
-    for name, origin in _gone(old, new):
+    for name, origin in _gone(old, new, absent):
         words.append(f"plugin '{name}' ({origin}) is no longer loaded: the run goes on without it")
     return words
 
 
-def _gone(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Plugins that were loaded and no longer are, with their origins; a file under another path now is the same."""
-    there = {_get(new, "plugins", name, "sha256") for name in new["plugins"]} - {None}
+def _gone(old: Mapping[str, Any], new: Mapping[str, Any], absent: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Plugins that were loaded and no longer are, with their origins.
+
+    A file under another path is the same plugin; one that s2s ships and that is not absent has become part of the core.
+    """
+    hashes = {_get(new, "plugins", name, "sha256") for name in new["plugins"]} - {None}
     for name in _get(old, "plugins") or ():
-        if name not in new["plugins"] and _get(old, "plugins", name, "sha256") not in there:
-            yield name, _get(old, "plugins", name, "origin")
+        origin = _get(old, "plugins", name, "origin")
+        is_core = str(origin).startswith(f"{PACKAGES[0]} ") and name not in absent
+        if not (is_core or name in new["plugins"] or _get(old, "plugins", name, "sha256") in hashes):
+            yield name, origin
 
 
 def _get(tree: Any, *keys: str) -> Any:
