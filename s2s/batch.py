@@ -57,9 +57,9 @@ class Batch:
     src_pad: Tensor
     """[B, S], True at padding"""
     tgt_in: Tensor
-    """[B, T], each beginning with bos"""
+    """[B, T], each beginning with `Vocab.start`"""
     tgt_out: Tensor
-    """[B, T], each ending in eos"""
+    """[B, T], each ending in eos; padding where a starting token would be predicted"""
     tgt_pad: Tensor
     """[B, T], True where tgt_out is padding, which the loss ignores"""
     n_tokens: int
@@ -106,15 +106,20 @@ class Batch:
         return map_tensors(lambda t: t.pin_memory().to(device, non_blocking=True), self)
 
 
-def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab) -> Batch:
-    """Pad pairs of ids, given without bos and eos."""
+def make_batch(
+    pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab, starts: Sequence[Sequence[int]] | None = None
+) -> Batch:
+    """Pad pairs of ids, given without starting tokens and eos; starts: those of each pair, by default `vocab.start`."""
+    starts = [vocab.start] * len(pairs) if starts is None else starts
+    before = np.array([len(start) - 1 for start in starts], dtype=np.int64)  # predictions that no loss counts
     src, src_lengths = _pad([src for src, _ in pairs], vocab.pad)
-    tgt, tgt_lengths = _pad([tgt for _, tgt in pairs], vocab.pad)
+    tgt, tgt_lengths = _pad([tgt for _, tgt in pairs], vocab.pad, before)
     tgt_in = np.roll(tgt, 1, axis=1)  # the last column is still padding
+    for row, start in zip(tgt_in, starts, strict=True):
+        row[: len(start)] = start
     rows = np.arange(len(pairs))
     src[rows, src_lengths] = vocab.eos
-    tgt[rows, tgt_lengths] = vocab.eos
-    tgt_in[:, :1] = vocab.bos
+    tgt[rows, before + tgt_lengths] = vocab.eos
     return Batch.from_arrays(src, tgt_in, tgt, vocab.pad, src_lengths + 1, tgt_lengths + 1)
 
 
@@ -131,10 +136,13 @@ def batch_by_length(pairs: Sequence[tuple[Sentence, Sentence]], tokens: int) -> 
         yield batch
 
 
-def _pad(sentences: Sequence[Sentence], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows with room for one more token, [B, longest + 1], and their lengths [B]."""
+def _pad(
+    sentences: Sequence[Sentence], pad: int, before: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows with `before` [B] tokens of padding, by default 0, and room for one more token; and the lengths [B]."""
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-    padded = np.full((len(sentences), lengths.max(initial=-1) + 1), pad, dtype=np.int64)
-    for row, sentence, length in zip(padded, sentences, lengths.tolist(), strict=True):
-        row[:length] = sentence
+    before = np.zeros_like(lengths) if before is None else before
+    padded = np.full((len(sentences), (before + lengths).max(initial=-1) + 1), pad, dtype=np.int64)
+    for row, sentence, begin, length in zip(padded, sentences, before.tolist(), lengths.tolist(), strict=True):
+        row[begin : begin + length] = sentence
     return padded, lengths

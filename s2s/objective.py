@@ -205,9 +205,8 @@ class Context(ABC):
 
 
 def rows_without_eos(ids: Tensor, pad: Tensor) -> list[list[int]]:
-    """ids, pad [B, T], each row ending in eos before its padding -> B lists of ids without eos."""
-    lengths = (~pad).sum(-1).tolist()
-    return [row[: n - 1] for row, n in zip(ids.tolist(), lengths, strict=True)]
+    """ids, pad [B, T], each row ending in eos beside its padding -> B lists of ids without eos."""
+    return [row.tolist()[:-1] for row in ids[~pad].split((~pad).sum(-1).tolist())]
 
 
 def _scalar(name: str, x: Tensor | float, device: torch.device) -> Tensor:

@@ -37,7 +37,8 @@ class PairAttention:
     src: list[str]
     """The source's tokens, eos last"""
     tgt: list[str]
-    """The tokens that are predicted, eos last: the queries of the target side. Its keys are bos and all but the last"""
+    """The tokens that are predicted, eos last: the queries of the target side. Its keys are the first starting token,
+    then all of these but the last"""
     maps: list[AttentionMap]
     """Of every kind and layer; weights [h, Q, K]"""
 
@@ -141,8 +142,9 @@ class TrainedModel:
         if not maps:
             raise ConfigError(f"arch={self.config.arch.name} has no attention (Seq2Seq.attention_maps)")
         of_pair = [one._replace(weights=one.weights[0].cpu()) for one in maps]
-        eos = [self.task.vocab.eos]
-        return PairAttention(self._names([*pair[0], *eos], "src"), self._names([*pair[1], *eos], "tgt"), of_pair)
+        vocab = self.task.vocab
+        sources = self._names([*pair[0], vocab.eos], "src")
+        return PairAttention(sources, self._names([*vocab.start[1:], *pair[1], vocab.eos], "tgt"), of_pair)
 
     def _read(self, src: str) -> str:
         """The source as the task encodes it: `raw`, given to `load`, means raw text for every method."""

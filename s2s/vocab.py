@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from s2s.errors import PluginError
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -30,6 +32,9 @@ class Vocab:
     unk: int = 1
     bos: int = 2
     eos: int = 3
+    start: tuple[int, ...] = ()
+    """Target tokens that a model is fed before its first prediction, such as eos and a language's code; empty: bos.
+    They are no part of an output."""
     joint: bool = False
     """Both sides are one vocabulary, so that embeddings can be shared."""
     tags: int = 0
@@ -44,6 +49,18 @@ class Vocab:
     speech. A model reads a source as if they were not there, and may learn them (`s2s.nn.WordLabels`)."""
     guide: Guide | None = field(default=None, compare=False, repr=False)
     """Tracks the source position that an incomplete output has reached; None: the task has no guide."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", tuple(self.start) or (self.bos,))
+        if self.pad == self.eos:
+            raise PluginError(f"Vocab(pad={self.pad}, eos={self.eos}): no loss counts padding, so no output would end")
+        if not all(0 <= token < self.tgt for token in self.start):
+            raise PluginError(f"Vocab(start={self.start}): the target side has tokens 0 to {self.tgt - 1}")
+
+    @property
+    def never_output(self) -> tuple[int, ...]:
+        """Tokens that no target contains, so that no model learns to predict them: pad, and bos unless it is eos."""
+        return tuple(dict.fromkeys(token for token in (self.pad, self.bos) if token != self.eos))
 
     @property
     def tag_ids(self) -> range:
@@ -66,7 +83,7 @@ class Guide(Protocol):
         """States of the empty outputs: src, pad [B, S] -> [B, 1, ·], of the same width for all sentences."""
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K], which may be any token; bos changes nothing."""
+        """The states after `token` [B, K], which may be any token; those of `Vocab.start` change nothing."""
 
     def read(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """States [B, K, ·] -> places [B, K, P], kinds [B, K, F]; a place may be past the source's end."""

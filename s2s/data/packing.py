@@ -55,26 +55,34 @@ class Capacity:
         """N, the same for both sides."""
         return math.ceil((self.tokens + self.n_fill) / MULTIPLE) * MULTIPLE
 
-    def grown_for(self, pairs: Sequence[Pair]) -> Capacity:
-        """This shape, or the next larger one that holds the pairs: a batch may be divided unevenly."""
-        most = max(sum(len(pair[side]) + 1 for pair in pairs) for side in (0, 1))
-        longest = max(1 + len(side) for pair in pairs for side in pair)
+    def grown_for(self, pairs: Sequence[Pair], n_start: int = 1) -> Capacity:
+        """This shape, or the next larger one that holds the pairs: a batch may be divided unevenly.
+
+        n_start: starting tokens of each target.
+        """
+        lengths = [(len(src) + 1, len(tgt) + n_start) for src, tgt in pairs]
+        most, longest = max(map(sum, zip(*lengths, strict=True))), max(map(max, lengths))
         fits = most <= self.tokens and len(pairs) <= self.n_pairs and longest <= self.max_len
-        return (
-            self if fits else Capacity(self.tokens + self.tokens // 4 + 1, max(self.max_len, longest)).grown_for(pairs)
-        )
+        if fits:
+            return self
+        return Capacity(self.tokens + self.tokens // 4 + 1, max(self.max_len, longest)).grown_for(pairs, n_start)
 
 
 def pack(pairs: Sequence[Pair], vocab: Vocab, capacity: Capacity | None = None) -> Batch:
-    """A packed batch of pairs of ids without bos and eos, in the shape of `capacity` or the smallest possible."""
-    (src, src_lengths), (tgt, tgt_lengths) = (_join([p[side] for p in pairs], vocab, capacity) for side in (0, 1))
+    """A packed batch of pairs of ids without starting tokens and eos, in the shape of `capacity` or the smallest."""
+    first, *more = vocab.start
+    src, src_lengths = _join([src for src, _ in pairs], vocab, capacity)
+    tgt, tgt_lengths = _join([[*more, *tgt] if more else tgt for _, tgt in pairs], vocab, capacity)
     src_offsets, tgt_offsets = _offsets(src_lengths, capacity), _offsets(tgt_lengths, capacity)
     tgt_in = np.roll(tgt, 1)
-    tgt_in[tgt_offsets.cu_seqlens[:-1].numpy()[tgt_lengths > 0]] = vocab.bos
-    own = slice(len(pairs))
-    return Batch.from_arrays(
-        src, tgt_in, tgt, vocab.pad, src_lengths[own], tgt_lengths[own], Packing(src_offsets, tgt_offsets)
-    )
+    begins = tgt_offsets.cu_seqlens[:-1].numpy()
+    tgt_in[begins[tgt_lengths > 0]] = first
+    n_pairs = len(pairs)
+    for i in range(len(more)):  # no loss counts the predictions of starting tokens
+        tgt[begins[:n_pairs] + i] = vocab.pad
+    counted = tgt_lengths[:n_pairs] - len(more)
+    packing = Packing(src_offsets, tgt_offsets)
+    return Batch.from_arrays(src, tgt_in, tgt, vocab.pad, src_lengths[:n_pairs], counted, packing)
 
 
 def _join(sentences: Sequence[Any], vocab: Vocab, capacity: Capacity | None) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -37,8 +37,8 @@ __all__ = [
     "greedy",
     "log_probs",
     "max_output_length",
-    "pad_sources",
     "search_all",
+    "start_sentences",
 ]
 
 from dataclasses import dataclass
@@ -71,10 +71,10 @@ if TYPE_CHECKING:
         SentenceQueue,
         SourceBatch,
         SourceSentence,
-        max_output_length,
         search_all,
     )
-    from s2s.decoding.streaming import ActiveBatch, ActiveSentence, StreamingSearch, pad_sources
+    from s2s.decoding.starting import max_output_length, start_sentences
+    from s2s.decoding.streaming import ActiveBatch, ActiveSentence, StreamingSearch
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,7 @@ __getattr__ = lazy_names(
     "request",
     "hypotheses",
     "model_scores",
+    "starting",
     "streaming",
     "beam_search",
 )

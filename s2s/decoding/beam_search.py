@@ -32,8 +32,8 @@ from s2s.decoding.history import ROOT, History
 from s2s.decoding.hypotheses import Beams, BeamSentence, Candidates, FinishedHypotheses
 from s2s.decoding.model_scores import gather_hypotheses
 from s2s.decoding.penalties import PENALTIES
-from s2s.decoding.request import max_output_length
-from s2s.decoding.streaming import StreamingSearch, pad_sources
+from s2s.decoding.starting import start_sentences
+from s2s.decoding.streaming import StreamingSearch
 from s2s.errors import ConfigError, PluginError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class BeamSearch(StreamingSearch[Beams]):
         super().begin(request)
         self.history = History()
         unk = [request.vocab.unk] if self.config.ban_unk else []
-        self.banned = torch.tensor([request.vocab.pad, request.vocab.bos, *unk], device=request.device)
+        self.banned = torch.tensor([*request.vocab.never_output, *unk], device=request.device)
         self.penalties = torch.empty(0)  # of outputs of 0, 1, 2, … tokens, eos included
         self.normalize = not request.model.returns_log_probs
         self.constraint_changed()
@@ -84,24 +84,22 @@ class BeamSearch(StreamingSearch[Beams]):
 
     def start(self, sentences: list[SourceSentence]) -> Beams:
         """One live hypothesis for each sentence, since several would be identical in the first step."""
-        model, vocab, device = self.request.model, self.request.vocab, self.request.device
-        src, pad = pad_sources(sentences, vocab, device)
-        limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
-        limit = torch.tensor(limits, device=device)
-        if len(self.penalties) < max(limits) + 3:  # `search_finished` reads up to index limit + 2
-            self.penalties = self._penalties(2 * max(limits) + 3)
+        device, started = self.request.device, start_sentences(self.request, self.config, sentences)
+        limit, longest = torch.tensor(started.limits, device=device), max(started.limits)
+        if len(self.penalties) < longest + 3:  # `search_finished` reads up to index limit + 2
+            self.penalties = self._penalties(2 * longest + 3)
         zeros = torch.zeros(len(sentences), 1, dtype=torch.long, device=device)
         return Beams(
             sentences=[BeamSentence(s.index, len(s.ids), self.history.n_nodes) for s in sentences],
-            slack=min(limits),
+            slack=min(started.limits),
             length=zeros[:, 0],
             limit=limit,
-            token=zeros + vocab.bos,
+            token=started.token,
             node=zeros + ROOT,
             score=zeros.float(),
             finished=FinishedHypotheses.empty(len(sentences), self.config.beam, device),
-            state=model.start(model.encode(src, pad)),
-            constraint_state=self.constrain(sentences, src, pad, limit),
+            state=started.state,
+            constraint_state=self.constrain(sentences, started.src, started.pad, limit),
         )
 
     def step(self, batch: Beams) -> Beams:
@@ -217,7 +215,7 @@ class BeamSearch(StreamingSearch[Beams]):
     def drop(self, batch: Beams, done: Tensor) -> Beams | None:
         """The sentences that are not `done` [B]; None if there are none."""
         remaining = super().drop(batch, done)
-        if remaining is not None and self.waiting is None:
+        if remaining is not None and not self.waiting:
             self.history.drop_before(min(sentence.first_node for sentence in remaining.sentences))
         return remaining
 

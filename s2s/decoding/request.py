@@ -11,7 +11,6 @@ __all__ = [
     "SentenceQueue",
     "SourceBatch",
     "SourceSentence",
-    "max_output_length",
     "search_all",
 ]
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s.decoding import Hypothesis, Search, SearchConfig
+    from s2s.decoding import Hypothesis, Search
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,9 @@ class SourceSentence:
     nbest: int | None = None
     """Hypotheses that its caller uses, the best of its result; None: all. Where those depend on how many are found, as
     in sampling, no more are found; else there may be more, up to `SearchRequest.nbest`."""
+    start: Sequence[int] = ()
+    """Target tokens that the model is fed before the first prediction, such as the code of the sentence's language;
+    empty: `Vocab.start`. They are no part of the output"""
 
 
 class SentenceQueue(ABC):
@@ -173,6 +175,10 @@ class SearchRequest:
         queue = FixedQueue(sentences, max(src.numel(), 1))
         return cls(model=model, vocab=vocab, queue=queue, device=src.device, constraint=constraint, nbest=nbest)
 
+    def starting_tokens(self, sentence: SourceSentence) -> tuple[int, ...]:
+        """The tokens that are fed to the model before the first prediction, at least one."""
+        return tuple(sentence.start) or self.vocab.start
+
     def batches(self) -> Iterator[SourceBatch]:
         """The sentences in batches, for a search that finishes one batch before it takes the next."""
         while sentences := self.queue.admit(0):
@@ -187,9 +193,3 @@ def search_all(search: Search, request: SearchRequest) -> list[list[Hypothesis]]
     """The hypotheses of each sentence of a queue that ends, best first, in the order of the sentences' indices."""
     found = {result.index: result.hypotheses for results in search(request) for result in results}
     return [found[index] for index in sorted(found)]
-
-
-def max_output_length(config: SearchConfig, model: Seq2Seq, n_source: int) -> int:
-    """Maximum length of an output, from the length of its own source; both without eos."""
-    limit = max(1, int(config.max_len_a * n_source) + config.max_len_b)
-    return min(limit, model.max_len - 1) if model.max_len else limit  # max_len counts eos

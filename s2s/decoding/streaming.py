@@ -5,7 +5,7 @@ Shapes: B sentences, S source length, K hypotheses per sentence.
 
 from __future__ import annotations
 
-__all__ = ["ActiveBatch", "ActiveSentence", "StreamingSearch", "pad_sources", "remaining_rows"]
+__all__ = ["ActiveBatch", "ActiveSentence", "StreamingSearch", "remaining_rows"]
 
 import copy
 from abc import ABC, abstractmethod
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
-from s2s.backend.cuda_graph import bucket_size
 from s2s.decoding.constraints import GrowingConstraint, grow_constraint, tokens_allowed
 from s2s.model import State
 from s2s.tensors import join_tensors, map_tensors
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from s2s.decoding import SearchResult
     from s2s.decoding.request import SearchRequest, SourceSentence
-    from s2s.task import Constraint, Vocab
+    from s2s.task import Constraint
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,8 @@ class StreamingSearch(ABC, Generic[B]):
     """On the outputs of the current batch"""
     growing_constraint: GrowingConstraint | None
     """Where `constraint` comes from if sentences have constraints of their own"""
-    waiting: B | None
-    """Sentences that are started but cannot join the batch; they form the next one"""
+    waiting: list[B]
+    """Sentences that are started but cannot join the batch; they form the next ones"""
 
     @torch.no_grad()
     def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
@@ -126,12 +125,12 @@ class StreamingSearch(ABC, Generic[B]):
 
     def begin(self, request: SearchRequest) -> None:
         """Set the attributes that all steps of one request share."""
-        self.request, self.waiting = request, None
+        self.request, self.waiting = request, []
         self.constraint, self.growing_constraint = request.constraint, None
 
     @abstractmethod
     def start(self, sentences: list[SourceSentence]) -> B:
-        """The batch before its first token."""
+        """The batch before its first token, of sentences with equally many starting tokens; see `start_sentences`."""
 
     @abstractmethod
     def step(self, batch: B) -> B:
@@ -156,7 +155,8 @@ class StreamingSearch(ABC, Generic[B]):
     def without_cancelled(self, batch: B | None) -> B | None:
         """The sentences that were not cancelled; None if there are none."""
         if cancelled := self.request.queue.take_cancelled():
-            self.waiting = self._without(self.waiting, cancelled)
+            remaining = [self._without(waiting, cancelled) for waiting in self.waiting]
+            self.waiting = [waiting for waiting in remaining if waiting is not None]
             return self._without(batch, cancelled)
         return batch
 
@@ -168,21 +168,31 @@ class StreamingSearch(ABC, Generic[B]):
 
     def admit(self, batch: B | None) -> B | None:
         """The batch with those queued sentences that fit and whose states can join; None if all are finished."""
-        if batch is None and self.waiting is not None:
-            batch, self.waiting = self.waiting, None
-        if self.waiting is not None or (batch is not None and not batch.state.supports_join):
+        if batch is None and self.waiting:
+            batch = self.waiting.pop(0)
+        if self.waiting or (batch is not None and not batch.state.supports_join):
             return batch
         sentences = self.request.queue.admit(0 if batch is None else batch.n_source)
         if not sentences:
             return batch
         batch = self._widen(batch, sentences)
-        newcomers = self.steps(self.start(sentences), self.request.queue.steps_at_once if batch is None else 1)
-        if batch is None:
-            return newcomers
-        if batch.can_join(newcomers):
-            return batch.join(newcomers)
-        self.waiting = newcomers
+        for group in self._startable(sentences):
+            n_steps = self.request.queue.steps_at_once if len(group) == len(sentences) and batch is None else 1
+            newcomers = self.steps(self.start(group), n_steps)
+            if batch is None:
+                batch = newcomers
+            elif batch.can_join(newcomers):
+                batch = batch.join(newcomers)
+            else:
+                self.waiting.append(newcomers)
         return batch
+
+    def _startable(self, sentences: Sequence[SourceSentence]) -> list[list[SourceSentence]]:
+        """The sentences in groups that can be started together: with the same number of starting tokens."""
+        groups: dict[int, list[SourceSentence]] = {}
+        for sentence in sentences:
+            groups.setdefault(len(self.request.starting_tokens(sentence)), []).append(sentence)
+        return list(groups.values())
 
     def constrain(self, sentences: Sequence[SourceSentence], src: Tensor, pad: Tensor, limit: Tensor) -> Tensor | None:
         """The constraint's states [B, 1, ·] before the first token: src, pad [B, S], limit [B]."""
@@ -219,12 +229,3 @@ def remaining_rows(done: Tensor) -> Tensor:
     rows = torch.arange(n, device=done.device)
     rows[done[:n]] = n + (~done[n:]).nonzero()[:, 0]
     return rows
-
-
-def pad_sources(sentences: Sequence[SourceSentence], vocab: Vocab, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Token ids, and True at padding: [B, S]; where steps are captured, S is rounded up to one of few sizes."""
-    n_tokens = [len(sentence.ids) for sentence in sentences]
-    width = bucket_size(max(n_tokens), device, minimum=32)
-    src = torch.tensor([[*one.ids, *[vocab.pad] * (width - len(one.ids))] for one in sentences])
-    pad = torch.arange(width) >= torch.tensor(n_tokens)[:, None]
-    return src.to(device), pad.to(device)

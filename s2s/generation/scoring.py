@@ -70,6 +70,7 @@ def _window(
     model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torch.device, tokens: int
 ) -> list[ScoredTarget]:
     found: dict[int, ScoredTarget] = {}
+    before = len(vocab.start) - 1  # predictions of starting tokens
     for indices in batch_by_length(pairs, tokens):
         batch = make_batch([pairs[i] for i in indices], vocab).to(device)
         with evaluating(model), torch.no_grad():
@@ -77,7 +78,7 @@ def _window(
             rows = target_log_probs(model, batch, counts=everywhere).tolist()
         for i, row in zip(indices, rows, strict=True):
             n = len(pairs[i].tgt)
-            found[i] = ScoredTarget(list(pairs[i].tgt), row[: n + 1])
+            found[i] = ScoredTarget(list(pairs[i].tgt), row[before : before + n + 1])
     return [found[i] for i in range(len(pairs))]
 
 

@@ -85,7 +85,7 @@ class Guidance(nn.Module):
         return Guided(GuidedSource(torch.cat([nothing, words], dim=1), n_words), self.guide.start(src, pad))
 
     def forward(self, tgt: Tensor, guided: Guided) -> tuple[Tensor, Tensor]:
-        """tgt [B, T], each beginning with bos -> [B, T, D], [B, T, R], those of position t from the tokens up to t"""
+        """tgt [B, T], with starting tokens -> [B, T, D], [B, T, R], those of position t from the tokens up to t"""
         state, states = guided.start, []
         for token in tgt.split(1, dim=1):
             state = self.guide.advance(state, token)

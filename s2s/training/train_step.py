@@ -219,7 +219,8 @@ class TrainStep:
             return make_batch(pairs, self.vocab).to(self.world.device)
         n_parts = self.world.size * self._n_local(self.config.n_tokens)
         capacity = self.capacity(math.ceil(self.config.n_tokens / n_parts))
-        return pack(pairs, self.vocab, capacity and capacity.grown_for(pairs)).to(self.world.device)
+        capacity = capacity and capacity.grown_for(pairs, len(self.vocab.start))
+        return pack(pairs, self.vocab, capacity).to(self.world.device)
 
     def _n_micro_batches(self, batch: Sequence[Pair]) -> int:
         """Micro-batches of a global batch: as many as micro_tokens requires, and a multiple of the number of ranks."""

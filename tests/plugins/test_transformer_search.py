@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from harness.folders import DATA
 from harness.reference_operators import use_references
 from harness.search_calls import find, find_queued
+from s2s.backend import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import FixedQueue, SourceSentence
@@ -77,6 +78,23 @@ def test_a_translation_does_not_depend_on_its_batch(beam: int) -> None:
 def test_the_cache_changes_nothing(beam: int) -> None:
     inputs = lines(6)
     assert outputs(small(), beam, inputs) == outputs(small(Uncached), beam, inputs)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_starting_tokens_are_fed_before_fused_steps(beam: int) -> None:
+    """Sentences with starting tokens of their own, among others, as where every prefix is run at every step."""
+    vocab = Vocab(src=60, tgt=60, joint=True, bos=3, start=(3, 9))
+    starts = [(), (3, 10), (0,), (3, 11, 12), (), (3, 10)]
+    search = BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=8))
+
+    def found(model: Seq2Seq) -> list[list[list[int]]]:
+        sentences = zip(lines(6), starts, strict=True)
+        queue = FixedQueue([SourceSentence(i, [*ids, 3], start=s) for i, (ids, s) in enumerate(sentences)], 24)
+        return [[h.tokens for h in hypotheses] for hypotheses in find_queued(search, model, queue, vocab, nbest=beam)]
+
+    model = small()
+    prepack(model, "native", "none")
+    assert found(model) == found(small(Uncached))
 
 
 SENTENCES = DATA / "multi30k/test_2016_flickr.en"

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["check_heads_and_scale"]
+__all__ = ["check_heads_and_scale", "starting_token"]
 
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError
 
 if TYPE_CHECKING:
+    from s2s import Vocab
     from s2s.intermediate import IntermediateModel
+
+
+def starting_token(vocab: Vocab, form: str) -> int:
+    """The token with which decoding begins; raises ConfigError where there are several."""
+    if len(vocab.start) > 1:
+        raise ConfigError(f"format={form} begins decoding with one token, but this run with {len(vocab.start)}")
+    return vocab.start[0]
 
 
 def check_heads_and_scale(model: IntermediateModel, form: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FORBIDDEN", "CTranslate2Exporter", "CTranslate2Model", "compute_types", "open_translator"]
+__all__ = ["CTranslate2Exporter", "CTranslate2Model", "compute_types", "open_translator"]
 
 import json
 import logging
@@ -15,7 +15,7 @@ import torch
 from s2s import ConfigError
 from s2s.intermediate import LayerNorm, Linear
 from s2s.io import read_json
-from s2s_export.checks import check_heads_and_scale
+from s2s_export.checks import check_heads_and_scale, starting_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +30,6 @@ N_POSITIONS = 4096
 """Rows of the written position encodings; CTranslate2 itself computes only sinusoids with its own wavelengths"""
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU"}
 TOKENS = "tokens.json"
-FORBIDDEN = [["<pad>"], ["<s>"]]
-"""Tokens that an output never contains"""
 
 
 class CTranslate2Exporter:
@@ -47,7 +45,8 @@ class CTranslate2Exporter:
         if model.activation not in ACTIVATIONS:
             raise ConfigError(f"format=ctranslate2 has no activation {model.activation}, only relu and gelu")
         spec = _specification(model)
-        spec.config.decoder_start_token, spec.config.add_source_eos = "<s>", True
+        spec.config.decoder_start_token = sides[1][starting_token(given.vocab, "ctranslate2")]
+        spec.config.add_source_eos = True
         spec.config.layer_norm_epsilon = model.eps
         spec.register_source_vocabulary(sides[0])
         spec.register_target_vocabulary(sides[1])
@@ -73,6 +72,8 @@ class CTranslate2Model:
         self.source_spm = folder / "source.spm"
         self.src, self.tgt, self.n_positions = written["src"], written["tgt"], int(written["positions"])
         self.ids = {token: i for i, token in enumerate(self.tgt)}
+        self.forbidden = [[token] for token in ("<pad>", "<s>") if token in self.ids]
+        """Tokens that an output never contains"""
         self.translator = open_translator(folder, **options)
 
     def translate(self, sources: Sequence[Sequence[int]], **options: Any) -> list[Any]:
@@ -84,12 +85,12 @@ class CTranslate2Model:
 
     def greedy(self, sources: Sequence[list[int]], n: int) -> list[list[int]]:
         """Greedy outputs; ids without eos, in and out."""
-        found = self.translate(sources, beam_size=1, max_decoding_length=n, suppress_sequences=FORBIDDEN)
+        found = self.translate(sources, beam_size=1, max_decoding_length=n, suppress_sequences=self.forbidden)
         return [self.without_eos(result.hypotheses[0])[0] for result in found]
 
     def has_forbidden(self, outputs: Sequence[Sequence[str]]) -> bool:
         """Whether an output contains padding or bos."""
-        return any(token in output for output in outputs for (token,) in FORBIDDEN)
+        return any(token in output for output in outputs for (token,) in self.forbidden)
 
     def without_eos(self, tokens: Sequence[str]) -> tuple[list[int], int]:
         """Ids without eos, and the number of tokens, eos included unless the output was cut off at the limit."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s import ConfigError, DataError
-from s2s_export.checks import check_heads_and_scale
+from s2s_export.checks import check_heads_and_scale, starting_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,12 +165,17 @@ def _config(model: IntermediateModel, vocab: Vocab) -> dict[str, Any]:
 def _special(vocab: Vocab) -> dict[str, Any]:
     """Special ids; without forced_eos_token_id=None, Marian writes id 0 when an output reaches its length limit."""
     ids = {"pad_token_id": vocab.pad, "bos_token_id": vocab.bos, "eos_token_id": vocab.eos}
-    return {**ids, "decoder_start_token_id": vocab.bos, "forced_eos_token_id": None}
+    return {**ids, "decoder_start_token_id": starting_token(vocab, "marian"), "forced_eos_token_id": None}
 
 
 def _generation(vocab: Vocab) -> dict[str, Any]:
-    """As in s2s, outputs never contain padding or bos."""
-    return {**_special(vocab), "bad_words_ids": [[vocab.pad], [vocab.bos]], "max_length": 512, "num_beams": 1}
+    """As in s2s, outputs never contain `Vocab.never_output`."""
+    return {
+        **_special(vocab),
+        "bad_words_ids": [[token] for token in vocab.never_output],
+        "max_length": 512,
+        "num_beams": 1,
+    }
 
 
 def _state(model: IntermediateModel, order: Tensor) -> Any:

@@ -21,7 +21,7 @@ from s2s.decoding import (
 )
 from s2s.io import sha256
 from s2s_export import InferenceOptions
-from s2s_export.ctranslate2 import FORBIDDEN, CTranslate2Model, compute_types
+from s2s_export.ctranslate2 import CTranslate2Model, compute_types
 from s2s_export.export import read_manifest
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ class ExportedSearch:
                 raise DataError(
                     "a line asks for a prefix or phrases, which backend=ctranslate2 cannot do; give backend=native"
                 )
+            if any(request.starting_tokens(sentence) != request.vocab.start for sentence in batch.sentences):
+                raise DataError("a sentence has starting tokens of its own, which backend=ctranslate2 cannot do")
             of_length = lambda sentence: len(sentence.ids)  # noqa: E731  a call has one length limit
             for _, alike in groupby(sorted(batch.sentences, key=of_length), key=of_length):
                 group = list(alike)
@@ -118,7 +120,7 @@ class ExportedSearch:
         results = self._translate(sources, limit)
         odd = [i for i, result in enumerate(results) if self.exported.has_forbidden(result.hypotheses)]
         if odd:
-            without = self._translate([sources[i] for i in odd], limit, suppress_sequences=FORBIDDEN)
+            without = self._translate([sources[i] for i in odd], limit, suppress_sequences=self.exported.forbidden)
             results = [without[odd.index(i)] if i in odd else result for i, result in enumerate(results)]
         renormalised = set(range(len(sources)) if self.config.ban_unk else odd)
         found = [self._scored(ids, results[i], limit, i in renormalised) for i, ids in enumerate(sources)]

@@ -59,7 +59,10 @@ def attention_of(model: Seq2Seq, task: Task, device: torch.device, src: str, tok
     ids = task.encode_source([src])[0] if src else []
     batch = make_batch([(list(ids), list(tokens))], task.vocab).to(device)
     maps = model.eval().attention_maps(batch.src, batch.src_pad, batch.tgt_in)
-    names, pieces = _names(task, [*ids, task.vocab.eos], "src"), [*task.pieces(tokens, src), "</s>"]
+    names, pieces = (
+        _names(task, [*ids, task.vocab.eos], "src"),
+        [*task.pieces([*task.vocab.start[1:], *tokens], src), "</s>"],
+    )
     of_pair = [one._replace(weights=one.weights[0].float().cpu()) for one in maps]
     return PairAttention(names, pieces, of_pair)
 

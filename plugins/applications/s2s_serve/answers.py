@@ -81,7 +81,8 @@ def attention_of(
         weights = engine.model.attention(batch.src, batch.src_pad, batch.tgt_in)
     if weights is None:
         return None
-    rows = weights[0, : len(tokens), : len(ids)].tolist()
+    first = len(vocab.start) - 1
+    rows = weights[0, first : first + len(tokens), : len(ids)].tolist()
     names = engine.task.vocabulary("src")
     src = [str(i) if names is None else _name(names[i]) for i in ids]
     return {"src": src, "tgt": list(pieces), "weights": [[round(w, 4) for w in row] for row in rows]}

@@ -63,7 +63,7 @@ def assert_constraint_allows_references(task: Task, n: int = 20) -> None:
     for example, pair in zip(examples, task.encode(examples), strict=True):
         batch = make_batch([pair], task.vocab)
         state = constraint.start(batch.src, batch.src_pad, torch.tensor([len(pair.tgt)]))  # at most its length
-        for t, token in enumerate(batch.tgt_out[0].tolist()):
+        for t, token in enumerate([*pair.tgt, task.vocab.eos]):
             allowed = bool(constraint.allowed(state)[0, 0, token])
             assert allowed, f"the constraint forbids token {t} (id {token}) of the reference {example.tgt!r}"
             state = constraint.advance(state, torch.tensor([[token]]))

@@ -79,6 +79,7 @@ class AttentionStage(OutputStage):
 
     def _weights(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Tensor | None]]:
         """The index of each pair, and the attention [T, S - 1] of its target, with eos, to its source, without eos."""
+        before = len(self.task.vocab.start) - 1  # predictions of starting tokens
         for indices in batch_by_length(pairs, self.config.tokens):
             batch = make_batch([pairs[i] for i in indices], self.task.vocab).to(self.device)
             with torch.no_grad():
@@ -87,7 +88,7 @@ class AttentionStage(OutputStage):
                 )
             for row, index in enumerate(indices):
                 src, tgt = pairs[index]
-                yield index, None if found is None else found[row, : len(tgt) + 1, : len(src)].cpu()
+                yield index, None if found is None else found[row, before : before + len(tgt) + 1, : len(src)].cpu()
 
     def _with_weights(self, hypothesis: Hypothesis, weights: Tensor | None) -> Hypothesis:
         """weights [T, S - 1]"""

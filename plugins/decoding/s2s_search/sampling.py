@@ -23,8 +23,7 @@ from s2s.decoding import (
     StreamingSearch,
     gather_hypotheses,
     log_probs,
-    max_output_length,
-    pad_sources,
+    start_sentences,
 )
 from s2s_search.token_sampling import sample_tokens
 
@@ -88,15 +87,13 @@ class Sampling(StreamingSearch[Samples]):
         """Set the attributes that all steps of one request share."""
         super().begin(request)
         unk = [request.vocab.unk] if self.config.ban_unk else []
-        self.banned = torch.tensor([request.vocab.pad, request.vocab.bos, *unk], device=request.device)
+        self.banned = torch.tensor([*request.vocab.never_output, *unk], device=request.device)
 
     def start(self, sentences: list[SourceSentence]) -> Samples:
         """Empty samples, one row for all samples of a sentence."""
-        model, vocab, device = self.request.model, self.request.vocab, self.request.device
-        src, pad = pad_sources(sentences, vocab, device)
-        limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
-        limit = torch.tensor(limits, device=device)
-        numbers, longest = range(self.request.nbest), max(limits) + 1
+        device, started = self.request.device, start_sentences(self.request, self.config, sentences)
+        limit = torch.tensor(started.limits, device=device)
+        numbers, longest = range(self.request.nbest), max(started.limits) + 1
         wanted = torch.tensor([sentence.nbest or len(numbers) for sentence in sentences])
         uniform = [
             _uniform(self.config.seed, k, list(sentence.ids), longest) for sentence in sentences for k in numbers
@@ -106,10 +103,10 @@ class Sampling(StreamingSearch[Samples]):
             uniform=torch.stack(uniform).unflatten(0, (len(sentences), -1)).to(device),
             length=torch.zeros_like(limit),
             limit=limit,
-            token=torch.full_like(src[:, :1], vocab.bos),
+            token=started.token,
             live=(torch.arange(len(numbers)) < wanted[:, None]).to(device),
-            state=model.start(model.encode(src, pad)),
-            constraint_state=self.constrain(sentences, src, pad, limit),
+            state=started.state,
+            constraint_state=self.constrain(sentences, started.src, started.pad, limit),
         )
 
     def step(self, batch: Samples) -> Samples:

@@ -15,7 +15,8 @@ from harness.table_model import JoiningTable, Table
 from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import FixedQueue, SourceSentence
-from s2s.decoding.streaming import pad_sources, remaining_rows
+from s2s.decoding.starting import pad_sources
+from s2s.decoding.streaming import remaining_rows
 from s2s.task import Vocab
 
 if TYPE_CHECKING:

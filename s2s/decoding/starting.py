@@ -1,0 +1,87 @@
+"""Sentences before their first token: sources encoded, and starting tokens fed to the decoder.
+
+Shapes: B sentences, S source length, N starting tokens.
+"""
+
+from __future__ import annotations
+
+__all__ = ["StartedSentences", "check_starting_tokens", "max_output_length", "pad_sources", "start_sentences"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from s2s.backend.cuda_graph import bucket_size
+from s2s.errors import DataError
+from s2s.model import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.decoding import SearchConfig
+    from s2s.decoding.request import SearchRequest, SourceSentence
+    from s2s.model import Seq2Seq
+    from s2s.vocab import Vocab
+
+
+@dataclass(frozen=True)
+class StartedSentences:
+    """What a search begins with."""
+
+    src: Tensor
+    """[B, S], each row ending in eos"""
+    pad: Tensor
+    """[B, S], True at padding"""
+    token: Tensor
+    """[B, 1], the last starting token, which the first step feeds to the model"""
+    state: State
+    """The model's, after all starting tokens but the last; one hypothesis per sentence"""
+    limits: list[int]
+    """[B], most tokens of each output, without eos"""
+
+
+def start_sentences(
+    request: SearchRequest, config: SearchConfig, sentences: Sequence[SourceSentence]
+) -> StartedSentences:
+    """Start sentences that all have the same number of starting tokens."""
+    model = request.model
+    src, pad = pad_sources(sentences, request.vocab, request.device)
+    starts = [request.starting_tokens(sentence) for sentence in sentences]
+    for start in starts:
+        check_starting_tokens(start, request.vocab)
+    state, tokens = model.start(model.encode(src, pad)), torch.tensor(starts, device=request.device)  # [B, N]
+    *before, newest = tokens.split(1, dim=1)
+    for token in before:
+        _, state = model.step(token, state)
+    limits = [max_output_length(config, model, len(s.ids) - 1, len(starts[0])) for s in sentences]
+    return StartedSentences(src, pad, newest, state, limits)
+
+
+def check_starting_tokens(start: Sequence[int], vocab: Vocab) -> None:
+    """Raise DataError for tokens that the vocabulary lacks, which functions in C would read from outside of a table."""
+    if not all(0 <= token < vocab.tgt for token in start):
+        raise DataError(f"starting tokens {list(start)}: the target side has tokens 0 to {vocab.tgt - 1}")
+
+
+def max_output_length(config: SearchConfig, model: Seq2Seq, n_source: int, n_start: int = 1) -> int:
+    """Maximum length of an output, from the length of its own source; both without eos.
+
+    n_start: starting tokens, which are no part of the output, but of what the model takes.
+    """
+    limit = max(1, int(config.max_len_a * n_source) + config.max_len_b)
+    if not model.max_len:
+        return limit
+    if n_start >= model.max_len:
+        raise DataError(f"{n_start} starting tokens leave no room in a model that takes {model.max_len} tokens")
+    return min(limit, model.max_len - n_start)
+
+
+def pad_sources(sentences: Sequence[SourceSentence], vocab: Vocab, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Token ids, and True at padding: [B, S]; where steps are captured, S is rounded up to one of few sizes."""
+    n_tokens = [len(sentence.ids) for sentence in sentences]
+    width = bucket_size(max(n_tokens), device, minimum=32)
+    src = torch.tensor([[*one.ids, *[vocab.pad] * (width - len(one.ids))] for one in sentences])
+    pad = torch.arange(width) >= torch.tensor(n_tokens)[:, None]
+    return src.to(device), pad.to(device)
