@@ -22,6 +22,7 @@ from s2s.compose import compose
 from s2s.config import Config, PrepareConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
+from s2s.errors import ConfigError
 from s2s.plugin import Hooks, Plugins, load_plugins
 from s2s.registry import GROUPS, SERVICES
 from s2s.task import Vocab
@@ -126,15 +127,18 @@ def test_all_plugins_of_the_page_train_together(here: Path, capsysbinary: pytest
 
 
 def test_the_tokeniser_of_the_page_is_one_of_translation(here: Path) -> None:
-    arguments = ["task=translation", "task.train=words.tsv", "task.subword=characters", "task.vocab_size=7"]
+    arguments = ["task=translation", "task.train=words.tsv", "task.subword=utf8"]
     config = compose(PrepareConfig, arguments, loaded()).config.task
     task = loaded().registry.get("task", "translation").build(config)
     (here / "tokenizer").mkdir()
     task.learn(here / "tokenizer")
-    assert sorted(task.src.pieces) == ["</s>", "<pad>", "<s>", "<unk>", "a", "b", "c"]
-    (ids,) = task.encode_source(["abx"])
-    assert ids == [task.src.pieces.index("a"), task.src.pieces.index("b"), 1]
-    assert task.detokenize(ids, "") == "ab⁇"
+    (ids,) = task.encode_source(["aé"])
+    assert ids == [4 + byte for byte in (0x61, 0xC3, 0xA9)]
+    assert task.detokenize(ids, "") == "aé"
+    assert (task.vocab.src, task.vocab.tgt) == (260, 260)
+    sized = compose(PrepareConfig, [*arguments, "task.vocab_size=300"], loaded()).config.task
+    with pytest.raises(ConfigError, match=r"task\.vocab_size=300: task\.subword names a complete vocabulary"):
+        loaded().registry.get("task", "translation").build(sized)
 
 
 def test_reinforcement_learning_of_the_page_is_a_plugin(here: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["convert", "entry_config"]
+__all__ = ["build_choice", "convert", "entry_config"]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, make_dataclass
 from enum import Enum
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from omegaconf import OmegaConf
@@ -20,7 +21,7 @@ from s2s.compose.yaml12 import Float, Int, plain, to_text
 from s2s.errors import ConfigError, PluginError, did_you_mean
 
 if TYPE_CHECKING:
-    from s2s.registry import Choice, Entry
+    from s2s.registry import Choice, Entry, Registry
 
 
 class _MisfitError(Exception):
@@ -138,3 +139,20 @@ def entry_config(entry: Entry, values: Mapping[str, Any], key: str) -> Choice:
             hint = did_you_mean(near[0].rpartition(".")[2] if near else str(name), known.keys() - {"name"})
             raise ConfigError(f"{key}.{name}: no such option.{hint}")
     return entry.config(**{name: convert(known[name], value, "command line") for name, value in values.items()})
+
+
+def build_choice(
+    value: Any, group: str, registry: Registry, key: str, defaults: Mapping[str, Any] = MappingProxyType({})
+) -> Any:
+    """What the entry makes that the option `key` names, alone or with options: `bpe`, `{name: bpe, …}`.
+
+    defaults: options of the entry where `value` does not set them.
+    """
+    options = {"name": value} if isinstance(value, str) else value
+    name = options.get("name") if isinstance(options, Mapping) else None
+    if not isinstance(name, str):
+        raise ConfigError(f"{key}={to_text(value)}: give a name, or a mapping with a name and options: {{name: …, …}}")
+    if (group, name) not in registry.entries:
+        raise ConfigError(f"{key}={name}: {registry.unknown_message(group, name).partition(': ')[2]}")
+    entry = registry.get(group, name)
+    return entry.build(entry_config(entry, {**defaults, **options}, key))

@@ -79,6 +79,8 @@ class MergedSettings:
         if not path:
             return value
         current, at = self.value(option).value, f"{origin_prefix(origin)}{option}.{'.'.join(path)}"
+        if isinstance(current, str) and current and "names" in self.options[option].field.metadata:
+            current = {"name": current}  # an entry of the group that is named there
         if not isinstance(current, Mapping | None) and current != "":
             raise ConfigError(f"{at}: {option} is one value, not a mapping")
         tree = copy.deepcopy(dict(current or {}))

@@ -25,6 +25,7 @@ __all__ = [
     "blocks",
     "first_misaligned_line",
     "has_same_contents",
+    "joined_vocab",
     "missing_file_error",
     "numbered_lines",
     "open_bytes",
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
         pair_format,
         read_lines,
     )
-    from s2s.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerKind, tokenizer_kind
+    from s2s.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerKind, joined_vocab, tokenizer_kind
 
 
 __getattr__ = lazy_names(

@@ -17,6 +17,7 @@ from s2s.task import Dependencies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from s2s.corpus import Corpus
     from s2s.registry import Registry
@@ -79,15 +80,15 @@ class Corpora:
         """The raw examples of one corpus."""
         return self.in_split(split)[name].corpus.examples(split)
 
-    def dependencies(self, settings: Mapping[str, Any]) -> Dependencies:
-        """The training and development files, with the task's `settings` and those of every corpus."""
+    def dependencies(self, settings: Mapping[str, Any], others: Sequence[Path] = ()) -> Dependencies:
+        """The training and development files and `others`, with the task's `settings` and those of every corpus."""
         corpora = [(split, *item) for split in PREPARED for item in self.in_split(split).items()]
         files = [list(named.corpus.files(split)) for split, _, named in corpora]
         of_corpora = [
             [split, name, named.entry, named.settings(), list(map(str, own))]
             for (split, name, named), own in zip(corpora, files, strict=True)
         ]
-        return Dependencies(list(chain.from_iterable(files)), {**settings, "corpora": of_corpora})
+        return Dependencies([*chain.from_iterable(files), *others], {**settings, "corpora": of_corpora})
 
     def describe(self) -> Iterable[str]:
         """What the training and development corpora report."""

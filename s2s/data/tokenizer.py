@@ -1,18 +1,21 @@
-"""The contract of a tokeniser, and the special ids that all of them share. Plugins provide the tokenisers."""
+"""The contract of a tokeniser, and the special ids that most of them use. Plugins provide the tokenisers."""
 
 from __future__ import annotations
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerKind", "tokenizer_kind"]
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerKind", "joined_vocab", "tokenizer_kind"]
 
 import hashlib
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from s2s.errors import ConfigError, did_you_mean
+from s2s.compose import build_choice
+from s2s.errors import ConfigError, DataError
+from s2s.vocab import Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from s2s.registry import Registry
@@ -24,21 +27,37 @@ class Tokenizer(ABC):
     """Text to ids and back, using what `TokenizerKind.learn` wrote; without bos and eos."""
 
     pad, unk, bos, eos = PAD, UNK, BOS, EOS
+    """Special ids, which a task takes over into its `Vocab`"""
     library = ""
     """The library that can also read its file, such as sentencepiece, for exporters"""
     path: Path
     pieces: list[str]
-    """The tokens in the order of their ids, the special ones first"""
+    """The tokens in the order of their ids"""
 
     @property
     def size(self) -> int:
         """Number of tokens, special ones included."""
         return len(self.pieces)
 
+    @property
+    def special(self) -> tuple[int, int, int, int]:
+        """pad, unk, bos and eos."""
+        return self.pad, self.unk, self.bos, self.eos
+
     @cached_property
     def identity(self) -> str:
         """The sha256 of the tokens, which unlike the file's does not depend on stored settings and paths."""
         return hashlib.sha256("\n".join(self.pieces).encode()).hexdigest()
+
+    def id_of(self, symbol: str) -> int:
+        """The id of a token, such as a symbol that was given to `learn`; raises DataError if there is none."""
+        if symbol not in self._ids:
+            raise DataError(f"{self.path}: no token {symbol!r}; name it when the vocabulary is learnt")
+        return self._ids[symbol]
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {piece: i for i, piece in enumerate(self.pieces)}
 
     @abstractmethod
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
@@ -48,34 +67,54 @@ class Tokenizer(ABC):
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""
 
-    @abstractmethod
     def words(self, ids: Sequence[int]) -> list[int]:
-        """For each token the index of its word in the text that `decode` gives."""
+        """For each token the index of its word in the text that `decode` gives; the default decodes every prefix."""
+        return [max(len(self.decode(ids[: n + 1]).split()) - 1, 0) for n in range(len(ids))]
 
     def sampler(self, alpha: float) -> Callable[[Sequence[int], int], list[int]]:
         """A function of only ids and a seed, the same in every process: the ids of the same text in other tokens."""
         raise ConfigError(f"task.subword_sampling={alpha}: this tokeniser has one way to write a text; leave it out")
 
 
-class TokenizerKind(Protocol):
-    """A built entry of the group `tokenizer`."""
+class TokenizerKind(ABC):
+    """Learns and loads tokenisers of one kind: a built entry of the group `tokenizer`, whose options are its own."""
 
-    def learn(
-        self, lines: Iterable[str], path: Path, size: int, *, character_coverage: float = 1.0, option: str
-    ) -> None:
-        """Make a tokeniser of `size` tokens, the four special ones included, and write it to `path` atomically.
+    learns = True
+    """Whether `learn` makes a vocabulary of the size asked for; False: the options name a complete one."""
 
-        `option` is the name of the option that sets the size, for error messages.
+    @abstractmethod
+    def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
+        """Write to `path`, which does not exist, a file or a folder from which `load` makes a tokeniser.
+
+        size: number of its tokens, special ones and `symbols` included. symbols: texts of which each is one token
+        wherever it occurs, such as the tag <2de>. option: the option that sets the size, for error messages.
         """
 
+    @abstractmethod
     def load(self, path: Path) -> Tokenizer:
         """Read a tokeniser; raises DataError if it is missing or damaged."""
 
+    def files(self) -> Sequence[Path]:
+        """Files that the options name: when their contents change, the corpora are prepared again."""
+        return ()
 
-def tokenizer_kind(name: str, registry: Registry, option: str = "task.subword") -> TokenizerKind:
-    """The registered kind of tokenisers that an option names."""
-    known = registry.names("tokenizer")
-    if name not in known:
-        raise ConfigError(f"{option}={name}: no such tokeniser.{did_you_mean(name, known)}{registry.absent_hint()}")
-    built: TokenizerKind = registry.build_default("tokenizer", name)
+
+def tokenizer_kind(
+    value: Any, registry: Registry, option: str = "task.subword", defaults: Mapping[str, Any] = MappingProxyType({})
+) -> TokenizerKind:
+    """The kind of tokenisers that an option names, alone or with options: `bpe`, `{name: bpe, byte_fallback: true}`.
+
+    defaults: options that the task has for its tokenisers, used where `value` does not set them.
+    """
+    built: TokenizerKind = build_choice(value, "tokenizer", registry, option, defaults)
     return built
+
+
+def joined_vocab(src: Tokenizer, tgt: Tokenizer, *, joint: bool) -> Vocab:
+    """The vocabulary of a task with these tokenisers, and with their special ids; DataError if these differ."""
+    if src.special != tgt.special:
+        raise DataError(
+            f"{src.path} has the special ids {src.special}, and {tgt.path} {tgt.special} (pad, unk, bos, eos): both "
+            "sides need the same; give task.joint=true"
+        )
+    return Vocab(src=src.size, tgt=tgt.size, joint=joint, pad=tgt.pad, unk=tgt.unk, bos=tgt.bos, eos=tgt.eos)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["LanguageModelConfig", "s2s_register"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +24,7 @@ class LanguageModelConfig(Choice):
     tokenizer: str = ""
     """Source of the vocabulary: a run (its directory, its name under runs/, or last) with subwords as targets, or the
     folder of its tokeniser."""
-    subword: str = "bpe"
+    subword: Any = field(default="bpe", metadata={"names": "tokenizer"})
     """How the tokeniser's files are read: task.subword of that run; bpe also reads files of unigram."""
     valid: Any = None
     """Development text, in the same forms; null: none."""

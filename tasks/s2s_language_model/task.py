@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from s2s.data import Tokenizer
     from s2s_language_model import LanguageModelConfig
 
-NO_SOURCE = 4
-"""Id of the only source token that is not special"""
 MODELS = ("tgt.model", "joint.model")
 """Files in which a run keeps the subword model of its outputs"""
 
@@ -31,8 +29,10 @@ class LanguageModel(Task):
 
     config: LanguageModelConfig
     subwords: Tokenizer
-    """Set, as `lowercase`, by `learn` or `load`"""
+    """Set, as `lowercase` and `no_source`, by `learn` or `load`"""
     lowercase: bool
+    no_source: int
+    """Id of the only source token that is not special"""
 
     def __init__(self, config: LanguageModelConfig, registry: Registry | None = None) -> None:
         """Without a `registry`, corpora are those of the installed plugins."""
@@ -67,7 +67,7 @@ class LanguageModel(Task):
 
     def load(self, directory: Path) -> None:
         """Read the subwords of the target side."""
-        path = next((path for name in MODELS if (path := directory / name).is_file()), None)
+        path = next((path for name in MODELS if (path := directory / name).exists()), None)
         if path is None:
             raise DataError(f"{directory}: neither {' nor '.join(MODELS)} is there; give a run that writes subwords")
         self.subwords = self._kind.load(path)
@@ -75,16 +75,18 @@ class LanguageModel(Task):
             self.lowercase = bool(read_json(directory / "task.json")["lowercase"])
         except (OSError, ValueError, KeyError, TypeError):
             self.lowercase = False
-        self.vocab = Vocab(src=NO_SOURCE + 1, tgt=self.subwords.size)
+        self.no_source = 1 + max(self.subwords.special)
+        pad, unk, bos, eos = self.subwords.special
+        self.vocab = Vocab(src=self.no_source + 1, tgt=self.subwords.size, pad=pad, unk=unk, bos=bos, eos=eos)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Ids of the lines, without bos and eos."""
         lines = [example.tgt.lower() if self.lowercase else example.tgt for example in examples]
-        return [Encoded([NO_SOURCE], ids) for ids in self.subwords.encode(lines)]
+        return [Encoded([self.no_source], ids) for ids in self.subwords.encode(lines)]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """The same ids for every line."""
-        return [[NO_SOURCE] for _ in lines]
+        return [[self.no_source] for _ in lines]
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The text of target ids."""
@@ -96,7 +98,7 @@ class LanguageModel(Task):
 
     def vocabulary(self, side: Side) -> Sequence[TokenNames]:
         """The subwords; of sources, the special tokens and the constant source token."""
-        return self.subwords.pieces if side == "tgt" else [*self.subwords.pieces[:NO_SOURCE], "<no source>"]
+        return self.subwords.pieces if side == "tgt" else [*self.subwords.pieces[: self.no_source], "<no source>"]
 
     def describe(self) -> Iterable[str]:
         """Whose vocabulary is used."""
@@ -112,7 +114,7 @@ class LanguageModel(Task):
     def _tokenizer(self) -> Path:
         """The folder that is copied."""
         folder = expand_user(self.config.tokenizer, "task.tokenizer")
-        if any((folder / name).is_file() for name in MODELS):
+        if any((folder / name).exists() for name in MODELS):
             return folder
         return find_run(self.config.tokenizer, "task.tokenizer") / "tokenizer"
 

@@ -75,7 +75,7 @@ class ParsingConfig(Choice):
     unary: Literal["keep", "same", "join"] = "keep"
     """Chains of brackets whose only child is a bracket. keep: unchanged. same: those of the same label are one bracket
     in training. join: a chain is written as one bracket, such as S+VP, and split again in outputs."""
-    subword: str = "bpe"
+    subword: Any = field(default="bpe", metadata={"names": "tokenizer"})
     """Subword algorithm."""
     src_vocab_size: int | None = None
     """Size of the source vocabulary, special tokens included; null: 16,000 (section 6.3), 500 for the synthetic corpus.

@@ -68,7 +68,7 @@ class Parsing(Task):
         config = self.config
         settings = {**self._shape(), "subword": config.subword, "size": config.size}
         settings |= {"style": config.style} if config.style else {}
-        return self._corpora.dependencies(settings)
+        return self._corpora.dependencies(settings, self._kind.files())
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""

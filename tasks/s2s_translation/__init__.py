@@ -34,8 +34,9 @@ class TranslationConfig(Choice):
     """Language of the source, such as en; empty: unknown."""
     tgt_lang: str = ""
     """Language of the target, such as de, for metrics that depend on it; empty: unknown."""
-    subword: str = "bpe"
-    """Subword algorithm (section 5.1: byte-pair encoding): bpe, unigram, or a tokeniser that a plugin registers."""
+    subword: Any = field(default="bpe", metadata={"names": "tokenizer"})
+    """Tokeniser (section 5.1: byte-pair encoding): bpe, unigram, char, word, characters, whitespace, hf, or one that a
+    plugin registers; with options as {name: hf, file: tokenizer.json}, or task.subword.byte_fallback=true."""
     vocab_size: int | None = None
     """Size of the vocabulary, special tokens included; null: 37,000 (section 5.1), 1,000 for the synthetic corpus."""
     joint: bool = True
@@ -77,6 +78,11 @@ class TranslationConfig(Choice):
             raise ConfigError(
                 "task.src_vocab_size and task.tgt_vocab_size need task.joint=false; else give task.vocab_size"
             )
+
+    def size_option(self) -> str:
+        """An option that sets a size of the vocabulary, with its value; empty: none does."""
+        given = {name: getattr(self, name) for name in ("vocab_size", "src_vocab_size", "tgt_vocab_size")}
+        return next((f"task.{name}={size}" for name, size in given.items() if size is not None), "")
 
     def sizes(self) -> dict[str, tuple[str, int]]:
         """For "joint", or for "src" and "tgt": the option that sets the vocabulary size, and the size."""

@@ -7,8 +7,8 @@ __all__ = ["Translation"]
 import json
 from typing import TYPE_CHECKING, Any
 
-from s2s import DataError, Dependencies, Encoded, Example, Rejected, Task, Vocab
-from s2s.data import tokenizer_kind
+from s2s import ConfigError, DataError, Dependencies, Encoded, Example, Rejected, Task
+from s2s.data import joined_vocab, tokenizer_kind
 from s2s.io import read_json
 from s2s_translation.corpora import corpora_of, synthetic_direction
 from s2s_translation.sentences import sentences
@@ -40,7 +40,10 @@ class Translation(Task):
         self.metrics = config.metrics
         self.metric_options = _metric_options(config)
         self._corpora = corpora_of(config, registry)
-        self._kind = tokenizer_kind(config.subword, self._corpora.registry)
+        coverage = {} if config.character_coverage == 1 else {"character_coverage": config.character_coverage}
+        self._kind = tokenizer_kind(config.subword, self._corpora.registry, defaults=coverage)
+        if not self._kind.learns and (option := config.size_option()):
+            raise ConfigError(f"{option}: task.subword names a complete vocabulary, which has a size; leave it out")
 
     def dependencies(self) -> Dependencies:
         """The corpora of training and development, and every option that determines ids."""
@@ -51,7 +54,7 @@ class Translation(Task):
             "character_coverage": config.character_coverage,
             "lowercase": config.lowercase,
         }
-        return self._corpora.dependencies(settings)
+        return self._corpora.dependencies(settings, self._kind.files())
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""
@@ -65,8 +68,7 @@ class Translation(Task):
     def learn(self, directory: Path) -> None:
         """Train one subword model on both sides, or one on each, from all usable training pairs."""
         for side, (option, size) in self.config.sizes().items():
-            path, coverage = directory / f"{side}.model", self.config.character_coverage
-            self._kind.learn(self._lines(side), path, size, character_coverage=coverage, option=option)
+            self._kind.learn(self._lines(side), directory / f"{side}.model", size, option=option)
         models = {side: self._kind.load(directory / f"{side}.model").identity for side in self.config.sizes()}
         written = {"lowercase": self.config.lowercase, "models": models}
         (directory / SETTINGS).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
@@ -88,7 +90,7 @@ class Translation(Task):
                     f"for {str(written['models'].get(side))[:12]}; copy the folder whole, or prepare again"
                 )
         self.src, self.tgt = models.get("joint") or models["src"], models.get("joint") or models["tgt"]
-        self.vocab = Vocab(src=self.src.size, tgt=self.tgt.size, joint=self.config.joint)
+        self.vocab = joined_vocab(self.src, self.tgt, joint=self.config.joint)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Ids of both sides, without bos and eos."""

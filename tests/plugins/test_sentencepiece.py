@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,14 +13,17 @@ from hypothesis import strategies as st
 
 from s2s.data.text import MAX_LINE
 from s2s.errors import ConfigError, DataError
+from s2s_sentencepiece import SentencePieceConfig
 from s2s_sentencepiece import subwords as subword_module
-from s2s_sentencepiece.subwords import Subwords, Trained, train_subwords
+from s2s_sentencepiece.model_file import fixed_pieces
+from s2s_sentencepiece.subwords import SentencePiece, Subwords, Trained, train_subwords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 ONSETS, RIMES = ["b", "str", "gl", "m", "w", "ß", "é", "4"], ["an", "our", "ü", "igh", "ocks"]
+SYMBOL = re.compile("<2de>|a,b|<BT>")
 WORDS = [a + b + c for a in ONSETS for b in RIMES for c in ("", "ing", "s")]
 
 
@@ -112,7 +116,7 @@ def test_options_out_of_range_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"task.vocab_size=4 must be 5 or more"):
         train_subwords(text(), tmp_path / "m", "bpe", 4)
     with pytest.raises(ConfigError, match=r"task.character_coverage=1.5 must"):
-        train_subwords(text(), tmp_path / "m", "bpe", 60, character_coverage=1.5)
+        SentencePieceConfig(name="bpe", character_coverage=1.5)
 
 
 def test_rare_characters_can_be_left_out_or_spelt_in_bytes(tmp_path: Path) -> None:
@@ -205,3 +209,57 @@ def test_words_are_those_of_the_text(data: st.DataObject, subwords: Subwords) ->
     assert set(words) <= set(range(max(len(text), 1)))
     for number, word in enumerate(text):
         assert subwords.decode([i for i, own in zip(ids, words, strict=True) if own == number]).strip() == word
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+def test_symbols_stay_whole_wherever_they_occur(kind: str, tmp_path: Path) -> None:
+    built = SentencePiece(SentencePieceConfig(name=kind, symbols=["<BT>", "<2de>"]))
+    built.learn(text(), tmp_path / "m", 40, symbols=["<2de>", "a,b"], option="task.vocab_size")
+    subwords = built.load(tmp_path / "m")
+    assert subwords.pieces[4:7] == ["<2de>", "a,b", "<BT>"]
+    assert [subwords.id_of(symbol) for symbol in ("<2de>", "a,b", "<BT>")] == [4, 5, 6]
+    for line in ("<2de> ban", "ban<2de>ban", "bana,b", "<BT><BT>"):
+        (ids,) = subwords.encode([line])
+        assert [subwords.pieces[i] for i in ids if 4 <= i < 7] == SYMBOL.findall(line)
+        assert subwords.decode(ids) == line
+
+
+def test_a_symbol_that_is_a_word_is_one_token_of_words(tmp_path: Path) -> None:
+    built = SentencePiece(SentencePieceConfig(name="word"))
+    built.learn(text(), tmp_path / "m", 120, symbols=["<2de>"], option="task.vocab_size")
+    subwords = built.load(tmp_path / "m")
+    assert subwords.encode([f"<2de> {subwords.pieces[-1][1:]}"]) == [[subwords.id_of("▁<2de>"), subwords.size - 1]]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_sampling_keeps_symbols_and_bytes(kind: str, tmp_path: Path) -> None:
+    built = SentencePiece(SentencePieceConfig(name=kind, symbols=["an", "gl"], byte_fallback=True))
+    built.learn(text(), tmp_path / "m", 310, option="task.vocab_size")
+    subwords = built.load(tmp_path / "m")
+    lines = [f"{line} Ω" for line in text(40, seed=8)]
+    sample = subwords.sampler(0.3)
+    encoded = subwords.encode(lines)
+    fixed = [[i for i in ids if 4 <= i < 6 + 256] for ids in encoded]
+    drawn = [sample(ids, seed) for seed, ids in enumerate(encoded)]
+    assert [[i for i in ids if 4 <= i < 6 + 256] for ids in drawn] == fixed
+    assert drawn != encoded
+    assert [subwords.decode(ids) for ids in drawn] == lines
+
+
+@pytest.mark.parametrize("kind", ["char", "word"])
+def test_what_has_one_segmentation_is_not_sampled(kind: str, tmp_path: Path) -> None:
+    built = SentencePiece(SentencePieceConfig(name=kind))
+    built.learn(text(), tmp_path / "m", 20, option="task.vocab_size")
+    with pytest.raises(ConfigError, match=r"task.subword_sampling=0.1: this tokeniser has one way"):
+        built.load(tmp_path / "m").sampler(0.1)
+
+
+def test_fixed_pieces_are_those_that_sentencepiece_calls_so(tmp_path: Path) -> None:
+    """Against the accessors of the library, which has none for symbols: these follow the special pieces."""
+    train_subwords(text(), tmp_path / "m", "bpe", 320, byte_fallback=True, symbols=["<2de>"])
+    model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "m"))
+    expected = [
+        i == 4 or model.is_control(i) or model.is_unknown(i) or model.is_byte(i) for i in range(model.get_piece_size())
+    ]
+    assert fixed_pieces(model.serialized_model_proto()) == expected
+    assert sum(expected) == 4 + 1 + 256

@@ -104,5 +104,5 @@ def test_memory_is_not_measured(bare: Plugins) -> None:
 
 
 def test_a_tokeniser_is_missed_by_its_name(bare: Plugins) -> None:
-    with pytest.raises(ConfigError, match=r"task\.subword=bpe: no such tokeniser"):
+    with pytest.raises(ConfigError, match=r"task\.subword=bpe: no such tokenizer"):
         tokenizer_kind("bpe", bare.registry)

@@ -1,13 +1,31 @@
-"""Subwords by sentencepiece: task.subword=bpe and unigram. Imports neither torch nor sentencepiece."""
+"""Subwords by sentencepiece: task.subword=bpe, unigram, char and word. Imports neither torch nor sentencepiece."""
 
 from __future__ import annotations
 
-__all__ = ["s2s_register"]
+__all__ = ["SentencePieceConfig", "s2s_register"]
 
-from s2s import Choice, Registry, hookimpl
+from dataclasses import dataclass, field
+
+from s2s import Choice, ConfigError, Registry, hookimpl
+
+
+@dataclass(kw_only=True)
+class SentencePieceConfig(Choice):
+    """Tokens that sentencepiece learns by the algorithm of this name."""
+
+    character_coverage: float = 1.0
+    """Share of the characters that get a token of their own; in translation, the default is task.character_coverage."""
+    byte_fallback: bool = False
+    """Write a character without a token as the bytes of its UTF-8, so that no text is unknown; 256 more tokens."""
+    symbols: list[str] = field(default_factory=list)
+    """Texts that are one token wherever they occur, such as tags: ['<BT>']."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.character_coverage <= 1:
+            raise ConfigError(f"task.character_coverage={self.character_coverage} must lie above 0 and be at most 1")
 
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    for kind in ("bpe", "unigram"):
-        registry.add("tokenizer", kind, Choice, "s2s_sentencepiece.subwords:SentencePiece")
+    for kind in ("bpe", "unigram", "char", "word"):
+        registry.add("tokenizer", kind, SentencePieceConfig, "s2s_sentencepiece.subwords:SentencePiece")

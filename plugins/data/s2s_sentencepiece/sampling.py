@@ -10,19 +10,15 @@ __all__ = ["SubwordSampler"]
 
 import math
 import random
-import re
 from bisect import bisect
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from s2s.data import BOS, EOS, PAD, UNK
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 BLANK = "▁"
-BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 N_STATES = 200_000
 """Words and partly merged words that are cached with the results of their merges: 80 MB"""
 N_LATTICES = 20_000
@@ -52,7 +48,7 @@ class LastPieces(NamedTuple):
 
 
 class SubwordSampler:
-    """Samples other subwords of the same text; unk and byte tokens stay as they are.
+    """Samples other subwords of the same text; unk, bytes and symbols stay as they are.
 
     bpe: at each step a merge is dropped with probability alpha (Provilkov et al., 2020, algorithm 1). unigram: a
     segmentation is drawn in proportion to its probability to the power of alpha (Kudo, 2018, section 3.1). Words are
@@ -60,12 +56,17 @@ class SubwordSampler:
     """
 
     def __init__(
-        self, pieces: Sequence[str], scores: Sequence[float], kind: Literal["bpe", "unigram"], alpha: float
+        self,
+        pieces: Sequence[str],
+        scores: Sequence[float],
+        kind: Literal["bpe", "unigram"],
+        alpha: float,
+        fixed: Sequence[bool],
     ) -> None:
-        """pieces and scores are indexed by id."""
+        """pieces, scores and fixed are indexed by id; fixed: whether a token stays as it is."""
         self.pieces, self.alpha = pieces, alpha
         self._scores = scores
-        self._fixed = [i in (PAD, UNK, BOS, EOS) or bool(BYTE.fullmatch(p)) for i, p in enumerate(pieces)]
+        self._fixed = fixed
         self.ids = {piece: i for i, piece in enumerate(pieces) if not self._fixed[i]}
         self._begins = [piece.startswith(BLANK) for piece in pieces]
         self._longest = max(map(len, pieces))

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Literal
 import sentencepiece
 
 from s2s import ConfigError, DataError
-from s2s.data import BOS, EOS, MAX_LINE, PAD, UNK, Tokenizer, missing_file_error
+from s2s.data import BOS, EOS, MAX_LINE, PAD, UNK, Tokenizer, TokenizerKind, missing_file_error
 from s2s.io import read_bytes, write_file
+from s2s_sentencepiece.model_file import fixed_pieces
 from s2s_sentencepiece.sampling import SubwordSampler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from s2s import Choice
+    from s2s_sentencepiece import SentencePieceConfig
 
+Algorithm = Literal["bpe", "unigram", "char", "word"]
 BLANK, UNKNOWN = "▁", "⁇"
 MAX_BYTES = 4192  # sentencepiece silently skips longer lines
 MAX_LINES = 10_000_000  # more lines do not change the vocabulary, but must fit into memory
@@ -43,21 +45,20 @@ class Trained:
 def train_subwords(
     lines: Iterable[str],
     path: Path,
-    kind: Literal["bpe", "unigram"],
+    kind: Algorithm,
     size: int,
     *,
     character_coverage: float = 1.0,
     byte_fallback: bool = False,
+    symbols: Sequence[str] = (),
     option: str = "task.vocab_size",
 ) -> Trained:
     """Train a model of `size` tokens, the four special ones included, and write it to `path` atomically.
 
-    `option` is the name of the option that sets the size, for error messages.
+    `symbols` are texts of which each is one token. `option` sets the size, for error messages.
     """
     if size < 5:
         raise ConfigError(f"{option}={size} must be 5 or more: four tokens are special")
-    if not 0 < character_coverage <= 1:
-        raise ConfigError(f"task.character_coverage={character_coverage} must lie above 0 and be at most 1")
     sample = _Sample(lines)
     model = io.BytesIO()
     try:
@@ -75,6 +76,7 @@ def train_subwords(
             max_sentence_length=MAX_BYTES,
             num_threads=N_THREADS,
             minloglevel=2,
+            user_defined_symbols=list(symbols),
         )
     except (RuntimeError, ValueError) as error:
         raise _explained(str(error), option, size, sample) from None
@@ -130,22 +132,29 @@ def _explained(message: str, option: str, size: int, sample: _Sample) -> ConfigE
     return DataError(f"{option}={size}: sentencepiece could not learn from {read}: {message}")
 
 
-class SentencePiece:
-    """Trains and loads models of both kinds."""
+class SentencePiece(TokenizerKind):
+    """Trains and loads models of one algorithm."""
 
-    def __init__(self, config: Choice) -> None:
-        assert config.name in ("bpe", "unigram")
-        self.kind: Literal["bpe", "unigram"] = "unigram" if config.name == "unigram" else "bpe"
+    def __init__(self, config: SentencePieceConfig) -> None:
+        self.config = config
+        self.algorithm: Algorithm = config.name  # type: ignore[assignment]  # registered under these names
 
-    def learn(
-        self, lines: Iterable[str], path: Path, size: int, *, character_coverage: float = 1.0, option: str
-    ) -> None:
-        """Train a model."""
-        train_subwords(lines, path, self.kind, size, character_coverage=character_coverage, option=option)
+    def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
+        """Train a model and write it to the file `path`."""
+        train_subwords(
+            lines,
+            path,
+            self.algorithm,
+            size,
+            character_coverage=self.config.character_coverage,
+            byte_fallback=self.config.byte_fallback,
+            symbols=list(dict.fromkeys([*symbols, *self.config.symbols])),
+            option=option,
+        )
 
     def load(self, path: Path) -> Subwords:
         """Read a model."""
-        return Subwords(path, self.kind)
+        return Subwords(path, self.algorithm)
 
 
 class Subwords(Tokenizer):
@@ -153,7 +162,7 @@ class Subwords(Tokenizer):
 
     library = "sentencepiece"
 
-    def __init__(self, path: Path, kind: Literal["bpe", "unigram"] = "bpe") -> None:
+    def __init__(self, path: Path, kind: Algorithm = "bpe") -> None:
         """kind: how other subwords are sampled; for encoding, the kind that the model was trained as counts."""
         self.path, self.kind = path, kind
         try:
@@ -185,9 +194,12 @@ class Subwords(Tokenizer):
         """By id: log-probabilities (unigram), or priorities of merges, of which the highest is merged first (bpe)."""
         return [self._processor.get_score(i) for i in range(self.size)]
 
-    def sampler(self, alpha: float) -> SubwordSampler:
+    def sampler(self, alpha: float) -> Callable[[Sequence[int], int], list[int]]:
         """A sampler of other subwords; see `SubwordSampler` for alpha."""
-        return SubwordSampler(self.pieces, self.scores, self.kind, alpha)
+        if self.kind == "char" or self.kind == "word":
+            return super().sampler(alpha)
+        fixed = fixed_pieces(self._processor.serialized_model_proto())
+        return SubwordSampler(self.pieces, self.scores, self.kind, alpha, fixed)
 
     def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Ids of every line, without bos and eos; the same for any number of threads, which release the GIL.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from types import SimpleNamespace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from s2s.compose import compose, to_yaml
+from s2s.config import PrepareConfig
 from s2s.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, tokenizer_kind
-from s2s.errors import ConfigError
+from s2s.errors import ConfigError, DataError
+from s2s.plugin import load_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +28,6 @@ class Pieces(Tokenizer):
         raise NotImplementedError
 
     def decode(self, ids: Sequence[int]) -> str:
-        raise NotImplementedError
-
-    def words(self, ids: Sequence[int]) -> list[int]:
         raise NotImplementedError
 
 
@@ -50,14 +50,65 @@ def test_a_tokenizer_without_sampling_says_so() -> None:
 
 
 def test_a_kind_is_built_by_its_name_or_refused_with_the_nearest() -> None:
-    names = ["sentencepiece", "words"]
-    registry: Any = SimpleNamespace(
-        names=lambda group: names,
-        absent_hint=lambda: " One is absent.",
-        build_default=lambda group, name: (group, name),
-    )
-    assert tokenizer_kind("words", registry) == ("tokenizer", "words")
-    with pytest.raises(ConfigError, match=r"task.subword=wods: no such tokeniser\..*words.* One is absent\."):
-        tokenizer_kind("wods", registry)
-    with pytest.raises(ConfigError, match=r"task.tgt=wods: no such tokeniser"):
+    registry = load_plugins().registry
+    kind: Any = tokenizer_kind("unigram", registry)
+    assert (kind.algorithm, kind.config.byte_fallback) == ("unigram", False)
+    with pytest.raises(ConfigError, match=r"^task.subword=unigrm: no such tokenizer\. Did you mean 'unigram'\?"):
+        tokenizer_kind("unigrm", registry)
+    with pytest.raises(ConfigError, match=r"^task.tgt=wods: no such tokenizer"):
         tokenizer_kind("wods", registry, "task.tgt")
+
+
+def test_a_kind_has_options_of_its_own_and_those_of_the_task() -> None:
+    registry = load_plugins().registry
+    kind: Any = tokenizer_kind({"name": "bpe", "byte_fallback": True}, registry, defaults={"character_coverage": 0.9})
+    assert (kind.config.byte_fallback, kind.config.character_coverage) == (True, 0.9)
+    kind = tokenizer_kind({"name": "bpe", "character_coverage": 0.8}, registry, defaults={"character_coverage": 0.9})
+    assert kind.config.character_coverage == 0.8
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (
+            {"name": "bpe", "byte_falback": True},
+            r"task.subword.byte_falback: no such option. Did you mean 'byte_fallback'",
+        ),
+        ({"name": "bpe", "byte_fallback": 3}, r"task.subword.byte_fallback=3: expected bool"),
+        ({"byte_fallback": True}, r"task.subword={byte_fallback: true}: give a name, or a mapping with a name"),
+        (7, r"task.subword=7: give a name"),
+        ({"name": "bpe", "character_coverage": 1.5}, r"task.character_coverage=1.5 must lie above 0"),
+        ({"name": "characters", "character_coverage": 0.9}, r"task.subword.character_coverage: no such option"),
+    ],
+    ids=str,
+)
+def test_a_wrong_choice_says_what_to_give(value: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        tokenizer_kind(value, load_plugins().registry)
+
+
+def test_an_option_can_be_added_to_the_name_that_is_chosen() -> None:
+    arguments = ["task=translation", "task.subword.byte_fallback=true"]
+    composed = compose(PrepareConfig, arguments, load_plugins())
+    assert composed.config.task.subword == {"name": "bpe", "byte_fallback": True}  # type: ignore[attr-defined]
+    assert "subword: {name: bpe, byte_fallback: true}" in to_yaml(composed.config)
+    arguments = ["task=translation", "task.subword=unigram", "task.subword.symbols=[<BT>]"]
+    composed = compose(PrepareConfig, arguments, load_plugins())
+    assert composed.config.task.subword == {"name": "unigram", "symbols": ["<BT>"]}  # type: ignore[attr-defined]
+
+
+def test_a_symbol_has_an_id_or_is_refused() -> None:
+    one = Pieces("<pad>", "<unk>", "<s>", "</s>", "<2de>")
+    one.path = Path("x")
+    assert one.id_of("<2de>") == 4
+    with pytest.raises(DataError, match=r"x: no token '<2fr>'; name it when the vocabulary is learnt"):
+        one.id_of("<2fr>")
+
+
+def test_words_are_counted_in_the_text_of_each_prefix() -> None:
+    class Joined(Pieces):
+        def decode(self, ids: Sequence[int]) -> str:
+            return "".join(self.pieces[i] for i in ids)
+
+    one = Joined("<pad>", "<unk>", "<s>", "</s>", "a", " b", "c ", "d")
+    assert one.words([4, 5, 6, 7]) == [0, 1, 1, 2]

@@ -1,0 +1,40 @@
+"""Tokenisers beside subwords: task.subword=characters, whitespace, and hf, which reads a tokenizer.json."""
+
+from __future__ import annotations
+
+__all__ = ["HuggingFaceConfig", "ListedConfig", "s2s_register"]
+
+from dataclasses import dataclass, field
+
+from s2s import Choice, Registry, hookimpl
+
+
+@dataclass(kw_only=True)
+class ListedConfig(Choice):
+    """The most frequent characters, or words between blanks, of the training text."""
+
+    symbols: list[str] = field(default_factory=list)
+    """Texts that are one token wherever they occur, such as tags: ['<BT>']."""
+
+
+@dataclass(kw_only=True)
+class HuggingFaceConfig(Choice):
+    """A complete tokeniser of the package tokenizers (pip install 's2s-toolkit[hf]'), with the ids that it has."""
+
+    file: str = ""
+    """Its tokenizer.json, which is copied into the run."""
+    pad: str = ""
+    """The token for padding; empty: the first of <pad>, [PAD] and <|pad|> that the file has."""
+    unk: str = ""
+    """The unknown token; empty: that of the model, or else <unk> or [UNK]. None is needed if no text is unknown."""
+    bos: str = ""
+    """The token that begins outputs; empty: the first of <s>, <bos>, [CLS] and <|startoftext|> that the file has."""
+    eos: str = ""
+    """The token that ends texts; empty: the first of </s>, <eos>, [SEP] and <|endoftext|> that the file has."""
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.add("tokenizer", "characters", ListedConfig, "s2s_tokenizers.listed:CharacterKind")
+    registry.add("tokenizer", "whitespace", ListedConfig, "s2s_tokenizers.listed:WhitespaceKind")
+    registry.add("tokenizer", "hf", HuggingFaceConfig, "s2s_tokenizers.hugging_face:HuggingFaceKind")

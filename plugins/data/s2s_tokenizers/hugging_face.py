@@ -1,0 +1,123 @@
+"""A tokenizer.json of the package tokenizers: its tokens keep their ids."""
+
+from __future__ import annotations
+
+__all__ = ["HuggingFace", "HuggingFaceKind"]
+
+import hashlib
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from s2s import ConfigError, DataError
+from s2s.data import MAX_LINE, Tokenizer, TokenizerKind, missing_file_error
+from s2s.io import expand_user, read_bytes, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from s2s_tokenizers import HuggingFaceConfig
+
+FILE = "tokenizer.json"
+USUAL = {
+    "pad": ("<pad>", "[PAD]", "<|pad|>"),
+    "unk": ("<unk>", "[UNK]"),
+    "bos": ("<s>", "<bos>", "[CLS]", "<|startoftext|>"),
+    "eos": ("</s>", "<eos>", "[SEP]", "<|endoftext|>"),
+}
+"""Names of special tokens, looked up in this order"""
+UNKNOWN = "⁇"
+
+
+class HuggingFaceKind(TokenizerKind):
+    """Takes over a complete tokeniser; symbols that it lacks are added behind its tokens."""
+
+    learns = False
+
+    def __init__(self, config: HuggingFaceConfig) -> None:
+        if not config.file:
+            raise ConfigError("task.subword=hf: which file? Give task.subword={name: hf, file: tokenizer.json}")
+        self.config = config
+
+    def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
+        """Copy the file into the folder `path`, with the symbols as tokens."""
+        tokenizers = _package()
+        tokenizer = _read(self.files()[0])
+        tokenizer.add_tokens([tokenizers.AddedToken(symbol, normalized=False) for symbol in symbols])
+        path.mkdir()
+        write_file(path / FILE, tokenizer.to_str().encode())
+
+    def load(self, path: Path) -> HuggingFace:
+        """Read the copy."""
+        return HuggingFace(path / FILE, self.config)
+
+    def files(self) -> Sequence[Path]:
+        """The file that the options name."""
+        return [expand_user(self.config.file, "task.subword.file")]
+
+
+class HuggingFace(Tokenizer):
+    """Text to ids and back by the package; no special token is added to a text."""
+
+    def __init__(self, path: Path, config: HuggingFaceConfig) -> None:
+        self.path, self._tokenizer = path, _read(path)
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        ids = self._tokenizer.get_vocab(with_added_tokens=True)
+        self.pieces = [f"<unused {i}>" for i in range(max(ids.values(), default=-1) + 1)]
+        for piece, i in ids.items():
+            self.pieces[i] = piece
+        self.pad, self.bos, self.eos = (self._special(name, getattr(config, name)) for name in ("pad", "bos", "eos"))
+        self.unk = self._special("unk", config.unk or getattr(self._tokenizer.model, "unk_token", None), self.pad)
+
+    def _special(self, name: str, token: str | None, default: int | None = None) -> int:
+        """The id of a special token: the one that is named, or else a usual one; then `default`."""
+        names = (token,) if token else USUAL[name]
+        found = next((self._ids[one] for one in names if one in self._ids), None if token else default)
+        if found is None:
+            raise ConfigError(
+                f"{self.path}: no token {' or '.join(names)}; name its {name} with task.subword.{name}=TOKEN"
+            )
+        return found
+
+    @cached_property
+    def identity(self) -> str:
+        """The sha256 of everything that determines ids, such as merges and normalisation."""
+        content = json.dumps(json.loads(self._tokenizer.to_str()), sort_keys=True)
+        return hashlib.sha256(f"{content}{self.special}".encode()).hexdigest()
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of every line, without special tokens that it spells; raises DataError for one that is too long."""
+        if (longest := max(map(len, lines), default=0)) > MAX_LINE:
+            raise DataError(f"a text of {longest:,} characters is too long: at most {MAX_LINE:,} are encoded")
+        texts = [line.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for line in lines]
+        reserved = {self.pad, self.bos, self.eos}
+        batch = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        return [[i for i in encoding.ids if i not in reserved] for encoding in batch]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; special tokens are skipped, unk becomes ⁇."""
+        shown = [int(i) for i in ids if i == self.unk or i not in self.special]
+        text: str = self._tokenizer.decode(shown, skip_special_tokens=False)
+        return text.replace(self.pieces[self.unk], UNKNOWN) if self.unk in shown else text
+
+
+def _package() -> Any:
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ConfigError(f"task.subword=hf: {error}; install the package: pip install 's2s-toolkit[hf]'") from None
+    return tokenizers
+
+
+def _read(path: Path) -> Any:
+    """The tokeniser in a file; raises DataError if it is missing or damaged."""
+    try:
+        return _package().Tokenizer.from_str(read_bytes(path).decode())
+    except FileNotFoundError:
+        raise missing_file_error(path) from None
+    except ConfigError:
+        raise
+    except Exception as error:  # the package raises Exception itself
+        raise DataError(f"{path}: no tokenizer.json: {str(error)[:120]}") from None
