@@ -200,8 +200,8 @@ def reduce_rank(rank: int, size: int, port: int, n_parameters: int, repeats: int
     import torch
     from torch import nn
 
-    from s2s_distributed.ddp.process_group import join
-    from s2s_distributed.ddp.strategy import DDP
+    from s2s_distributed.ddp import DDP
+    from s2s_distributed.process_group import join
 
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size)}

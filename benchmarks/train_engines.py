@@ -33,7 +33,7 @@ from s2s.nn.loss import LabelSmoothed
 from s2s.plugin import load_plugins
 from s2s.training.train_step import TrainStep
 from s2s_batch_size.peak_memory import PeakMemory
-from s2s_distributed.ddp.strategy import DDP
+from s2s_distributed.ddp import DDP
 from s2s_optim import AdamConfig
 from s2s_optim.build import adam
 from s2s_transformer import TransformerConfig

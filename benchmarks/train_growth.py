@@ -9,15 +9,15 @@ import os
 import statistics
 import time
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import torch
 
-from s2s.distributed import init
+from s2s.distributed.strategy import join
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
+from s2s_distributed import DistributedConfig
 from s2s_transformer import TransformerConfig
 from train_engines import BASE, build
 
@@ -104,7 +104,7 @@ def run_share(rank: int, n: int, port: int, tokens: int, length: int, precision:
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(n)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    world = init("cpu", timedelta(minutes=5), load_plugins())
+    world = join(DistributedConfig(device="cpu", timeout=300.0), load_plugins().registry)
     how = {**BASE, "precision": precision, "world": world}
     engine = build(SMALL, vocab_of(8_000), world.device, **how)
     queue.put(seconds_of(engine, world.device, tokens, length))

@@ -106,14 +106,6 @@ class Hooks:
         """
 
     @hookspec(firstresult=True)
-    def s2s_launch(self, config: Config, arguments: Sequence[str]) -> int | None:
-        """Train in other processes, each given `arguments`; the exit code. None: train in this one."""
-
-    @hookspec(firstresult=True)
-    def s2s_join(self, device: str, timeout: Any) -> Any:
-        """Join the other processes of this training: an `s2s.distributed.World`; None: there are none."""
-
-    @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
         """Build the model; wrappers may freeze, compile or adapt the result."""
 

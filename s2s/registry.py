@@ -39,7 +39,7 @@ SERVICES = {
     "input_format": "how s2s-generate reads inputs: factory(config) -> s2s.generation.InputFormat",
     "output_format": "how s2s-generate writes outputs: factory(config, generator) -> s2s.generation.OutputFormat",
     "screen": "what a run shows: factory(config) -> s2s.log.Screen",
-    "strategy": "how processes share a model: factory(config, world, dtype) -> s2s.distributed.Strategy",
+    "strategy": "how a run uses several processes: factory(config) -> s2s.distributed.Strategy",
     "inference_engine": "another program that runs an exported model: "
     "factory(s2s.generation.EngineInput) -> s2s.decoding.Search with describe()",
 }

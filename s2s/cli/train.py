@@ -6,12 +6,11 @@ __all__ = ["main", "train_or_launch"]
 
 import os
 import sys
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
 from s2s.config import Config
-from s2s.errors import ConfigError
+from s2s.distributed.strategy import chosen_strategy, join
 from s2s.training.signals import StopSignal
 
 if TYPE_CHECKING:
@@ -24,11 +23,9 @@ if TYPE_CHECKING:
 def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
     """Train or resume."""
     with StopSignal().handling() as stop:
-        from s2s import distributed  # torch, which --help does without
-        from s2s.training.session import dry_run, run_training
+        from s2s.training.session import dry_run, run_training  # torch, which --help does without
 
-        config = composed.config.train
-        world = distributed.init(config.device, timedelta(seconds=config.timeout), plugins)
+        world = join(composed.config.train, plugins.registry)
         try:
             if options.dry_run:
                 return dry_run(composed, plugins, world)
@@ -40,16 +37,12 @@ def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) 
 def train_or_launch(
     composed: ComposedConfig[Config], plugins: Plugins, options: Options, arguments: Sequence[str]
 ) -> int:
-    """Train here, or in processes that a plugin starts with `arguments`."""
+    """Train here, or in processes that the strategy starts with `arguments`."""
     if "RANK" not in os.environ:  # which torchrun sets
-        code: int | None = plugins.hook.s2s_launch(config=composed.config, arguments=arguments)
+        strategy = chosen_strategy(composed.config.train, plugins.registry)
+        code = strategy.launch(composed.config.train, arguments) if strategy else None
         if code is not None:
             return code
-        if composed.config.train.devices not in (1, "auto"):
-            raise ConfigError(
-                f"train.devices={composed.config.train.devices}: no loaded plugin starts processes."
-                + plugins.registry.absent_hint()
-            )
     return train(composed, plugins, options)
 
 

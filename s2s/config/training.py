@@ -71,16 +71,8 @@ class TrainConfig:
     less than twice as many, half of its updates."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
-    devices: int | str = 1
-    """Processes to start on this machine, each with its own device; auto: one for each GPU. Under torchrun, torchrun
-    decides."""
-    strategy: str = "ddp"
-    """Parameters in each process. ddp: all; fsdp: a shard of each, gathered layer by layer when needed; or what
-    a plugin registers."""
     timeout: float = 600.0
     """Seconds that a process waits for the others before the run ends with an error that names the missing ranks."""
-    restarts: int = 3
-    """Times that train.devices restarts the processes after one was killed or did not join."""
     threads: int = 0
     """Threads on the CPU; 0: as many as an update has work for, up to torch's default, or fewer under a
     container's CPU quota."""
@@ -95,7 +87,6 @@ class TrainConfig:
             average=at_least(0),
             max_bad=at_least(1),
             timeout=at_least(0.1, 1e7),
-            restarts=at_least(0),
             threads=THREADS,
         )
         self._check_numbers()
@@ -105,11 +96,6 @@ class TrainConfig:
                 _check_expression(f"train.{option}", pattern)
         if self.init_from is None and any(there is not None for there in self.init_map.values()):
             raise ConfigError("train.init_map says what to take of another run; give train.init_from=RUN, too")
-        if self.devices != 1 and ":" in self.device:
-            raise ConfigError(
-                f"train.device={self.device} is one device, and train.devices={self.devices} asks for several; give "
-                f"train.device={self.device.partition(':')[0]}"
-            )
 
     def _check_numbers(self) -> None:
         """Check the options that take a word besides numbers."""
@@ -119,8 +105,6 @@ class TrainConfig:
             raise ConfigError(f"train.micro_tokens={self.micro_tokens} must be at least 1, or auto, or null")
         if not _is_count_or_auto(self.tokens):
             raise ConfigError(f"train.tokens={self.tokens} must be at least 1, or auto")
-        if not _is_count_or_auto(self.devices):
-            raise ConfigError(f"train.devices={self.devices}: expected a number of processes, or auto")
 
     @property
     def budget_seconds(self) -> float | None:

@@ -1,83 +1,66 @@
-"""The interface of a distributed strategy: how ranks share the parameters and gradients of one model."""
+"""train.strategy: how a run uses several processes. Plugins register strategies, and add the option that names one."""
 
 from __future__ import annotations
 
-__all__ = ["OneProcess", "Strategy", "Unsharded"]
+__all__ = ["Strategy", "chosen_strategy", "join"]
 
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Protocol, TypeVar
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol
 
-from torch.nn.utils import get_total_norm
+from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Sequence
 
-    from torch import Tensor, nn
+    import torch
 
-
-T = TypeVar("T")
+    from s2s.config import TrainConfig
+    from s2s.distributed.sharding import Sharding
+    from s2s.distributed.world import World
+    from s2s.registry import Registry
 
 
 class Strategy(Protocol):
-    """Which parameters a rank holds, and how gradients are summed over the ranks."""
+    """How the processes of a run are started, find each other, and share a model."""
 
-    needs_every_rank: bool
-    """Whether every rank must run forward and backward for every micro-batch, even if its own part is empty"""
+    def launch(self, train: TrainConfig, arguments: Sequence[str]) -> int | None:
+        """Train in other processes, each given `arguments`; the exit code. None: train in this process.
 
-    def wrap(self, model: nn.Module) -> None:
-        """Shard or hook the parameters; the optimizer is built afterwards."""
+        Called before torch is imported, unless this process is one of several (RANK is in the environment).
+        """
 
-    def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
-        """Context for forward and backward of a micro-batch: gradients are only reduced with an update's `last` one."""
+    def join(self, device: str, timeout: timedelta) -> World | None:
+        """Join the other processes of this training; None: there are none.
 
-    def reduce_gradients(self) -> None:
-        """Replace every gradient by its sum over the ranks; called after the last micro-batch."""
+        device: auto, cpu, cuda, cuda:1. timeout: of the rendezvous and of every collective.
+        """
 
-    def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
-        """Euclidean norm, [], of the whole gradient, equal on all ranks; called after `reduce_gradients`."""
-
-    def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Inside the block every rank holds all parameters, for decoding; they must not be updated there."""
-
-    def full_tensors(self, tree: T) -> T:
-        """A tree of tensors as a checkpoint holds them, unsharded on rank 0; every rank must call it."""
-
-    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """This rank's parts of full tensors: the same shares as of the tensors of the same names in `like`."""
+    def share(self, world: World, dtype: torch.dtype) -> Sharding:
+        """How these processes, at least two, share a model; dtype: of its forward pass."""
 
 
-class Unsharded:
-    """Base of strategies in which every process holds all parameters."""
-
-    needs_every_rank = False
-
-    def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
-        """The norm of the gradients as they are."""
-        return get_total_norm([p.grad for p in parameters if p.grad is not None])
-
-    def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Nothing to do."""
-        return nullcontext()
-
-    def full_tensors(self, tree: T) -> T:
-        """The tree as given."""
-        return tree
-
-    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The tensors as given."""
-        return dict(tensors)
+def chosen_strategy(train: TrainConfig, registry: Registry) -> Strategy | None:
+    """The strategy that train.strategy names; None where no plugin has added that option: then one process trains."""
+    name = getattr(train, "strategy", None)
+    if name is None:
+        return None
+    if name not in registry.names("strategy"):
+        raise ConfigError(f"train.strategy={name}: no such strategy.{registry.known_hint('strategy')}")
+    strategy: Strategy = registry.build_default("strategy", name)
+    return strategy
 
 
-class OneProcess(Unsharded):
-    """Training with one process: nothing is shared."""
+def join(train: TrainConfig, registry: Registry) -> World:
+    """The process group that the strategy joins, or a world of one."""
+    from s2s.distributed.world import World, pick_device  # torch
 
-    def wrap(self, model: nn.Module) -> None:
-        """Nothing to do."""
-
-    def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
-        """Gradients are accumulated."""
-        return nullcontext()
-
-    def reduce_gradients(self) -> None:
-        """Nothing to do: the gradients are already the sums."""
+    strategy = chosen_strategy(train, registry)
+    world = strategy.join(train.device, timedelta(seconds=train.timeout)) if strategy else None
+    size = os.environ.get("WORLD_SIZE", "1")
+    if world is None and size != "1":
+        raise ConfigError(
+            f"WORLD_SIZE={size}: several processes were started, and none would join the others."
+            + registry.absent_hint()
+        )
+    return world or World(device=pick_device(train.device, "train.device"))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-__all__ = ["STORE", "World", "init", "pick_device"]
+__all__ = ["World", "pick_device"]
 
-import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -16,16 +15,10 @@ from s2s.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
-    from datetime import timedelta
 
     from torch import Tensor
 
-    from s2s.plugin import Plugins
-
 T = TypeVar("T")
-
-STORE = "S2S_STORE"
-"""Environment variable with which our launcher names the file for the rendezvous of the ranks of one machine"""
 
 
 @dataclass(frozen=True)
@@ -75,19 +68,6 @@ class World:
 
     def close(self) -> None:
         """Leave the process group."""
-
-
-def init(device: str, timeout: timedelta, plugins: Plugins) -> World:
-    """The process group that a plugin joins, or a world of one. device: auto, cpu, cuda, cuda:1.
-
-    timeout: of the rendezvous and of every collective.
-    """
-    world: World | None = plugins.hook.s2s_join(device=device, timeout=timeout)
-    if world is None and os.environ.get("WORLD_SIZE", "1") != "1":
-        raise ConfigError(
-            f"several processes were started: no loaded plugin joins them.{plugins.registry.absent_hint()}"
-        )
-    return world or World(device=pick_device(device, "train.device"))
 
 
 def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.device:

@@ -11,10 +11,11 @@ import torch
 
 from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
-from s2s.config import Config, GenerateConfig, Precision, TrainConfig
+from s2s.config import Config, GenerateConfig, Precision
 from s2s.data.batching import Batches
 from s2s.data.preparation import PreparedData, prepare
 from s2s.distributed import OneProcess, World
+from s2s.distributed.strategy import chosen_strategy
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.generator import Generator
 from s2s.log import Log
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.decoding import Search
-    from s2s.distributed import Strategy
+    from s2s.distributed import Sharding
     from s2s.metrics import Metric
     from s2s.model import Seq2Seq
     from s2s.objective import Objective
@@ -81,10 +82,10 @@ class _Builder:
         metrics = build_metrics(task, self.plugins.registry)  # a misspelt name is an error before data are prepared
         check_best(self.config, [metric.name for metric in metrics])
         search: Search = self.chosen("search")
-        strategy = self.strategy()
+        sharding = self.sharding()
         prepared = self.prepared(task)
         model, made = build_model(self.config, self.plugins, self.world, task, prepared, run)
-        train_step = self.train_step(model, task, metrics, strategy)
+        train_step = self.train_step(model, task, metrics, sharding)
         validation = self.validation(train_step, task, prepared, metrics, search)
         of_precision = self.choose_precision(train_step, prepared)
         plan = self.batch_plan(train_step, prepared)
@@ -124,13 +125,13 @@ class _Builder:
         self.run.record_data(prepared.identity, prepared.directory)
         return prepared
 
-    def train_step(self, model: Seq2Seq, task: Task, metrics: Sequence[Metric], strategy: Strategy) -> TrainStep:
+    def train_step(self, model: Seq2Seq, task: Task, metrics: Sequence[Metric], sharding: Sharding) -> TrainStep:
         """The training step: the model as the strategy distributes it, objective, backend, optimizer and schedule."""
         config, world = self.config, self.world
-        strategy.wrap(model)
+        sharding.wrap(model)
         run, plugins = self.run, self.plugins
         others = OtherRuns(run.path, world, plugins)
-        context = RunContext(task, config.seed, world.device, plugins, strategy, run.tokenizer, others)
+        context = RunContext(task, config.seed, world.device, plugins, sharding, run.tokenizer, others)
         objective: Objective = self.chosen("objective", context)
         if isinstance(model, HasAuxiliary):
             objective = WithAuxiliary(objective, model)
@@ -149,7 +150,7 @@ class _Builder:
             optimizer=self.chosen("optim", trainable_parameters(model, config.arch.name)),
             schedule=checked(self.schedule(), config.schedule.name),
             world=world,
-            strategy=strategy,
+            strategy=sharding,
             backend=backend,
         )
 
@@ -191,16 +192,13 @@ class _Builder:
             )
         return found or BatchPlan(self.config.train.n_tokens, self.config.train.n_micro_tokens)
 
-    def strategy(self) -> Strategy:
+    def sharding(self) -> Sharding:
         """How the processes share the model; a single process always holds all of it."""
-        name, registry = self.config.train.strategy, self.plugins.registry
-        if name not in registry.names("strategy") and (name, self.world.size) != (TrainConfig.strategy, 1):
-            raise ConfigError(f"train.strategy={name}: no such strategy.{registry.known_hint('strategy')}")
+        strategy = chosen_strategy(self.config.train, self.plugins.registry)
         if self.world.size == 1:
             return OneProcess()
-        precision = DTYPES[self.config.train.precision]
-        built: Strategy = registry.build_default("strategy", name, self.world, precision)
-        return built
+        assert strategy, "a world of several ranks is that of a strategy"
+        return strategy.share(self.world, DTYPES[self.config.train.precision])
 
     def validation(
         self, train_step: TrainStep, task: Task, prepared: PreparedData, metrics: Sequence[Metric], search: Search

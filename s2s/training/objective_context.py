@@ -14,7 +14,7 @@ import torch
 
 from s2s.compose import entry_config
 from s2s.decoding.request import SearchRequest, search_all
-from s2s.distributed import Strategy
+from s2s.distributed import Sharding
 from s2s.errors import CheckpointError, ConfigError
 from s2s.metrics import Metric
 from s2s.model import evaluating
@@ -38,7 +38,7 @@ class RunContext(Context):
     seed: int
     device: torch.device
     plugins: Plugins
-    strategy: Strategy
+    strategy: Sharding
     tokenizer: Path
     """Folder of the run's own tokeniser"""
     other_runs: OtherRuns
@@ -86,7 +86,7 @@ class RunDecode:
     entry: Entry
     config: Choice
     task: Task
-    strategy: Strategy
+    strategy: Sharding
 
     def __call__(self, model: Seq2Seq, batch: Batch, nbest: int = 1) -> list[list[list[int]]]:
         """Outputs of each source of a padded batch."""

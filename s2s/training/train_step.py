@@ -19,7 +19,7 @@ from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.data.lazy_batch import pair_lengths, split
 from s2s.data.packing import Capacity, pack
-from s2s.distributed import OneProcess, Strategy, World
+from s2s.distributed import OneProcess, Sharding, World
 from s2s.errors import PluginError
 from s2s.model import Seq2Seq
 from s2s.objective import Objective, Sums
@@ -54,7 +54,7 @@ class TrainStep:
     optimizer: torch.optim.Optimizer
     schedule: Schedule
     world: World
-    strategy: Strategy = field(default_factory=OneProcess)
+    strategy: Sharding = field(default_factory=OneProcess)
     backend: BackendSelection = field(default_factory=BackendSelection)
 
     def __post_init__(self) -> None:

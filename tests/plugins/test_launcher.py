@@ -15,10 +15,10 @@ from harness.folders import ROOT
 from harness.ports import LOOPBACK, family, listening
 from harness.sorting_runs import SMALL, WATCH, outcome, status, train, train_in_ranks
 from s2s.cli.train import main
-from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.exit_status import Cause, ExitStatus
-from s2s_distributed.launcher.launch import _report_cause, n_processes
+from s2s_distributed import DistributedConfig
+from s2s_distributed.launch import _report_cause, n_processes
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -149,11 +149,11 @@ def test_what_processes_find_out_alone_is_said_once(tmp_path: Path) -> None:
 def test_auto_is_one_process_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 5)
-    assert n_processes(TrainConfig(devices="auto")) == 5
-    assert n_processes(TrainConfig(devices="auto", device="cpu")) == 1
-    assert n_processes(TrainConfig(devices=3)) == 3
+    assert n_processes(DistributedConfig(devices="auto")) == 5
+    assert n_processes(DistributedConfig(devices="auto", device="cpu")) == 1
+    assert n_processes(DistributedConfig(devices=3)) == 3
     with pytest.raises(ConfigError, match="expected a number of processes, or auto"):
-        TrainConfig(devices="all")
+        DistributedConfig(devices="all")
 
 
 OURS = ExitStatus("error: data/x is empty", 2, Cause.OWN, 0, 1.0)
@@ -200,6 +200,6 @@ def wait_for_update(folder: Path, step: int) -> None:
 def test_a_number_of_devices_without_the_plugin_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "launcher")
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "distributed")
     assert main(["task=translation", "arch=transformer_tiny", "train.devices=2"]) == 2
-    assert "train.devices=2: no loaded plugin starts processes. Left out by" in capsys.readouterr().err
+    assert "train.devices: no such option" in capsys.readouterr().err

@@ -11,7 +11,6 @@ from safetensors.torch import load_file
 from harness.sorting_runs import outcome, records, train, train_in_ranks
 from s2s.distributed import World
 from s2s.errors import ConfigError
-from s2s_moe import ExpertsConfig
 from s2s_moe.expert_parallel import ExpertParallel, owners
 
 if TYPE_CHECKING:
@@ -94,6 +93,6 @@ def test_what_cannot_be_divided_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"3 processes, and arch.n_experts=2"):
         owners(2, 3)
     with pytest.raises(ConfigError, match="has no mixture of experts"):
-        ExpertParallel(ExpertsConfig(name="experts"), World(), torch.float32).wrap(torch.nn.Linear(2, 2))
+        ExpertParallel(World(), torch.float32).wrap(torch.nn.Linear(2, 2))
     with pytest.raises(ConfigError, match=r"give train.precision=bf16"):
-        ExpertParallel(ExpertsConfig(name="experts"), World(), torch.float16)
+        ExpertParallel(World(), torch.float16)

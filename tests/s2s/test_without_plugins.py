@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 
 from harness.capital_tasks import Capitals
 from harness.table_model import Table
@@ -16,6 +15,7 @@ from s2s.config import Config, GenerateConfig, TrainConfig
 from s2s.data import tokenizer_kind
 from s2s.decoding import BeamConfig, BeamSearch
 from s2s.distributed import OneProcess, World
+from s2s.distributed.strategy import chosen_strategy, join
 from s2s.errors import ConfigError, DataError
 from s2s.generation import Generator, Input
 from s2s.generation.acceleration import capture_steps
@@ -27,7 +27,7 @@ from s2s_generate.output import open_output
 if TYPE_CHECKING:
     from pathlib import Path
 
-BLOCKED = "alignment,batch_size,constraints,cuda,ddp,mbr,output_files,sentencepiece,workers"
+BLOCKED = "alignment,batch_size,constraints,cuda,distributed,mbr,output_files,sentencepiece,workers"
 
 
 @pytest.fixture
@@ -75,13 +75,10 @@ def test_one_process_decodes(bare: Plugins) -> None:
 
 
 def test_one_process_trains(bare: Plugins) -> None:
-    def strategy(size: int) -> Any:
-        world = World(size=size, device=torch.device("cpu"))
-        return _Builder(Config(train=TrainConfig()), bare, world, None, None).strategy()  # type: ignore[arg-type]
-
-    assert isinstance(strategy(1), OneProcess)
-    with pytest.raises(ConfigError, match=r"train\.strategy=ddp: no such strategy"):
-        strategy(2)
+    config = compose(Config, ["task=translation", "arch=transformer_tiny"], bare).config
+    assert chosen_strategy(config.train, bare.registry) is None
+    builder = _Builder(config, bare, join(config.train, bare.registry), None, None)  # type: ignore[arg-type]
+    assert isinstance(builder.sharding(), OneProcess)
 
 
 def test_steps_are_not_captured(bare: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:

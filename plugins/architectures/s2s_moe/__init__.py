@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s.compose import entry_config
 from s2s.config import SHARE, at_least, check_ranges
+from s2s.distributed import Strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    import torch
+
     from s2s import Vocab
+    from s2s.config import TrainConfig
+    from s2s.distributed import Sharding, World
     from s2s_moe.mixture import Mixture
 
 
@@ -125,10 +133,31 @@ class ExpertsConfig(Choice):
     """Each process holds a share of the experts; tokens are sent to their experts and back."""
 
 
+@dataclass(frozen=True)
+class Experts:
+    """train.strategy=experts, in processes that are started and joined as those of ddp."""
+
+    ddp: Strategy
+
+    def launch(self, train: TrainConfig, arguments: Sequence[str]) -> int | None:
+        """The processes' exit code; None: train in this one."""
+        return self.ddp.launch(train, arguments)
+
+    def join(self, device: str, timeout: timedelta) -> World | None:
+        """The process group; None: there are no others."""
+        return self.ddp.join(device, timeout)
+
+    def share(self, world: World, dtype: torch.dtype) -> Sharding:
+        """A share of the experts, and all other parameters, on every rank."""
+        from s2s_moe.expert_parallel import ExpertParallel
+
+        return ExpertParallel(world, dtype)
+
+
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     """The architectures, under their names, and the strategy that divides experts over the ranks."""
-    registry.add("strategy", "experts", ExpertsConfig, "s2s_moe.expert_parallel:ExpertParallel")
+    registry.add("strategy", "experts", ExpertsConfig, lambda _: Experts(registry.build_default("strategy", "ddp")))
     registry.arch("mixture", MixtureConfig, partial(_mixture, registry))
     registry.arch("moe_lstm", MoELSTMConfig, "s2s_moe.lstm:MoELSTM")
 

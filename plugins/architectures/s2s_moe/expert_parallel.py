@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from s2s.distributed import World
-    from s2s_moe import ExpertsConfig
 
 T = TypeVar("T")
 
@@ -48,7 +47,7 @@ class ExpertParallel(Unsharded):
 
     needs_every_rank = True  # exchanging tokens is a collective
 
-    def __init__(self, config: ExpertsConfig, world: World, dtype: torch.dtype) -> None:
+    def __init__(self, world: World, dtype: torch.dtype) -> None:
         if dtype == torch.float16:
             raise ConfigError(
                 "train.strategy=experts: the loss scale of train.precision=fp16 would differ from rank to rank; "

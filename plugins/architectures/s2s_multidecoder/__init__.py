@@ -45,7 +45,7 @@ def s2s_register(registry: Registry) -> None:
 @hookimpl(tryfirst=True)
 def s2s_build_model(config: Config) -> None:
     """Raise ConfigError for fsdp, which would hang: to gather a decoder's shards, all processes must be in it."""
-    if isinstance(config.arch, MultiDecoderConfig) and config.train.strategy == "fsdp":
+    if isinstance(config.arch, MultiDecoderConfig) and getattr(config.train, "strategy", "") == "fsdp":
         raise ConfigError(
             "train.strategy=fsdp: with arch=multidecoder, processes are in different decoders at a time; use ddp"
         )

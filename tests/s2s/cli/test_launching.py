@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pytest
 from s2s.cli import train as command
 from s2s.cli.command import Options
 from s2s.config import Config, TrainConfig
-from s2s.errors import ConfigError
+from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,37 +29,39 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
     return calls
 
 
-def launched(code: int | None, **train: Any) -> tuple[int, list[Any]]:
-    """The exit code, and with which arguments a plugin was asked to start processes, of which it says this code."""
-    asked = list[Any]()
-    hook = SimpleNamespace(s2s_launch=lambda config, arguments: asked.append(arguments) or code)
-    plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(absent_hint=lambda: " Blocked: launcher."))
-    composed: Any = SimpleNamespace(config=Config(train=TrainConfig(**train)))
-    return command.train_or_launch(composed, plugins, Options(quiet=True), ARGUMENTS), asked
+@dataclass(kw_only=True)
+class NamedStrategy(TrainConfig):
+    """The options of a plugin with strategies."""
+
+    strategy: str = "mine"
+
+
+def launched(code: int | None, train: TrainConfig) -> tuple[int, list[Any]]:
+    """The exit code, and with which arguments a strategy was called, whose processes end with this code."""
+    calls = list[Any]()
+    registry = Registry()
+    strategy = SimpleNamespace(launch=lambda train, arguments: calls.append(arguments) or code)
+    registry.add("strategy", "mine", Choice, lambda _: strategy)
+    plugins: Any = SimpleNamespace(registry=registry)
+    composed: Any = SimpleNamespace(config=Config(train=train))
+    return command.train_or_launch(composed, plugins, Options(quiet=True), ARGUMENTS), calls
 
 
 @pytest.mark.parametrize("code", [0, 75])
-def test_where_a_plugin_starts_processes_their_exit_code_counts(trained: list[Options], code: int) -> None:
-    assert launched(code, devices=2) == (code, [ARGUMENTS])
+def test_where_a_strategy_starts_processes_their_exit_code_counts(trained: list[Options], code: int) -> None:
+    assert launched(code, NamedStrategy()) == (code, [ARGUMENTS])
     assert trained == []
 
 
-@pytest.mark.parametrize("devices", [1, "auto"])
-def test_otherwise_this_process_trains(trained: list[Options], devices: Any) -> None:
-    assert launched(None, devices=devices) == (7, [ARGUMENTS])
-    assert trained == [Options(quiet=True)]
-
-
-def test_several_processes_need_a_plugin(trained: list[Options]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        launched(None, devices=2)
-    assert str(caught.value) == "train.devices=2: no loaded plugin starts processes. Blocked: launcher."
-    assert trained == []
+def test_otherwise_this_process_trains(trained: list[Options]) -> None:
+    assert launched(None, NamedStrategy()) == (7, [ARGUMENTS])
+    assert launched(0, TrainConfig()) == (7, []), "no plugin has added train.strategy"
+    assert trained == 2 * [Options(quiet=True)]
 
 
 def test_what_torchrun_has_started_starts_no_others(trained: list[Options], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
-    assert launched(0, devices=2) == (7, [])
+    assert launched(0, NamedStrategy()) == (7, [])
     assert len(trained) == 1
 
 
@@ -66,25 +69,25 @@ def test_what_torchrun_has_started_starts_no_others(trained: list[Options], monk
 def test_training_joins_the_others_and_leaves_them_also_after_an_error(
     monkeypatch: pytest.MonkeyPatch, dry_run: bool, code: int
 ) -> None:
-    closed, joined = list[bool](), list[tuple[str, float]]()
+    closed, joined = list[bool](), list[Any]()
     world = SimpleNamespace(close=lambda: closed.append(True))
 
-    def init(device: str, timeout: Any, plugins: Any) -> Any:
-        joined.append((device, timeout.total_seconds()))
+    def join(train: TrainConfig, registry: Any) -> Any:
+        joined.append((train, registry))
         return world
 
     @contextmanager
     def handling(self: Any) -> Iterator[Any]:
         yield self
 
-    monkeypatch.setattr("s2s.distributed.init", init)
+    monkeypatch.setattr(command, "join", join)
     monkeypatch.setattr("s2s.cli.train.StopSignal.handling", handling)
     monkeypatch.setattr("s2s.training.session.dry_run", lambda composed, plugins, world: 3)
     monkeypatch.setattr("s2s.training.session.run_training", lambda composed, plugins, world, stop, *, quiet: 3 + quiet)
     composed: Any = SimpleNamespace(config=Config(train=TrainConfig(device="cpu", timeout=5.0)))
-    plugins: Any = None
+    plugins: Any = SimpleNamespace(registry="the registry")
     assert command.train(composed, plugins, Options(dry_run=dry_run, quiet=True)) == code
-    assert (joined, closed) == ([("cpu", 5.0)], [True])
+    assert (joined, closed) == ([(composed.config.train, "the registry")], [True])
     monkeypatch.setattr("s2s.training.session.run_training", lambda *_, quiet: 1 / 0)
     monkeypatch.setattr("s2s.training.session.dry_run", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):

@@ -20,6 +20,7 @@ from s2s.config import (
 )
 from s2s.config.run import CheckpointConfig, ValidConfig
 from s2s.errors import ConfigError
+from s2s_distributed import DistributedConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,8 @@ def refusal(make: Callable[[], object]) -> str:
         (DataConfig, {"max_len": 256, "workers": 0, "timeout": 300}),
         (TrainConfig, {"steps": 100_000, "tokens": 25_000, "average": 0}),  # Vaswani et al. (2017), sections 5.1, 5.2
         (TrainConfig, {"check": True, "compile": False, "profile": False, "max_bad": 10}),
-        (TrainConfig, {"devices": 1, "timeout": 600, "restarts": 3, "threads": 0}),
+        (TrainConfig, {"timeout": 600, "threads": 0}),
+        (DistributedConfig, {"devices": 1, "restarts": 3, "strategy": "ddp"}),
         (ValidConfig, {"every": 1000, "score": True, "sentences": 500, "patience": 0}),
         (CheckpointConfig, {"every": 1000, "minutes": 0, "keep_last": 5, "keep_best": 1}),
         (LogConfig, {"every": 50, "tensorboard": True}),
@@ -95,23 +97,16 @@ def test_patience_counts_validations() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"restarts": -1}, "train.restarts=-1 must be at least 0"),
         ({"timeout": 0.09}, "train.timeout=0.09 must be at least 0.1 and at most 1e+07"),
         ({"timeout": 1e7 + 1}, "train.timeout=10000001.0 must be at least 0.1 and at most 1e+07"),
         ({"budget": "soon"}, "train.budget=soon: expected a time such as 90s, 30m, 2h or 1h30m"),
         ({"tokens": "many"}, "train.tokens=many must be at least 1, or auto"),
         ({"micro_tokens": "many"}, "train.micro_tokens=many must be at least 1, or auto, or null"),
-        ({"devices": 0}, "train.devices=0: expected a number of processes, or auto"),
-        ({"devices": "all"}, "train.devices=all: expected a number of processes, or auto"),
         ({"freeze": ["("]}, "train.freeze: '(' is no regular expression: missing ), unterminated subpattern at "
             "position 0"),
         ({"init_map": {"[": None}}, "train.init_map: '[' is no regular expression: unterminated character set at "
             "position 0"),
         ({"init_map": {"a": "b"}}, "train.init_map says what to take of another run; give train.init_from=RUN, too"),
-        ({"devices": 2, "device": "cuda:1"}, "train.device=cuda:1 is one device, and train.devices=2 asks for several; "
-            "give train.device=cuda"),
-        ({"devices": "auto", "device": "cuda:1"}, "train.device=cuda:1 is one device, and train.devices=auto asks for "
-            "several; give train.device=cuda"),
     ],
     ids=str,
 )  # fmt: skip
@@ -120,16 +115,40 @@ def test_an_option_of_training_that_makes_no_sense_is_refused(given: dict[str, A
 
 
 @pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"restarts": -1}, "train.restarts=-1 must be at least 0"),
+        ({"devices": 0}, "train.devices=0: expected a number of processes, or auto"),
+        ({"devices": "all"}, "train.devices=all: expected a number of processes, or auto"),
+        ({"devices": 2, "device": "cuda:1"}, "train.device=cuda:1 is one device, and train.devices=2 asks for several; "
+            "give train.device=cuda"),
+        ({"devices": "auto", "device": "cuda:1"}, "train.device=cuda:1 is one device, and train.devices=auto asks for "
+            "several; give train.device=cuda"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_processes_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
+    assert refusal(lambda: DistributedConfig(**given)) == message
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"restarts": 0}, {"devices": 1, "device": "cuda:1"}, {"devices": 2, "device": "cuda"}, {"devices": "auto"}],
+    ids=str,
+)
+def test_processes_that_make_sense_are_taken(given: dict[str, Any]) -> None:
+    config = DistributedConfig(**given)
+    assert {name: getattr(config, name) for name in given} == given
+
+
+@pytest.mark.parametrize(
     "given",
     [
         {"timeout": 0.1},
         {"timeout": 1e7},
-        {"restarts": 0},
-        {"devices": 1, "device": "cuda:1"},
-        {"devices": 2, "device": "cuda"},
         {"init_map": {"a": None}},
         {"init_map": {"a": "b", "c": None}, "init_from": "x"},
-        {"tokens": "auto", "micro_tokens": None, "devices": "auto"},
+        {"tokens": "auto", "micro_tokens": None},
     ],
     ids=str,
 )

@@ -13,17 +13,16 @@ from torch.distributed import TCPStore
 
 from harness.forked_children import in_child, in_children
 from harness.shipped_plugins import shipped
-from s2s.distributed import OneProcess, World, init
+from s2s.distributed import OneProcess, World
+from s2s.distributed.strategy import join as join_world
 from s2s.errors import ConfigError
-from s2s_distributed.ddp.process_group import join
-from s2s_distributed.ddp.strategy import DDP
+from s2s_distributed import DistributedConfig
+from s2s_distributed.ddp import DDP
+from s2s_distributed.process_group import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-
-MINUTE = timedelta(minutes=1)
 
 
 def side_by_side(n_ranks: int, action: Callable[[World], object], **variables: str) -> list[int]:
@@ -59,7 +58,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_without_torchrun_the_world_is_one_process() -> None:
-    world = init("cpu", MINUTE, shipped())
+    world = join_world(DistributedConfig(device="cpu"), shipped().registry)
     assert world == World(0, 1, 0, torch.device("cpu"))
     assert not torch.distributed.is_initialized()
     assert not world.any_true(False)
@@ -190,7 +189,7 @@ def test_a_rank_whose_partner_is_gone_gives_up_after_the_timeout() -> None:
 @pytest.mark.parametrize("name", ["gpu", "cuda:99", "mps", "meta"])
 def test_a_device_that_is_not_there_is_one_clear_error(name: str) -> None:
     with pytest.raises(ConfigError, match=f"train.device={name}: "):
-        init(name, MINUTE, shipped())
+        join_world(DistributedConfig(device=name), shipped().registry)
 
 
 def test_half_of_the_variables_of_torchrun_is_one_clear_error() -> None:
@@ -198,6 +197,6 @@ def test_half_of_the_variables_of_torchrun_is_one_clear_error() -> None:
         os.environ["RANK"] = "0"
         os.environ.pop("WORLD_SIZE", None)
         with pytest.raises(ConfigError, match="start with torchrun, or unset RANK"):
-            init("cpu", MINUTE, shipped())
+            join_world(DistributedConfig(device="cpu"), shipped().registry)
 
     assert in_child(action) == 0

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from torch.distributed import DistStoreError, HashStore
 
-from s2s_distributed.ddp.rendezvous import private_store
+from s2s_distributed.rendezvous import private_store
 
 
 def start(store: HashStore, size: int) -> set[str]:

@@ -19,8 +19,8 @@ from harness.forked_children import in_child, in_children
 from harness.ports import free_port
 from harness.sorting_runs import outcome, train, train_in_ranks
 from s2s.io.exit_status import Cause, read_error_files
-from s2s_distributed.ddp import process_group, watchdog
-from s2s_distributed.ddp.process_group import join
+from s2s_distributed import process_group, watchdog
+from s2s_distributed.process_group import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable

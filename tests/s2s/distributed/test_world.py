@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import timedelta
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 from torch import nn
 
-from s2s.distributed.strategy import OneProcess
-from s2s.distributed.world import World, init, pick_device
+from s2s.config import TrainConfig
+from s2s.distributed.sharding import OneProcess
+from s2s.distributed.strategy import chosen_strategy, join
+from s2s.distributed.world import World, pick_device
 from s2s.errors import ConfigError
+from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,23 +69,54 @@ def test_a_device_that_is_not_there_is_refused(
         pick_device(name, "train.device", local_rank=2)
 
 
-def plugins(world: World | None = None) -> Any:
-    absent = SimpleNamespace(absent_hint=lambda: " A plugin is not installed.")
-    return SimpleNamespace(hook=SimpleNamespace(s2s_join=lambda device, timeout: world), registry=absent)
+@dataclass(kw_only=True)
+class NamedStrategy(TrainConfig):
+    """The options of a plugin with strategies."""
+
+    strategy: str = "mine"
 
 
-def test_a_process_is_alone_unless_a_plugin_joins_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True)
+class Joining:
+    """A strategy that joins this world."""
+
+    world: World | None
+    calls: list[tuple[str, timedelta]] = field(default_factory=list)
+
+    def join(self, device: str, timeout: timedelta) -> World | None:
+        self.calls.append((device, timeout))
+        return self.world
+
+
+def registry(strategy: Joining) -> Registry:
+    registry = Registry()
+    registry.blocked = {"mpi": "s2s_mpi"}
+    registry.add("strategy", "mine", Choice, lambda _: strategy)
+    return registry
+
+
+@pytest.mark.parametrize("size", [None, "1", "2"])
+def test_a_process_is_alone_unless_a_strategy_joins_others(size: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    joined = World(rank=1, size=2)
-    assert init("cpu", timedelta(1), plugins(joined)) is joined
-    assert init("cpu", timedelta(1), plugins()) == World()
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    assert init("cpu", timedelta(1), plugins()) == World()
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert init("cpu", timedelta(1), plugins(joined)) is joined
-    message = r"several processes were started: no loaded plugin joins them\. A plugin is not installed\."
-    with pytest.raises(ConfigError, match=message):
-        init("cpu", timedelta(1), plugins())
+    if size:
+        monkeypatch.setenv("WORLD_SIZE", size)
+    joining = Joining(World(rank=1, size=2))
+    config = NamedStrategy(device="cpu", timeout=5.0)
+    assert join(config, registry(joining)) is joining.world
+    assert joining.calls == [("cpu", timedelta(seconds=5))]
+    for train, strategy in ((config, Joining(None)), (TrainConfig(device="cpu"), joining)):
+        if size != "2":
+            assert join(train, registry(strategy)) == World()
+            continue
+        with pytest.raises(
+            ConfigError, match=r"WORLD_SIZE=2: several processes were started, and .* Left out by .*mpi"
+        ):
+            join(train, registry(strategy))
+
+
+def test_a_strategy_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"train\.strategy=yours: no such strategy\. Known: mine"):
+        chosen_strategy(NamedStrategy(strategy="yours"), registry(Joining(None)))
 
 
 def test_collectives_of_one_process_give_its_own_values() -> None:

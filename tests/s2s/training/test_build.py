@@ -86,9 +86,16 @@ from s2s.distributed import OneProcess
 from s2s.plugin import hookimpl
 from s2s.registry import Choice
 
-class Alone(OneProcess):
-    def __init__(self, config, world, dtype):
-        self.given = config.name, world.size, str(dtype)
+class Apart(OneProcess):
+    def __init__(self, *arguments):
+        self.arguments = arguments
+
+class Alone:
+    def __init__(self, config):
+        self.name = config.name
+
+    def share(self, world, dtype):
+        return Apart(self.name, world.size, str(dtype))
 
 @hookimpl
 def s2s_register(registry):
@@ -162,9 +169,9 @@ def test_an_update_has_no_more_threads_than_work_for_them(
 
 def test_a_strategy_is_built_for_several_processes_and_one_holds_all_of_the_model(tmp_path: Path) -> None:
     with built(tmp_path, "train.precision=bf16", world=World(size=2)) as trainer:
-        assert trainer.train_step.strategy.given == ("alone", 2, "torch.bfloat16")  # type: ignore[attr-defined]
+        assert trainer.train_step.strategy.arguments == ("alone", 2, "torch.bfloat16")  # type: ignore[attr-defined]
     with built(tmp_path) as trainer:
-        assert not hasattr(trainer.train_step.strategy, "given")
+        assert not hasattr(trainer.train_step.strategy, "arguments")
     with pytest.raises(ConfigError, match=r"^train\.strategy=alnoe: no such strategy\. Known: .*alone"):
         built(tmp_path, "train.strategy=alnoe").__enter__()
 

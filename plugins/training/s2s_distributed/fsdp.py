@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from s2s.distributed import World
-    from s2s_distributed.fsdp import FSDPConfig
 
 T = TypeVar("T")
 
@@ -36,7 +35,7 @@ class FSDP:
 
     needs_every_rank = True  # unsharding a layer is a collective
 
-    def __init__(self, config: FSDPConfig, world: World, dtype: torch.dtype) -> None:
+    def __init__(self, world: World, dtype: torch.dtype) -> None:
         """`dtype`: of the forward pass, to which a GPU unshards layers; shards and gradient sums are in fp32."""
         self.world = world
         param_dtype = dtype if world.device.type == "cuda" and dtype != torch.float32 else None

@@ -6,7 +6,7 @@ reduces its buckets in the same order, however far its own backward pass is, eve
 
 from __future__ import annotations
 
-__all__ = ["DDP", "build_ddp"]
+__all__ = ["DDP"]
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,11 +16,9 @@ from s2s.distributed import Bucket, Unsharded, make_buckets
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import torch
     from torch import nn
 
     from s2s.distributed import World
-    from s2s_distributed.ddp import DDPConfig
 
 
 class DDP(Unsharded):
@@ -67,8 +65,3 @@ class DDP(Unsharded):
         while self.reducing and self.n_started < len(self.buckets) and self.n_pending[self.n_started] == 0:
             self.buckets[self.n_started].start_reduce()
             self.n_started += 1
-
-
-def build_ddp(config: DDPConfig, world: World, dtype: torch.dtype) -> DDP:  # noqa: ARG001  as for every strategy
-    """The strategy; parameters and gradients are in fp32, whatever the precision of the forward pass."""
-    return DDP(world)

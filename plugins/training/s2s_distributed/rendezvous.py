@@ -8,7 +8,7 @@ that a reply to an earlier start is never taken for a reply to this one.
 
 from __future__ import annotations
 
-__all__ = ["private_store"]
+__all__ = ["STORE", "private_store"]
 
 import time
 import uuid
@@ -20,6 +20,8 @@ from torch.distributed.distributed_c10d import PrefixStore
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
 
+STORE = "S2S_STORE"
+"""Environment variable with which our launcher names the file through which the ranks of one machine meet"""
 POLL_SECONDS = 0.02
 
 

@@ -20,17 +20,17 @@ import torch
 
 from s2s.backend import usable_cores
 from s2s.io import ERROR_DIR, Cause, ExitStatus, read_error_files, report
-from s2s_distributed.launcher.processes import LocalRanks
+from s2s_distributed.local_ranks import LocalRanks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from s2s.config import TrainConfig
+    from s2s_distributed import DistributedConfig
 
 STOP_CODES = EXIT_PREEMPTED, EXIT_INTERRUPTED = 75, 130
 
 
-def n_processes(config: TrainConfig) -> int:
+def n_processes(config: DistributedConfig) -> int:
     """The number of processes on this machine, from train.devices."""
     if config.devices != "auto":
         return int(config.devices)
@@ -38,7 +38,7 @@ def n_processes(config: TrainConfig) -> int:
     return torch.cuda.device_count() if on_gpus else 1
 
 
-def launch(module: str, argv: Sequence[str], config: TrainConfig, n: int) -> int:
+def launch(module: str, argv: Sequence[str], config: DistributedConfig, n: int) -> int:
     """Run `python -m module argv` in `n` processes until all are done; the exit code of the command."""
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // n)))
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # otherwise a lost peer logs a page of C++ frames

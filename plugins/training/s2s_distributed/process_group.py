@@ -18,9 +18,9 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from s2s import ConfigError
-from s2s.distributed import STORE, World, pick_device
-from s2s_distributed.ddp.rendezvous import private_store
-from s2s_distributed.ddp.watchdog import Watchdog, exit_after
+from s2s.distributed import World, pick_device
+from s2s_distributed.rendezvous import STORE, private_store
+from s2s_distributed.watchdog import Watchdog, exit_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

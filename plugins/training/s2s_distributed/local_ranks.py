@@ -22,8 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.distributed import STORE
 from s2s.io import end_with_parent
+from s2s_distributed.rendezvous import STORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
