@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PAGE = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "plugins").glob("*.md")))
+TUTORIAL = ROOT / "docs" / "plugins" / "tutorial.md"
+"""Whose files replace each other: test_tutorial.py"""
+PAGE = "".join(page.read_text(encoding="utf-8") for page in sorted(TUTORIAL.parent.glob("*.md")) if page != TUTORIAL)
 FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 PLUGINS = [name for name in FILES if not name.startswith("test_")]
 NAMED_BY_OPTIONS = SERVICES.keys() - {"corpus", "intermediate", "merged_weights", "inference_engine"}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ELSEWHERE = {
     "docs/plugins/index.md": "its plugins and commands run in test_docs.py, beside the files of the page",
+    "docs/plugins/tutorial.md": "its commands need its files: test_tutorial.py",
     "docs/clusters.md": "several machines or GPUs, or a scheduler: test_clusters.py, test_launcher.py",
     "docs/serving.md": "a server that does not end: test_serve.py",
     "docs/export.md": "needs the extra `export`: test_export.py",
