@@ -64,7 +64,7 @@ class Command(NamedTuple):
 def commands() -> Iterator[Command]:
     """In the order of the pages; comments are cut off."""
     for page in PAGES:
-        blocks = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        blocks = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         for body in (body for language, body in blocks if language in ("sh", "bash", "")):
             for line in re.sub(r"\\\n\s*", "", body).splitlines():
                 text = re.sub(r"\s+#.*", "", line).strip()
