@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Idle threads sleep instead of spinning: on a machine that others use, spinning costs a factor of ten.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: demo docs benchmarks test fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
+.PHONY: demo docs options benchmarks test fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
@@ -83,6 +83,10 @@ test-wheel: $(READY)
 	$(BIN)/python -m build --wheel --outdir build/wheel . > build/wheel.log 2>&1 || (cat build/wheel.log; exit 1)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
 	cd build && PYTHONPATH=$(CURDIR)/build/wheel/site ../$(BIN)/pytest -q -n $(WORKERS) -c ../pyproject.toml --rootdir .. $(WHEEL_TESTS)
+
+# The pages of docs/options, from the docstrings of all options.
+options: $(READY)
+	$(BIN)/python tools/option_pages.py
 
 # The documentation as a site, in build/site; a link that leads nowhere is an error.
 docs: $(READY)
