@@ -40,7 +40,7 @@ DEFAULTS = {
     "options": "",
     "out": "",
 }
-GENERATE = "import sys; from s2s_generate.command import main; sys.exit(main())"
+GENERATE = "import sys; from s2s.cli.generate import main; sys.exit(main())"
 CTRANSLATE2 = """
 import sys
 from ctranslate2 import Translator

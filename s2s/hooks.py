@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["GROUP", "CoreHooks", "Hooks", "Observer", "Plugins", "TrainerView", "hookimpl"]
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -110,19 +110,6 @@ class Hooks:
         """Build the model; wrappers may freeze, compile or adapt the result."""
 
     @hookspec(firstresult=True)
-    def s2s_configure_generation(self, config: GenerateConfig, device: Any) -> GenerateConfig | None:
-        """Complete the options of s2s-generate before models are loaded; None: as they are."""
-
-    @hookspec(firstresult=True)
-    def s2s_run_search(
-        self, search: Callable[..., Any], sentences: Sequence[Any], config: GenerateConfig, device: Any
-    ) -> Any:
-        """Search buffered sentences elsewhere, such as in other processes; None: here.
-
-        `search` yields the results for some of the `s2s.decoding.SourceSentence`s; the hook, in the same form, for all.
-        """
-
-    @hookspec(firstresult=True)
     def s2s_load_models(self, config: GenerateConfig, plugins: Plugins, device: Any) -> Any:
         """Load several models of s2s-generate as one, `s2s.generation.Models`; None leaves a single run to the core."""
 
@@ -140,13 +127,6 @@ class Hooks:
         self, config: GenerateConfig, task: Task, model: Seq2Seq, device: Any, plugins: Plugins
     ) -> Any:
         """What is done with outputs before they are written, an `s2s.generation.OutputStage`; None: nothing."""
-
-    @hookspec(firstresult=True)
-    def s2s_open_output(self, config: GenerateConfig, is_file: bool) -> Any:
-        """Where s2s-generate writes, an `s2s.generation.OutputStream`; None: standard output, or `output` as it is.
-
-        is_file: whether `output` is neither standard output nor a pipe or device.
-        """
 
     @hookspec
     def s2s_prepare_model(

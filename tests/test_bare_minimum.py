@@ -5,16 +5,16 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
+from s2s.cli.generate import main as generate
 from s2s.cli.train import main as train
-from s2s_generate.command import main as generate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
 
-NEEDED = {"generate", "metrics", "optim", "search", "sentencepiece", "text_corpora", "transformer", "translation"}
-CORE = {"decoding", "loss"}
+NEEDED = {"metrics", "optim", "search", "sentencepiece", "text_corpora", "transformer", "translation"}
+CORE = {"decoding", "generation", "log", "loss"}
 SMALL = "n_encoder_layers=1 n_decoder_layers=1 d_model=16 d_ff=32 n_heads=2"
 
 

@@ -17,8 +17,8 @@ import torch
 
 from harness.corrupt_optimizer import OPTIM_CHANGES, vouch_again
 from harness.tiny_runs import SMALL, call, train_tiny
+from s2s.cli import generate
 from s2s.cli.failures import guard
-from s2s_generate import command as generate
 
 if TYPE_CHECKING:
     from pathlib import Path

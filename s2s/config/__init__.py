@@ -10,6 +10,7 @@ __all__ = [
     "NEUTRAL",
     "OF_FILES",
     "OF_MODELS",
+    "RERANKS",
     "SHARE",
     "THREADS",
     "CheckpointConfig",
@@ -32,7 +33,7 @@ __all__ = [
 
 from s2s.config.data import DataConfig, PrepareConfig
 from s2s.config.duration import format_duration
-from s2s.config.generate import NEUTRAL, OF_FILES, OF_MODELS, GenerateConfig, options_marked
+from s2s.config.generate import NEUTRAL, OF_FILES, OF_MODELS, RERANKS, GenerateConfig, options_marked
 from s2s.config.ranges import SHARE, THREADS, Range, above, at_least, check_all_used, check_ranges
 from s2s.config.run import CheckpointConfig, Config, LogConfig, ValidConfig
 from s2s.config.training import Precision, TrainConfig

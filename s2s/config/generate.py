@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NEUTRAL", "OF_FILES", "OF_MODELS", "GenerateConfig", "options_marked"]
+__all__ = ["NEUTRAL", "OF_FILES", "OF_MODELS", "RERANKS", "GenerateConfig", "options_marked"]
 
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
@@ -22,6 +22,8 @@ OF_MODELS = MappingProxyType({"concerns": "models"})
 """Metadata of an option that is fixed when models are loaded; all others may differ from one call to the next"""
 OF_FILES = MappingProxyType({"concerns": "files"})
 """Metadata of an option for input and output files, which a program that has its texts in memory cannot give"""
+RERANKS = MappingProxyType({"reranks": True})
+"""Metadata of an option that chooses among `candidates` of the search, unless it has a false value"""
 NEUTRAL = MappingProxyType({"neutral": True})
 """Metadata of an option that does not affect the bytes of an output, or only through what it names, such as a run"""
 
@@ -44,6 +46,11 @@ class GenerateConfig:
     """File to read; - is standard input."""
     output: str = field(default="-", metadata=OF_FILES | NEUTRAL)
     """File to write; - is standard output."""
+    shard: str = field(default="", metadata=OF_FILES | NEUTRAL)
+    """Shard of the input for this command, such as 3/16; the last to finish merges the outputs. After a kill, the same
+    command continues. Under torchrun each process takes a shard."""
+    resume: bool = field(default=False, metadata=OF_FILES | NEUTRAL)
+    """Continue the output file of a killed command."""
     raw: bool = False
     """The input is raw text, which the task tokenises into words if it needs them."""
     input_format: str = field(default="auto", metadata=OF_FILES)
@@ -80,6 +87,10 @@ class GenerateConfig:
     threads: int = field(default=0, metadata=OF_MODELS | NEUTRAL)
     """Threads on a CPU, each of which searches a part of the input, of at least eight sentences; in bf16, with
     matmul=torch and with other backends, threads of each product. 0: one, or torch's default without functions in C."""
+    workers: int | None = field(default=None, metadata=OF_MODELS | NEUTRAL)
+    """Processes on a CPU that share the weights and the buffered inputs; with more than one, each has one thread.
+    0: as many as there are idle cores, measured at the start. null: on Linux 0 for an input file of more than a few
+    lines, if no threads are given, else 1. No more of them search at a time than fit in memory."""
     matmul: Literal["auto", "exact", "torch", "onednn", "native"] = field(default="auto", metadata=OF_MODELS)
     """Library for fp32 products with weights on a CPU. onednn: prepacked weights, bitwise the same in every batch.
     native: the same by functions in C, with a fused decoding step where the architecture has one. exact:
@@ -101,7 +112,7 @@ class GenerateConfig:
 
     def __post_init__(self) -> None:
         one = at_least(1)
-        check_ranges("", self, nbest=one, buffer_size=one, max_source=at_least(2), threads=THREADS)
+        check_ranges("", self, nbest=one, buffer_size=one, max_source=at_least(2), threads=THREADS, workers=THREADS)
         check_ranges("", self, tokens=at_least(0), candidates=at_least(0, 100_000))
         for name in self.fields:
             if name not in FIELDS:
@@ -112,36 +123,35 @@ class GenerateConfig:
             raise ConfigError(
                 f"candidates={self.candidates} are for an option to choose from, such as coverage or mbr; give one"
             )
-
-    @property
-    def n_torch_threads(self) -> int:
-        """Number of threads for torch on a CPU; 0: torch's default."""
-        return self.threads
+        if self.workers not in (None, 1) and self.backend != "native":
+            what = f"backend={self.backend} has threads of its own"
+            raise ConfigError(f"{what}: give threads={self.workers} and no workers")
 
     @property
     def reranked_by(self) -> str:
         """The option that re-ranks the outputs of the search, such as "mbr=chrf"; empty: none."""
-        return ""
+        values = ((name, getattr(self, name)) for name in options_marked(type(self), RERANKS))
+        return next((f"{name}={value}" for name, value in values if value), "")
 
     @property
     def n_candidates(self) -> int:
         """Outputs requested from the search."""
-        return max(self.nbest, self.candidates) if self.reranked_by else self.nbest
+        return max(self.nbest, self.candidates)
 
     @property
-    def writes_alignment(self) -> bool:
-        """Whether alignments are written."""
-        return "align" in self.fields
+    def is_batch_invariant(self) -> bool:
+        """Whether an output does not depend on the sentences searched with it."""
+        return self.backend == "native" and self.precision == "fp32" and self.matmul != "torch"
 
     @property
     def n_processes(self) -> int:
-        """Processes that search; 0: not known yet."""
-        return 1
+        """Processes that search; 0: as many as there are idle cores."""
+        return 1 if self.workers is None else self.workers
 
     @property
-    def parallelism(self) -> str:
-        """Processes or threads that search, in words; empty: one."""
-        return ""
+    def n_search_threads(self) -> int:
+        """Threads that search; the other `threads` are torch's own."""
+        return max(self.threads, 1) if self.is_batch_invariant else 1
 
 
 def options_marked(config: type, mark: Mapping[str, Any]) -> list[str]:

@@ -20,11 +20,9 @@ __all__ = [
     "Output",
     "OutputFormat",
     "OutputStage",
-    "OutputStream",
     "Record",
     "ScoredTarget",
     "Segment",
-    "check_not_gzip",
     "is_stream",
     "load",
     "load_for_decoding",
@@ -37,27 +35,38 @@ from typing import TYPE_CHECKING
 
 from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
 from s2s.lazy import lazy_names
+from s2s.plugin import hookimpl
+from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from s2s.generation.build import EngineInput, LoadedGenerator, LoadedModels, load, load_for_decoding
+    from s2s.generation.files.streams import is_stream, standard_input
     from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
     from s2s.generation.models import Models
     from s2s.generation.output_stages import OutputStage
-    from s2s.generation.output_stream import OutputStream
     from s2s.generation.reading import Segment
     from s2s.generation.scoring import ScoredTarget, score
-    from s2s.generation.streams import check_not_gzip, is_stream, standard_input
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.add("input_format", "text", Choice, "s2s.generation.files.text_formats:TextInput")
+    registry.add("input_format", "tsv", Choice, "s2s.generation.files.input_formats:TsvInput")
+    registry.add("input_format", "jsonl", Choice, "s2s.generation.files.input_formats:JsonlInput")
+    registry.add("output_format", "text", Choice, "s2s.generation.files.text_formats:TextOutput")
+    registry.add("output_format", "tsv", Choice, "s2s.generation.files.output_formats:TsvOutput")
+    registry.add("output_format", "jsonl", Choice, "s2s.generation.files.output_formats:JsonlOutput")
+
 
 __getattr__ = lazy_names(
     __name__,
     "formats",
-    "streams",
+    "files.streams",
     "output_stages",
     "generator",
     "build",
     "models",
-    "output_stream",
     "reading",
     "scoring",
 )

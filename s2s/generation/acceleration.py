@@ -14,6 +14,7 @@ from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
 from s2s.backend.operators import description
 from s2s.errors import ConfigError
+from s2s.generation.workers import describe_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 def torch_threads(config: GenerateConfig, device: torch.device) -> Iterator[None]:
     """Set torch's number of threads inside the block to that of the options, or to one if they give none, since
     functions in C run in one thread; afterwards to that of the options, or to the number before."""
-    before, n_given = torch.get_num_threads(), config.n_torch_threads if device.type == "cpu" else config.threads
+    before, n_given = torch.get_num_threads(), config.threads
+    if device.type == "cpu" and config.n_search_threads > 1:
+        n_given = 1
     torch.set_num_threads(n_given or 1)
     try:
         yield
@@ -59,7 +62,7 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
         return f"{device} in {config.precision}"
     keep_freed_memory()
     prepacked = prepack(models.model, config.matmul, config.quantization)
-    return ", ".join(filter(None, [str(device), config.parallelism, description(), prepacked]))
+    return ", ".join(filter(None, [str(device), describe_workers(config), description(), prepacked]))
 
 
 def capture_steps(models: Sequence[Seq2Seq], *, wanted: bool = False) -> str:

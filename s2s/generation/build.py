@@ -19,6 +19,7 @@ from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate, resolve_matmul, torch_threads
 from s2s.generation.generator import Generator
 from s2s.generation.models import Models, load_models
+from s2s.generation.workers import resolve_workers
 from s2s.io.atomic import sha256
 from s2s.plugin import Plugins
 
@@ -104,8 +105,7 @@ def load_for_decoding(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
-    completed: GenerateConfig | None = plugins.hook.s2s_configure_generation(config=config, device=device)
-    config = completed or config
+    config = resolve_workers(config, device)
     models = load_models(config, plugins, device)
     if config.backend != "native":
         _check_supported(config, models, plugins)

@@ -60,9 +60,7 @@ class Generator:
         constraint = build_constraint(self.config, task, plugins)
         self.read = Reader(task, self.config, limit, self.counts, plugins)
         stages = build_stages(self.config, task, model, torch.device(device), plugins)
-        self.search = Searcher(
-            model, search, task.vocab, torch.device(device), self.config, stages, constraint, plugins
-        )
+        self.search = Searcher(model, search, task.vocab, torch.device(device), self.config, stages, constraint)
         self.write = Writer(task, self.config, self.counts, stages, search_name(search))
 
     def __call__(self, inputs: Iterable[Input | str]) -> Iterator[Output]:

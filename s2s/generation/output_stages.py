@@ -24,7 +24,7 @@ class OutputStage:
     """One stage of processing outputs; subclasses override what they change."""
 
     computes_alignment = False
-    """Whether it computes word alignments"""
+    """Whether it aligns the words of outputs, by `align`, as the options require"""
 
     def results(
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
@@ -52,7 +52,7 @@ def build_stages(
     stages: list[OutputStage] = []
     if plugins:
         stages = plugins.hook.s2s_finish_outputs(config=config, task=task, model=model, device=device, plugins=plugins)
-    if config.writes_alignment and not any(stage.computes_alignment for stage in stages):
+    if "align" in config.fields and not any(stage.computes_alignment for stage in stages):
         absent_hint = plugins.registry.absent_hint() if plugins else ""
         raise ConfigError(f"fields={config.fields}: no loaded plugin aligns words.{absent_hint}")
     return stages[::-1]  # in the order in which the plugins were loaded

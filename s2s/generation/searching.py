@@ -16,8 +16,8 @@ from s2s.decoding import Search, SearchResult
 from s2s.decoding.request import FixedQueue, SearchRequest, SentenceQueue, SourceSentence
 from s2s.errors import PluginError
 from s2s.generation.output_stages import OutputStage
+from s2s.generation.workers import search_shared
 from s2s.model import Seq2Seq, evaluating
-from s2s.plugin import Plugins
 from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
@@ -38,19 +38,14 @@ class Searcher:
     stages: Sequence[OutputStage]
     constraint: Constraint | None
     """On every output"""
-    plugins: Plugins | None = None
 
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
         order = sorted((i for i, segment in enumerate(segments) if segment.ids), key=lambda i: -len(segments[i].ids))
         sentences = [SourceSentence(i, [*segments[i].ids, self.vocab.eos], segments[i].constraint) for i in order]
-        elsewhere: Iterator[Iterable[SearchResult]] | None = None
-        if self.plugins:
-            elsewhere = self.plugins.hook.s2s_run_search(
-                search=self._results, sentences=sentences, config=self.config, device=self.device
-            )
-        found = self._results(sentences) if elsewhere is None else self._evaluating(elsewhere)
-        return self._one_each(found, {sentence.index for sentence in sentences})
+        shared = search_shared(self._results, sentences, self.config, self.device)
+        results = self._results(sentences) if shared is None else self._evaluating(shared)
+        return self._one_each(results, {sentence.index for sentence in sentences})
 
     def _one_each(self, found: Iterable[Iterable[SearchResult]], missing: set[int]) -> Iterator[Iterable[SearchResult]]:
         """The results; raises PluginError unless there is one for each sentence, by their indices `missing`."""

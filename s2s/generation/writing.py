@@ -85,11 +85,7 @@ class Writer:
 
     def _candidate(self, segment: Segment, text: str, found: Hypothesis, score: float) -> Candidate:
         pieces = self.task.pieces(found.tokens, segment.src) if "pieces" in self.config.fields else []
-        aligned = (
-            stage.align(segment.src, found)
-            for stage in self.stages
-            if self.config.writes_alignment and stage.computes_alignment
-        )
+        aligned = (stage.align(segment.src, found) for stage in self.stages if stage.computes_alignment)
         align = next(filter(None, aligned), [])
         return Candidate(text, score, found.tokens, found.token_log_probs, pieces, align)
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.cli import train
+from s2s.cli import generate, train
 from s2s_average import command as average
 from s2s_export import command as export
-from s2s_generate import command as generate
 from s2s_help import command as plugins
 from s2s_prepare import command as prepare
 from s2s_score import command as score

@@ -112,7 +112,7 @@ def test_what_cannot_write_together_is_refused(arguments: list[str], complaint: 
 def test_an_output_is_not_continued_with_other_members(trained: Path, capsys: Any) -> None:
     command = [*GENERATE, "output=out", "resume=true"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("s2s_output_files.resumable_file.ResumableFile.finish", lambda self: None)
+        patch.setattr("s2s.generation.files.resumable_file.ResumableFile.finish", lambda self: None)
         assert call("s2s-generate", [*GENERATE, "output=out", "run=[x,y]"], capsys)[0] == 0
     os.truncate(trained / "out.partial", 20)
     code, _, err = call("s2s-generate", [*command, "run=[x,x]"], capsys)

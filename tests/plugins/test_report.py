@@ -14,8 +14,8 @@ import torch
 from harness.capital_tasks import Capitals
 from harness.tiny_runs import train_tiny
 from s2s import AttentionMap, Encoded, Example
+from s2s.cli import generate
 from s2s.metrics import Comparison, Score
-from s2s_generate import command as generate
 from s2s_report import command
 from s2s_report.attention import PairAttention
 from s2s_report.attention_lines import farthest, sharpest

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.tiny_runs import call, train_tiny
-from s2s_generate.command import main as generate
+from s2s.cli.generate import main as generate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,12 +22,11 @@ from s2s.generation.acceleration import capture_steps
 from s2s.plugin import Plugins, load_plugins
 from s2s.training.batch_plan import BatchPlan
 from s2s.training.build import _Builder
-from s2s_generate.output import open_output
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-BLOCKED = "alignment,batch_size,constraints,cuda,distributed,mbr,output_files,sentencepiece,workers"
+BLOCKED = "alignment,batch_size,constraints,cuda,distributed,mbr,sentencepiece"
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def generator(plugins: Plugins, **options: Any) -> Generator:
 
 @pytest.mark.parametrize(
     "argument",
-    ["min_len=2", "mbr=chrf", "coverage=0.2", "replace_unk=true", "resume=true", "shard=1/2", "workers=2"],
+    ["min_len=2", "mbr=chrf", "coverage=0.2", "replace_unk=true"],
 )
 def test_an_option_goes_with_its_plugin(bare: Plugins, argument: str) -> None:
     name, blocked = argument.partition("=")[0], BLOCKED.replace(",", ", ")
@@ -63,15 +62,6 @@ def test_words_are_not_aligned(bare: Plugins) -> None:
 def test_what_an_output_must_contain_is_not_left_out(bare: Plugins) -> None:
     with pytest.raises(DataError, match="no loaded plugin constrains single outputs"):
         list(generator(bare)([Input("abc", prefix="x")]))
-
-
-def test_files_are_written_but_not_continued(bare: Plugins) -> None:
-    output = open_output(GenerateConfig(input="in", output="out"), bare)
-    assert (output.name, output.supports_resume) == ("out", False)
-
-
-def test_one_process_decodes(bare: Plugins) -> None:
-    assert compose(GenerateConfig, [], bare).config.n_processes == 1
 
 
 def test_one_process_trains(bare: Plugins) -> None:

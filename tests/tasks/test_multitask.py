@@ -13,12 +13,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2s.batch import make_batch
-from s2s.cli import train
+from s2s.cli import generate, train
 from s2s.errors import ConfigError, DataError, PluginError, UserError
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example
-from s2s_generate import command as generate
 from s2s_multitask import MultitaskConfig
 from s2s_multitask.constraint import MultitaskConstraint, TaskConstraint
 from s2s_multitask.metric import OnTask

@@ -120,7 +120,7 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
         if composed.config.n_processes != 1:
             given = config.generate.get("workers")
             raise ConfigError(f"generate.workers={given}: a server has one process; leave it out")
-        if composed.config.parallelism:
+        if composed.config.n_search_threads > 1:
             given = config.generate.get("threads")
             raise ConfigError(f"generate.threads={given}: a server searches in one thread; leave it out")
         models = load_for_decoding(composed.config, plugins)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 __all__ = ["AlignmentOptions", "s2s_finish_outputs", "s2s_register"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from s2s import Choice, Registry, hookimpl
-from s2s.config import GenerateConfig, at_least, check_all_used, check_ranges
+from s2s.config import RERANKS, GenerateConfig, at_least, check_all_used, check_ranges
 
 if TYPE_CHECKING:
     from s2s import Seq2Seq, Task
@@ -23,7 +23,7 @@ class AlignmentOptions(GenerateConfig):
     """Replace an output word that has an unknown token with the source word that the token attends to most."""
     attention_layer: int = 0
     """Decoder layer, from 1, whose attention is used for alignment; 0: the architecture's choice."""
-    coverage: float = 0.0
+    coverage: float = field(default=0.0, metadata=RERANKS)
     """Finished outputs are re-ranked by score + coverage * sum over source tokens of log min(1, attention received):
     Wu et al. (2016), who take 0.2. It does not change the search."""
 
@@ -31,14 +31,6 @@ class AlignmentOptions(GenerateConfig):
         super().__post_init__()
         check_ranges("", self, attention_layer=at_least(0), coverage=at_least(0))
         check_all_used(self, "attention_layer", "alignments or coverage", self.needs_attention)
-
-    @property
-    def writes_alignment(self) -> bool:
-        return self.format == "aligned" or super().writes_alignment
-
-    @property
-    def reranked_by(self) -> str:
-        return f"coverage={self.coverage:g}" if self.coverage else super().reranked_by
 
     @property
     def needs_attention(self) -> str:

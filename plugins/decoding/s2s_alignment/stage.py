@@ -32,11 +32,10 @@ Pair = tuple[Sequence[int], Sequence[int]]
 class AttentionStage(OutputStage):
     """Adds source positions to outputs, and re-ranks them by coverage."""
 
-    computes_alignment = True
-
     def __init__(self, model: Seq2Seq, task: Task, device: torch.device, config: AlignmentOptions) -> None:
         """Raises ConfigError, before anything is decoded, if the model does not provide attention weights."""
         self.model, self.task, self.device, self.config = model, task, device, config
+        self.computes_alignment = config.format == "aligned" or "align" in config.fields
         asked = self.config.needs_attention
         if asked and next(self._weights([([], [])]))[1] is None:
             raise ConfigError(

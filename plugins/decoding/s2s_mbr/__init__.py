@@ -4,11 +4,11 @@ from __future__ import annotations
 
 __all__ = ["MbrOptions", "s2s_finish_outputs", "s2s_register"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Registry, hookimpl
-from s2s.config import GenerateConfig, check_all_used
+from s2s.config import RERANKS, GenerateConfig, check_all_used
 
 if TYPE_CHECKING:
     from s2s import Plugins, Task
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class MbrOptions(GenerateConfig):
     """Minimum Bayes risk."""
 
-    mbr: Any = ""
+    mbr: Any = field(default="", metadata=RERANKS)
     """Minimum Bayes risk: a metric by name, or as {name: chrf, word_order: 2}. Candidates are ranked by their mean
     metric score with every candidate as the reference, which becomes their score."""
     mbr_weights: Literal["uniform", "model"] = "uniform"
@@ -28,10 +28,6 @@ class MbrOptions(GenerateConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_all_used(self, "mbr_weights", "mbr", self.mbr)
-
-    @property
-    def reranked_by(self) -> str:
-        return f"mbr={self.mbr}" if self.mbr else super().reranked_by
 
 
 @hookimpl

@@ -10,6 +10,7 @@ import pytest
 from s2s.config import (
     NEUTRAL,
     OF_MODELS,
+    RERANKS,
     Config,
     DataConfig,
     GenerateConfig,
@@ -181,22 +182,17 @@ def test_an_option_of_generation_that_makes_no_sense_is_refused(given: dict[str,
     assert refusal(lambda: GenerateConfig(**given)) == message
 
 
+@dataclass(kw_only=True)
 class Reranked(GenerateConfig):
     """With an option of a plugin that ranks outputs anew."""
 
-    @property
-    def reranked_by(self) -> str:
-        return "mbr=chrf"
+    mbr: str = field(default="", metadata=RERANKS)
 
 
 def test_candidates_are_requested_of_the_search_where_something_chooses_among_them() -> None:
     assert GenerateConfig(nbest=3).n_candidates == 3
     assert GenerateConfig(nbest=3).reranked_by == ""
-    assert [Reranked(nbest=3, candidates=n).n_candidates for n in (0, 2, 100_000)] == [3, 3, 100_000]
-
-
-def test_what_of_an_output_is_written() -> None:
-    config = GenerateConfig(fields=["tokens", "pieces", "log_probs"], format="jsonl")
-    assert not config.writes_alignment
-    assert GenerateConfig(fields=["tokens", "align"], format="jsonl").writes_alignment
-    assert config.n_processes == 1
+    assert Reranked(mbr="chrf").reranked_by == "mbr=chrf"
+    assert [Reranked(nbest=3, mbr="chrf", candidates=n).n_candidates for n in (0, 2, 100_000)] == [3, 3, 100_000]
+    with pytest.raises(ConfigError, match="candidates=5 are for an option to choose from"):
+        Reranked(candidates=5)

@@ -41,14 +41,6 @@ def test_products_are_timed_only_where_no_other_shard_has_to_agree(
     assert resolve_matmul(GenerateConfig(**options), None, device) == chosen  # type: ignore[arg-type]
 
 
-class InParallel(GenerateConfig):
-    """As with workers=2."""
-
-    @property
-    def parallelism(self) -> str:
-        return "2 processes"
-
-
 @pytest.mark.parametrize(
     ("config", "device", "description"),
     [
@@ -58,7 +50,7 @@ class InParallel(GenerateConfig):
         (GenerateConfig(precision="bf16"), CPU, "cpu in bf16"),
         (GenerateConfig(), CPU, "cpu, C, m by auto, none"),
         (GenerateConfig(matmul="native", quantization="int8", graph=False), CPU, "cpu, C, m by native, int8"),
-        (InParallel(), CPU, "cpu, 2 processes, C, m by auto, none"),
+        (GenerateConfig(workers=2), CPU, "cpu, 2 processes, C, m by auto, none"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import torch
 
 from harness.small_runs import build, letters_config, letters_plugins
 from s2s.compose import compose
-from s2s.config import GenerateConfig
+from s2s.config import RERANKS, GenerateConfig
 from s2s.decoding import GreedyConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
@@ -186,20 +186,11 @@ def test_a_process_takes_the_device_of_its_number_on_the_machine(
     assert asked == [("cpu", "device", 0), ("cpu", "device", 3)]
 
 
-def test_a_plugin_may_complete_the_options(models: Models, plugins: Plugins) -> None:
-    def completed(config: GenerateConfig, device: torch.device) -> GenerateConfig:
-        return GenerateConfig(run=config.run, matmul="torch", device="cpu", nbest=int(device.type == "cpu") + 4)
-
-    own: Any = SimpleNamespace(hook=SimpleNamespace(s2s_configure_generation=completed), registry=plugins.registry)
-    assert load_for_decoding(GenerateConfig(run="x", device="cpu", matmul="torch"), own).config.nbest == 5
-
-
+@dataclass(kw_only=True)
 class Reranked(GenerateConfig):
     """With an option that chooses among the outputs of the search."""
 
-    @property
-    def reranked_by(self) -> str:
-        return "mbr=chrf"
+    mbr: str = field(default="chrf", metadata=RERANKS)
 
 
 class Beam(Choice):

@@ -10,7 +10,7 @@ import pytest
 from sacrebleu.metrics import CHRF
 
 from harness.tiny_runs import call, train_tiny
-from s2s_generate.command import main
+from s2s.cli.generate import main
 
 if TYPE_CHECKING:
     from pathlib import Path

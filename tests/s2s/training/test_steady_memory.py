@@ -12,9 +12,9 @@ import pytest
 from harness.forked_children import in_child
 from harness.sorting_runs import train
 from harness.tiny_runs import train_tiny
+from s2s.cli import generate
+from s2s.generation.files.resumable_file import ResumableFile
 from s2s.training.trainer import Trainer
-from s2s_generate import command as generate
-from s2s_output_files.resumable_file import ResumableFile
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.slow]
 

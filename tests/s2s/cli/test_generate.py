@@ -19,18 +19,18 @@ import torch
 from torch import Tensor, nn
 
 from harness.capital_tasks import Capitals
+from s2s.cli.generate import main
 from s2s.data.text import MAX_LINE
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.generation.build import LoadedGenerator, made_of
+from s2s.generation.files.input_lines import lines_of, piped
+from s2s.generation.files.pipeline import buffers
+from s2s.generation.files.resumable_file import ENTRY
 from s2s.generation.generator import Generator
 from s2s.io.atomic import sha256
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
-from s2s_generate.command import main
-from s2s_generate.input_lines import lines_of, piped
-from s2s_generate.pipeline import buffers
-from s2s_output_files.resumable_file import ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -656,7 +656,7 @@ def test_a_finished_output_is_left_alone_by_resume(tmp_path: Path, capsys: Any, 
     identity = lambda: (tmp_path / "out").stat()[:7] + (tmp_path / "out").stat()[8:]  # noqa: E731  it may be read
     made = identity()
     capsys.readouterr()
-    monkeypatch.setattr("s2s_generate.pipeline.generate_file", None)
+    monkeypatch.setattr("s2s.generation.files.pipeline.generate_file", None)
     assert run("input=in", "output=out", "resume=true") == 0
     assert capsys.readouterr().err.startswith("out is finished")
     assert identity() == made
@@ -664,7 +664,7 @@ def test_a_finished_output_is_left_alone_by_resume(tmp_path: Path, capsys: Any, 
 
 def test_two_commands_cannot_write_one_file(tmp_path: Path) -> None:
     from s2s.errors import UserError
-    from s2s_output_files.resumable_file import ResumableFile
+    from s2s.generation.files.resumable_file import ResumableFile
 
     first, second = (ResumableFile(tmp_path / "out") for _ in range(2))
     first.begin({})
@@ -678,7 +678,7 @@ def test_two_commands_cannot_write_one_file(tmp_path: Path) -> None:
 def test_help_needs_no_torch() -> None:
     import subprocess
 
-    code = "import sys, s2s_generate.command as g; g.main(['--help']); sys.exit('torch' in sys.modules)"
+    code = "import sys, s2s.cli.generate as g; g.main(['--help']); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from s2s_output_files.resumable_file import ResumableFile
+from s2s.generation.files.resumable_file import ResumableFile
 
 
 def test_an_output_is_on_the_disk_before_it_has_its_name_and_its_name_before_the_command_ends(

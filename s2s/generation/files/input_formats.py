@@ -7,13 +7,15 @@ __all__ = ["JsonlInput", "TsvInput"]
 import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from s2s import DataError
-from s2s.generation import Input, InputFormat, Record, is_stream, one_line
-from s2s.io import parse_json
-from s2s_generate.input_lines import lines_of
+from s2s.errors import DataError
+from s2s.generation.candidates import Input
+from s2s.generation.files.input_lines import lines_of
+from s2s.generation.files.streams import is_stream
+from s2s.generation.formats import InputFormat, Record, one_line
+from s2s.io.json_files import parse_json
 
 if TYPE_CHECKING:
-    from s2s import Choice
+    from s2s.registry import Choice
 
 
 class TsvInput(InputFormat):

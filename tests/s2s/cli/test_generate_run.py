@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from s2s.cli.generate import main
 from s2s.cli.train import main as train
-from s2s_generate.command import main
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Values come from processes that are copies of this one, and their failures are reported."""
+"""Values come from processes that are copies of this one, or from threads, and their failures are reported."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import torch
 
 from s2s import ConfigError, UserError
 from s2s.backend.memory import AvailableMemory
+from s2s.config import GenerateConfig
 from s2s.decoding import SourceSentence
+from s2s.generation import workers
 from s2s.generation.acceleration import torch_threads
-from s2s.plugin import load_plugins
-from s2s_workers import WorkerOptions, s2s_configure_generation, sharing
-from s2s_workers.processes import n_useful_processes, run_in_processes
-from s2s_workers.threads import run_in_threads
+from s2s.generation.processes import n_useful_processes, run_in_processes
+from s2s.generation.threads import run_in_threads
+from s2s.generation.workers import describe_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,16 +84,15 @@ CPU = torch.device("cpu")
 def cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """A machine of seven idle cores; gives the most processes that were tried on it."""
     most, before = list[int](), torch.get_num_threads()
-    monkeypatch.setattr(sharing, "n_useful_processes", lambda n, _: most.append(n) or n)
-    monkeypatch.setattr(sharing, "usable_cores", lambda: 7)
+    monkeypatch.setattr(workers, "n_useful_processes", lambda n, _: most.append(n) or n)
+    monkeypatch.setattr(workers, "usable_cores", lambda: 7)
     torch.set_num_threads(3)
     yield most
     torch.set_num_threads(before)
 
 
-def completed(device: torch.device = CPU, **options: Any) -> WorkerOptions:
-    config = WorkerOptions(**options)
-    return s2s_configure_generation(config, device) or config
+def completed(device: torch.device = CPU, **options: Any) -> GenerateConfig:
+    return workers.resolve_workers(GenerateConfig(**options), device)
 
 
 @pytest.fixture
@@ -132,27 +132,6 @@ def test_a_rank_of_several_keeps_to_itself(cores: list[int], source: str, monkey
     assert completed(input=source).n_processes == 7
 
 
-IN_DAYLIGHT = """
-import s2s
-from dataclasses import replace
-
-@s2s.hookimpl
-def s2s_configure_generation(config):
-    return replace(config, threads=1)
-"""
-
-
-def test_another_plugin_is_asked_first(cores: list[int], source: str, tmp_path: Path) -> None:
-    (tmp_path / "in_daylight.py").write_text(IN_DAYLIGHT)
-    plugins = load_plugins([str(tmp_path / "in_daylight.py")])
-    found = plugins.hook.s2s_configure_generation(config=WorkerOptions(input=source), device=CPU)
-    assert (found.threads, found.n_processes, cores) == (1, 1, [])
-
-
-def test_nothing_is_said_where_nothing_is_shared() -> None:
-    assert s2s_configure_generation(WorkerOptions(), CPU) is None
-
-
 def test_some_lines_are_searched_by_one_process(cores: list[int], tmp_path: Path) -> None:
     path = tmp_path / "in.txt"
     path.write_text("a sentence of words\n" * 100)
@@ -171,9 +150,9 @@ def test_no_more_search_at_a_time_than_memory_has_room_for(
     n_bytes: int, n_processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked once the weights are loaded; one process needs none beside it."""
-    monkeypatch.setattr(sharing, "available_memory", lambda: AvailableMemory(n_bytes, "the machine"))
+    monkeypatch.setattr(workers, "available_memory", lambda: AvailableMemory(n_bytes, "the machine"))
     sentences = [SourceSentence(i, [3]) for i in range(100)]
-    parts = sharing.shares(sentences, 5)
+    parts = workers._shares(sentences, 5)
     assert len(parts) == n_processes
     assert sorted(sentence.index for part in parts for sentence in part) == list(range(100))
 
@@ -233,30 +212,30 @@ def test_threads_end_when_the_values_are_no_longer_wanted() -> None:
     [
         ({"threads": 3}, 3, 1, "3 threads"),
         ({"threads": 1}, 1, 1, ""),
-        ({}, 1, 0, ""),
+        ({}, 1, 1, ""),
         ({"threads": 3, "precision": "bf16"}, 1, 3, ""),
         ({"threads": 3, "matmul": "torch"}, 1, 3, ""),
         ({"threads": 3, "backend": "ctranslate2"}, 1, 3, ""),
-        ({"workers": 4}, 1, 0, "4 processes"),
+        ({"workers": 4}, 1, 1, "4 processes"),
     ],
     ids=str,
 )
 def test_threads_search_where_an_output_does_not_depend_on_others(
     options: dict[str, Any], n_searching: int, n_of_products: int, said: str
 ) -> None:
-    config = WorkerOptions(**options)
-    assert (config.n_search_threads, config.n_torch_threads, config.parallelism) == (
-        n_searching,
-        n_of_products,
-        said,
-    )
+    config = GenerateConfig(**options)
+    before = torch.get_num_threads()
+    with torch_threads(config, CPU):
+        n_torch = torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert (config.n_search_threads, n_torch, describe_workers(config)) == (n_searching, n_of_products, said)
 
 
 def test_torch_keeps_its_threads_for_a_model_on_a_gpu() -> None:
     before = torch.get_num_threads()
     try:
         for device, n in ((CPU, 1), (torch.device("cuda"), 3)):
-            with torch_threads(WorkerOptions(threads=3), device):
+            with torch_threads(GenerateConfig(threads=3), device):
                 assert torch.get_num_threads() == n
     finally:
         torch.set_num_threads(before)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from s2s.errors import ConfigError
-from s2s.generation.output_stream import OutputStream
+from s2s.generation.files.output_stream import OutputStream
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ import pytest
 
 from harness.forked_children import in_child, in_children
 from harness.tiny_runs import WORDS, train_tiny
-from s2s_generate.command import main
-from s2s_output_files.resumable_file import ResumableFile
-from s2s_output_files.sharding import Shard
+from s2s.cli.generate import main
+from s2s.generation.files.resumable_file import ResumableFile
+from s2s.generation.files.sharding import Shard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ def test_a_part_that_is_done_is_not_done_again(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*COMMON, "output=out.tsv", "shard=2/3"]) == 0
-    monkeypatch.setattr("s2s_generate.pipeline.generate_file", lambda *_: pytest.fail("generated"))
+    monkeypatch.setattr("s2s.generation.files.pipeline.generate_file", lambda *_: pytest.fail("generated"))
     assert main([*[a for a in COMMON if a != "--quiet"], "output=out.tsv", "shard=2/3"]) == 0
     assert "is finished" in capsys.readouterr().err
 

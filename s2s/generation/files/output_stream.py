@@ -1,4 +1,4 @@
-"""The contract of the output of s2s-generate, and its plain implementation: a stream."""
+"""The output of s2s-generate as a stream; outputs that can be continued derive from it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 class OutputStream:
-    """Standard output (-), a pipe, a device or a file, in UTF-8 whatever the locale, flushed after every output.
-
-    This is also the contract of an output: those of plugins derive from it.
-    """
+    """Standard output (-), a pipe, a device or a file, in UTF-8 whatever the locale, flushed after every output."""
 
     supports_resume = False
     """Whether it continues what an earlier command wrote"""

@@ -6,13 +6,16 @@ __all__ = ["TextInput", "TextOutput", "View", "input_format", "output_format"]
 
 from typing import TYPE_CHECKING
 
-from s2s import Choice, ConfigError, Registry, did_you_mean
-from s2s.generation import Generator, Input, InputFormat, Output, OutputFormat, Record, one_line
+from s2s.errors import ConfigError, did_you_mean
+from s2s.generation.candidates import Input, Output
+from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from s2s.config import GenerateConfig
+    from s2s.generation.generator import Generator
+    from s2s.registry import Choice, Registry
 
 
 class TextInput(InputFormat):

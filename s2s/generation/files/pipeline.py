@@ -7,15 +7,19 @@ __all__ = ["buffers", "generate_file"]
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from s2s import DataError, PluginError, Rejected
-from s2s_generate.input_lines import lines_of
+from s2s.errors import DataError, PluginError
+from s2s.generation.files.input_lines import lines_of
+from s2s.task import Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from s2s.config import GenerateConfig
     from s2s.data import Line
-    from s2s.generation import Generator, InputFormat, Output, OutputFormat, OutputStream, Record
+    from s2s.generation.candidates import Output
+    from s2s.generation.files.output_stream import OutputStream
+    from s2s.generation.formats import InputFormat, OutputFormat, Record
+    from s2s.generation.generator import Generator
 
 T = TypeVar("T")
 

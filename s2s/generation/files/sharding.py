@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s import ConfigError, DataError, UserError
 from s2s.compose import differences
 from s2s.data import blocks
-from s2s.generation import is_stream
-from s2s_output_files.resumable_file import ResumableFile
+from s2s.errors import ConfigError, DataError, UserError
+from s2s.generation.files.resumable_file import ResumableFile
+from s2s.generation.files.streams import is_stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from s2s_output_files import OutputFileOptions
+    from s2s.config import GenerateConfig
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ShardFile(ResumableFile):
     otherwise = how_to_begin_anew = "remove it"  # a shard is always resumed
     supports_resume = True
 
-    def __init__(self, shard: Shard, config: OutputFileOptions) -> None:
+    def __init__(self, shard: Shard, config: GenerateConfig) -> None:
         super().__init__(shard.path(config.output))
         self.shard, self.config, self.whole = shard, config, ResumableFile(Path(config.output))
         self.whole.otherwise = self.otherwise
@@ -81,7 +81,7 @@ class ShardFile(ResumableFile):
         merge(self)
 
 
-def find_shard(config: OutputFileOptions, *, is_file: bool) -> Shard | None:
+def find_shard(config: GenerateConfig, *, is_file: bool) -> Shard | None:
     """The shard of the option, or of this rank under torchrun; None: the whole input."""
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     shard = Shard(rank + 1, size)

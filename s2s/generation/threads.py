@@ -29,14 +29,14 @@ def run_in_threads(functions: Sequence[Callable[[], Iterable[Value]]]) -> Iterat
     Raises what a function raises. The others then end at their next value, as they do when no more values are wanted; a
     program that exits does not wait for them.
     """
-    found, is_over = SimpleQueue[ThreadResult[Value]](), Event()
-    threads = [Thread(target=_work, args=(function, found, is_over), daemon=True) for function in functions]
+    arrived, is_over = SimpleQueue[ThreadResult[Value]](), Event()
+    threads = [Thread(target=_work, args=(function, arrived, is_over), daemon=True) for function in functions]
     for thread in threads:
         thread.start()
     try:
         n_running = len(threads)
         while n_running:
-            one = found.get()
+            one = arrived.get()
             if one.error:
                 raise one.error
             n_running -= not one.values
@@ -47,12 +47,12 @@ def run_in_threads(functions: Sequence[Callable[[], Iterable[Value]]]) -> Iterat
             thread.join()
 
 
-def _work(function: Callable[[], Iterable[Value]], found: SimpleQueue[ThreadResult[Value]], is_over: Event) -> None:
+def _work(function: Callable[[], Iterable[Value]], arrived: SimpleQueue[ThreadResult[Value]], is_over: Event) -> None:
     try:
         for value in function():
-            found.put(ThreadResult([value]))
+            arrived.put(ThreadResult([value]))
             if is_over.is_set():
                 return
-        found.put(ThreadResult([]))
+        arrived.put(ThreadResult([]))
     except BaseException as error:
-        found.put(ThreadResult([], error))
+        arrived.put(ThreadResult([], error))

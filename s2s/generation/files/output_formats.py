@@ -8,12 +8,14 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from s2s.generation import NO_OUTPUT, Candidate, Generator, Output, OutputFormat, Record, one_line
+from s2s.generation.candidates import NO_OUTPUT, Candidate, Output
+from s2s.generation.formats import OutputFormat, Record, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Choice
+    from s2s.generation.generator import Generator
+    from s2s.registry import Choice
 
 
 FURTHER = ("tokens", "pieces", "log_probs", "align")

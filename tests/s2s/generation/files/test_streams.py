@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from s2s.errors import ConfigError
-from s2s.generation.streams import is_stream, standard_input
+from s2s.generation.files.streams import is_stream, standard_input
 
 if TYPE_CHECKING:
     from pathlib import Path

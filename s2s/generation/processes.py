@@ -14,7 +14,7 @@ import traceback
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from s2s import UserError
+from s2s.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

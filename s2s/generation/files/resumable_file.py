@@ -20,10 +20,12 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from s2s import DataError, UserError
 from s2s.compose import differences
-from s2s.generation import OutputStream
-from s2s.io import dump_record, flock, fsync, read_record, sha256, temporary, write_file
+from s2s.errors import DataError, UserError
+from s2s.generation.files.output_stream import OutputStream
+from s2s.io.atomic import fsync, sha256, temporary, write_file
+from s2s.io.json_files import dump_record, read_record
+from s2s.io.kernel_lock import flock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

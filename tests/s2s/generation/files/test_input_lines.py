@@ -11,8 +11,8 @@ import pytest
 
 from s2s.data.text import INVALID_UTF8, NUL, TOO_LONG
 from s2s.generation import is_stream
-from s2s_generate import input_lines
-from s2s_generate.input_lines import lines_of, piped
+from s2s.generation.files import input_lines
+from s2s.generation.files.input_lines import lines_of, piped
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,125 @@
+"""Processes or threads on a CPU that share the weights and the buffered inputs: how many, and the share of each."""
+
+from __future__ import annotations
+
+__all__ = ["describe_workers", "resolve_workers", "search_shared"]
+
+import os
+import sys
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from s2s.backend.cores import usable_cores
+from s2s.backend.memory import available_memory
+from s2s.decoding import Hypothesis, SearchResult
+from s2s.errors import ConfigError
+from s2s.generation.processes import n_useful_processes, run_in_processes
+from s2s.generation.threads import run_in_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from s2s.config import GenerateConfig
+    from s2s.decoding import SourceSentence
+
+    SearchSentences = Callable[[Sequence[SourceSentence]], Iterable[Iterable[SearchResult]]]
+
+MANY = 2000
+"""Bytes of input, about twenty sentences"""
+MIN_PER_WORKER = 8
+"""Sentences below which another process or thread costs more than it saves"""
+BYTES_PER_WORKER = 2**29
+"""Memory that a search may need besides the weights, which all share"""
+
+
+def resolve_workers(config: GenerateConfig, device: torch.device) -> GenerateConfig:
+    """The configuration with the number of processes that search.
+
+    With several, this process must have one thread only until they are started.
+    """
+    if config.workers == 1 or (config.workers is None and not (device.type == "cpu" and _worth_sharing(config))):
+        return config
+    if device.type != "cpu":
+        if config.n_processes > 1:
+            raise ConfigError(f"workers={config.workers} share a CPU, but device is {device}; give workers=1")
+        return replace(config, workers=1)
+    if config.threads > 1:
+        raise ConfigError(
+            f"workers={config.workers} threads={config.threads}: each worker has one thread; give one of both"
+        )
+    torch.set_num_threads(1)
+    return replace(config, workers=config.workers or _idle_cores(config))
+
+
+def describe_workers(config: GenerateConfig) -> str:
+    """Processes or threads that search, in words; empty: one."""
+    n, kind = (config.n_processes, "processes") if config.n_processes > 1 else (config.n_search_threads, "threads")
+    return f"{n} {kind}" if n > 1 else ""
+
+
+def search_shared(
+    search: SearchSentences, sentences: Sequence[SourceSentence], config: GenerateConfig, device: torch.device
+) -> Iterator[Iterable[SearchResult]] | None:
+    """The results for all sentences, searched by several processes or threads; None if there is work for one only."""
+    n = max(config.n_processes, config.n_search_threads) if device.type == "cpu" else 1
+    parts = _shares(sentences, n)
+    if len(parts) == 1:
+        return None
+    return (_in_processes if config.n_processes > 1 else _in_threads)(search, parts)
+
+
+def _worth_sharing(config: GenerateConfig) -> bool:
+    """Whether to use several processes by default: they must be useful and change nothing else.
+
+    Outside Linux, system libraries may not survive a fork; torch's own products and those in bf16 depend on the other
+    sentences of a batch; each of several ranks on this machine has its own share of the cores.
+    """
+    is_only_rank = os.environ.get("LOCAL_WORLD_SIZE", "1") == "1"
+    can_fork = sys.platform == "linux" and is_only_rank and config.is_batch_invariant
+    return can_fork and not config.threads and _size_of(config.input) > MANY
+
+
+def _size_of(path: str) -> int:
+    """Bytes of an input file; 0 for standard input."""
+    return Path(path).stat().st_size if Path(path).is_file() else 0
+
+
+def _idle_cores(config: GenerateConfig) -> int:
+    """Number of idle cores that this process may use, but no more than an input file keeps busy."""
+    x, n_bytes = torch.ones(256, 1024), _size_of(config.input)
+    cores = usable_cores()
+    most = min(cores, n_bytes // (MANY // 2)) if n_bytes else cores
+    return n_useful_processes(most, lambda: x @ x.T)
+
+
+def _shares(sentences: Sequence[SourceSentence], n: int) -> list[Sequence[SourceSentence]]:
+    """Every n-th sentence for each of n workers, or of fewer if there are too few sentences or too little memory."""
+    if n > 1:
+        n = min(n, len(sentences) // MIN_PER_WORKER, available_memory().n_bytes // BYTES_PER_WORKER)
+    return [sentences[i::n] for i in range(n)] if n > 1 else [sentences]
+
+
+def _in_processes(
+    search: SearchSentences, parts: Iterable[Sequence[SourceSentence]]
+) -> Iterator[Iterable[SearchResult]]:
+    """The results of all parts, each searched by a process."""
+    values = run_in_processes([lambda part=part: map(_as_values, search(part)) for part in parts])  # type: ignore[misc]
+    return map(_from_values, values)
+
+
+def _in_threads(search: SearchSentences, parts: Iterable[Sequence[SourceSentence]]) -> Iterator[Iterable[SearchResult]]:
+    """The results of all parts, each searched by a thread."""
+    return run_in_threads([partial(search, part) for part in parts])
+
+
+def _as_values(results: Iterable[SearchResult]) -> list[tuple[int, list[dict[str, Any]]]]:
+    """Results as values that JSON can represent without loss of precision."""
+    return [(result.index, [asdict(hypothesis) for hypothesis in result.hypotheses]) for result in results]
+
+
+def _from_values(values: Iterable[tuple[int, list[dict[str, Any]]]]) -> list[SearchResult]:
+    return [SearchResult(index, [Hypothesis(**fields) for fields in hypotheses]) for index, hypotheses in values]
