@@ -4,15 +4,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
+# Versions of dependencies; `make CONSTRAINTS=` takes the newest.
+CONSTRAINTS ?= -c constraints.txt
 # Idle threads sleep instead of spinning: on a machine that others use, spinning costs a factor of ten.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: demo docs options benchmarks test fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
+.PHONY: demo docs options benchmarks test test-quick fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,train,plots]'
+	$(BIN)/pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[dev]'
 	touch $(READY)
 
 demo: $(READY)
@@ -26,6 +28,10 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+# Under a minute: what is near the changes since main, or a fixed set of quick tests.
+test-quick: $(READY)
+	$(BIN)/python -m pytest -q -n $(WORKERS) $$($(BIN)/python tools/quick_tests.py)
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not gpu"
@@ -90,7 +96,7 @@ options: $(READY)
 
 # The documentation as a site, in build/site; a link that leads nowhere is an error.
 docs: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[docs]'
 	$(BIN)/mkdocs build --strict --quiet
 
 check: $(READY)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import subprocess
 import sys
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +14,8 @@ import yaml
 
 import s2s
 from harness.folders import ROOT
+from lower_bounds import lower_bounds
+from quick_tests import FIXED, related
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,9 +47,57 @@ def test_the_site_builds_and_no_link_of_it_leads_nowhere(tmp_path: Path) -> None
     assert 'id="s2s.api.load"' in (tmp_path / "reference" / "index.html").read_text(), "functions are described"
 
 
+WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def steps(job: str) -> list[str]:
+    return [step["run"] for step in WORKFLOW["jobs"][job]["steps"] if "run" in step]
+
+
 def test_the_hosted_ci_runs_what_everybody_runs() -> None:
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
-    assert [step["run"] for step in workflow["jobs"]["test"]["steps"] if "run" in step] == ["bash .ci/run"]
+    assert steps("test") == ["bash .ci/run"]
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    called = [re.match(r"make ([\w-]+)", step) for job in WORKFLOW["jobs"] for step in steps(job)]
+    assert {call[1] for call in called if call} <= targets
+
+
+def test_ci_tests_the_python_versions_that_are_promised() -> None:
+    versions = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if "Python :: 3." in c]
+    assert WORKFLOW["jobs"]["test"]["strategy"]["matrix"]["python"] == versions
+    assert PROJECT["requires-python"] == f">={versions[0]}"
+
+
+def test_the_oldest_versions_are_those_of_the_project() -> None:
+    oldest = lower_bounds((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "torch==2.11" in oldest
+    assert "fastapi==0.115" in oldest
+    text = '[project]\ndependencies = ["a>=1", "b"]\n[project.optional-dependencies]\nx = ["c[d]>=2.1", "a>=1"]\n'
+    assert lower_bounds(text) == ["a==1", "c==2.1"]
+
+
+def test_all_extras_are_those_of_all_but_the_tools() -> None:
+    extras = PROJECT["optional-dependencies"]
+    (everything,) = extras["all"]
+    assert sorted(re.findall(r"[\w-]+", everything)[1:]) == sorted(extras.keys() - {"all", "dev", "docs"})
+
+
+def test_every_small_dependency_is_pinned() -> None:
+    pinned = re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    large = {"ray", "wandb", "mlflow-skinny"}
+    lists = (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+    names = {re.split(r"[\[>]", one)[0] for one in itertools.chain(*lists)} - {"s2s-toolkit"}
+    assert sorted(names - large - set(pinned)) == []
+
+
+def test_quick_tests_are_near_the_changes() -> None:
+    assert related("s2s/io/lock.py") == ["tests/s2s/io/test_lock.py"]
+    assert "tests/plugins/test_moe_ranks.py" in related("plugins/architectures/s2s_moe/layer.py")
+    assert "tests/plugins/s2s_cpu/test_linear.py" in related("plugins/backends/s2s_cpu/onednn.py")
+    assert "tests/tasks/test_parsing_evalb.py" in related("tasks/s2s_parsing/evalb/score.py")
+    assert related("tests/test_docs.py") == ["tests/test_docs.py"]
+    assert related("tests/harness/folders.py") == []
+    assert [file for file in FIXED if not (ROOT / file).is_file()] == []
 
 
 def test_every_test_has_a_time_limit(pytestconfig: pytest.Config) -> None:
