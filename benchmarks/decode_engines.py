@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import torch
@@ -25,12 +25,16 @@ from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence
 from s2s.plugin import load_plugins
 from s2s.registry import Choice
 from s2s.task import Vocab
-from s2s_export import Exporter, ExportInput
+from s2s_export import ExportInput
 from s2s_export.ctranslate2 import CTranslate2Exporter, token_names
 from s2s_export.marian import MarianExporter
 from s2s_transformer import TransformerConfig
-from s2s_transformer.intermediate import intermediate
+from s2s_transformer.ctranslate2 import CTranslate2
+from s2s_transformer.marian import Marian
 from s2s_transformer.model import Transformer
+
+if TYPE_CHECKING:
+    from s2s.foreign import ForeignFormat
 
 SIZES = {
     "tiny": (TransformerConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=64, d_ff=256, n_heads=4), 4000),
@@ -116,10 +120,10 @@ def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none") ->
     import ctranslate2 as ct2
 
     with tempfile.TemporaryDirectory() as folder:
-        _export(CTranslate2Exporter(Choice()), model, vocab, Path(folder))
+        CTranslate2Exporter(Choice()).write(_export_input(CTranslate2(), model, vocab), Path(folder))
         compute = {"none": "float32", "bf16": "bfloat16", "int8": "int8"}[quantization]
         translator = ct2.Translator(folder, inter_threads=1, intra_threads=1, compute_type=compute)
-    names = token_names(ExportInput(intermediate(model.config, model), vocab, None))[0]
+    names = token_names(_export_input(CTranslate2(), model, vocab))[0]
     ids = {name: i for i, name in enumerate(names)}
 
     def decode(work: Work) -> list[list[int]]:
@@ -139,7 +143,7 @@ def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
     if quantization != "none":
         raise SystemExit("peer=hf has no 8-bit integers on a CPU")
     with tempfile.TemporaryDirectory() as folder:
-        _export(MarianExporter(Choice()), model, vocab, Path(folder))
+        MarianExporter(Choice()).write(_export_input(Marian(), model, vocab), Path(folder))
         marian = MarianExporter(Choice()).read(Path(folder)).model
 
     def decode(work: Work) -> list[list[int]]:
@@ -164,9 +168,9 @@ def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
     return decode
 
 
-def _export(exporter: Exporter, model: Transformer, vocab: Vocab, folder: Path) -> None:
+def _export_input(form: ForeignFormat, model: Transformer, vocab: Vocab) -> ExportInput:
     """The same weights before prepacking, exported as by s2s-export."""
-    exporter.write(ExportInput(intermediate(model.config, model), vocab, None), folder)
+    return ExportInput(model.config, model.state_dict(), form, vocab, None)
 
 
 PEERS = {"ctranslate2": ctranslate2, "hf": hf, "s2s": ours}

@@ -32,9 +32,10 @@ GROUPS = {
 
 SERVICES = {
     "corpus": "raw examples: factory(config) -> s2s.corpus.Corpus",
-    "intermediate": "what exporters read: factory(arch config, model) -> s2s.intermediate.IntermediateModel",
-    "merged_weights": "what train.init_from takes of a run whose model adapts another: "
-    "factory(arch config, weights by name) -> those of the other model",
+    "foreign_format": "an architecture in a format of another program, as ARCH.FORMAT: "
+    "factory() -> s2s.foreign.ForeignFormat",
+    "merged_weights": "a model that adapts another, as that one: "
+    "factory(arch config, weights by name) -> the other's arch config, and its weights with the adaptation in them",
     "tokenizer": "text as ids: factory(config) -> s2s.data.TokenizerKind",
     "input_format": "how s2s-generate reads inputs: factory(config) -> s2s.generation.InputFormat",
     "output_format": "how s2s-generate writes outputs: factory(config, generator) -> s2s.generation.OutputFormat",

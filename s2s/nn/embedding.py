@@ -39,7 +39,10 @@ class Embeddings(nn.Module):
     prepacked: LinearMap | None = None
     """Computes the product with the softmax's matrix instead; see `s2s.backend.linear`"""
 
-    def __init__(self, vocab: Vocab, d_model: int, sharing: Sharing) -> None:
+    def __init__(
+        self, vocab: Vocab, d_model: int, sharing: Sharing, *, scaled: bool = True, has_bias: bool = False
+    ) -> None:
+        """scaled: embeddings are multiplied by sqrt(D). has_bias: of the logits."""
         super().__init__()
         if sharing == "shared" and not (vocab.joint and vocab.src == vocab.tgt):
             raise ConfigError(
@@ -47,10 +50,12 @@ class Embeddings(nn.Module):
                 f"{vocab.src} source and {vocab.tgt} target tokens); give arch.share_embeddings=target or "
                 "none, or make the vocabulary joint (task.joint=true, where the task has that option)"
             )
-        self.pad, self.scale, self.has_words = vocab.pad, math.sqrt(d_model), bool(vocab.word_begins)
+        self.pad, self.scale = vocab.pad, math.sqrt(d_model) if scaled else 1.0
+        self.has_words = bool(vocab.word_begins)
         self._source, self._target, self._softmax = TABLES[sharing]
         for name, rows in zip(TABLES[sharing], (vocab.src, vocab.tgt, vocab.tgt), strict=True):
             self.register_parameter(name, nn.Parameter(torch.empty(rows, d_model)))
+        self.bias = nn.Parameter(torch.empty(vocab.tgt)) if has_bias else None
 
     def source(self, ids: Tensor) -> Tensor:
         """[...] -> [..., D]"""
@@ -77,16 +82,18 @@ class Embeddings(nn.Module):
         return x * self.scale, pad
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """[..., D] -> [..., V]; without a bias, since the matrix may be that of the embeddings."""
+        """[..., D] -> [..., V]"""
         return self.prepacked(hidden) if self.prepacked else apply_linear(hidden, *self.weight_and_bias())
 
-    def weight_and_bias(self) -> tuple[Tensor, None]:
-        """The matrix of the softmax, [V, D]"""
-        return self.get_parameter(self._softmax), None
+    def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
+        """The matrix of the softmax, [V, D], and its bias, [V]"""
+        return self.get_parameter(self._softmax), self.bias
 
     def vocab_rows(self, prefix: str) -> dict[str, Side]:
         """`Seq2Seq.vocab_rows` of a model that holds this under `prefix`; a shared matrix counts as the target's."""
         rows: dict[str, Side] = {self._source: "src", self._target: "tgt", self._softmax: "tgt"}
+        if self.bias is not None:
+            rows["bias"] = "tgt"
         return {f"{prefix}.{name}": side for name, side in rows.items()}
 
     def _look_up(self, name: str, ids: Tensor) -> Tensor:
@@ -98,7 +105,10 @@ class Embeddings(nn.Module):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """N(0, 1 / D), so that a scaled embedding has unit variance; padding is zero."""
-        for table in self.parameters():
-            nn.init.normal_(table, std=1 / self.scale)
-            table[self.pad].zero_()
+        """N(0, 1 / D), so that a scaled embedding has unit variance; padding and bias are zero."""
+        for parameter in self.parameters():
+            if parameter is self.bias:
+                parameter.zero_()
+                continue
+            nn.init.normal_(parameter, std=1 / math.sqrt(parameter.size(1)))
+            parameter[self.pad].zero_()

@@ -18,7 +18,8 @@ from s2s_export import ExportedModel, ExportInput, export
 from s2s_export.ctranslate2 import CTranslate2Exporter
 from s2s_export.marian import MarianExporter
 from s2s_transformer import TransformerConfig
-from s2s_transformer.intermediate import intermediate
+from s2s_transformer.ctranslate2 import CTranslate2
+from s2s_transformer.marian import Marian
 from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ EXPORTERS: dict[str, type[CTranslate2Exporter] | type[MarianExporter]] = {
     "ctranslate2": CTranslate2Exporter,
     "hf": MarianExporter,
 }
+FORMATS = {"ctranslate2": CTranslate2, "hf": Marian}
 V = 23
 SMALL = {"n_encoder_layers": 2, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2}
 LEARNS = ["train.steps=150", "arch.d_model=32", "arch.d_ff=64", "schedule.warmup=60", "checkpoint.every=75"]
@@ -53,7 +55,8 @@ def build(**options: Any) -> Transformer:
 def written(form: str, folder: Path, **options: Any) -> tuple[Transformer, ExportedModel]:
     model = build(**options)
     folder.mkdir(exist_ok=True)
-    EXPORTERS[form](Choice()).write(ExportInput(intermediate(model.config, model), model.vocab, None), folder)
+    exported = ExportInput(model.config, model.state_dict(), FORMATS[form](), model.vocab, None)
+    EXPORTERS[form](Choice()).write(exported, folder)
     return model, EXPORTERS[form](Choice()).read(folder)
 
 
@@ -94,11 +97,11 @@ def test_log_probabilities_are_those_of_the_model(form: str, options: dict[str, 
 @pytest.mark.parametrize(
     ("form", "options", "why"),
     [
-        ("hf", {"norm": "pre"}, "pre-norm"),
-        ("hf", {"positions": "learned"}, "learned positions"),
-        ("hf", {"positions": "sinusoid_t2t"}, "other wavelengths"),
-        ("hf", {"positions": "none"}, "none"),
-        ("hf", {"share_embeddings": "none"}, "one matrix"),
+        ("hf", {"norm": "pre"}, "norm=pre: MarianMTModel has only post; format=ctranslate2 may"),
+        ("hf", {"positions": "learned"}, "positions=learned: MarianMTModel has only sinusoid"),
+        ("hf", {"positions": "sinusoid_t2t"}, "sinusoid_t2t: MarianMTModel has only sinusoid"),
+        ("hf", {"positions": "none"}, "none: MarianMTModel has only sinusoid"),
+        ("hf", {"share_embeddings": "none"}, "MarianMTModel has arch.share_embeddings=shared alone, not none"),
         ("hf", {"d_k": 4}, "heads of width"),
         ("ctranslate2", {"d_k": 4}, "heads of width"),
         ("ctranslate2", {"d_v": 4}, "heads of width"),

@@ -16,7 +16,7 @@ from s2s.cli import train
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s_lora import LoRAConfig
-from s2s_lora.adapters import merge, merged_weights
+from s2s_lora.adapters import merged_weights
 from s2s_testing import (
     VOCAB,
     assert_attention_maps,
@@ -48,6 +48,16 @@ def built(of: Any = None, **options: Any) -> Seq2Seq:
     return model.eval()
 
 
+def merged(model: Seq2Seq, **options: Any) -> Seq2Seq:
+    """The adapted architecture, with the adapters in its weights."""
+    registry = load_plugins().registry
+    config = LoRAConfig(name="lora", of=OF, **options)
+    arch, weights = registry.get("merged_weights", "lora").build(config, model.state_dict())
+    plain: Seq2Seq = registry.get("arch", arch.name).build(arch, VOCAB)
+    plain.load_state_dict(weights)
+    return plain.eval()
+
+
 def logits(model: Seq2Seq) -> torch.Tensor:
     batch = batch_of(VOCAB)
     with torch.no_grad():
@@ -72,19 +82,13 @@ def test_it_begins_as_the_model_that_it_adapts() -> None:
     entry = load_plugins().registry.get("arch", "lora")
     model = entry.build(LoRAConfig(name="lora", of=OF), VOCAB).eval()
     before = logits(model)
-    merge(model)
-    assert torch.equal(logits(model), before)
-    assert not [name for name in model.state_dict() if "lora" in name]
+    assert torch.equal(logits(merged(model)), before)
 
 
-def test_its_weights_are_merged_without_the_model_as_with_it() -> None:
-    model = built(rank=3, alpha=6.0)
-    weights = {name: t.clone() for name, t in model.state_dict().items()}
-    merge(model)
-    merged = merged_weights(LoRAConfig(rank=3, alpha=6.0), weights)
-    assert merged.keys() == model.state_dict().keys()
-    for name, tensor in model.state_dict().items():
-        torch.testing.assert_close(merged[name], tensor, msg=name)
+def test_merged_weights_compute_the_same() -> None:
+    options = {"rank": 3, "alpha": 6.0}
+    model = built(**options)
+    torch.testing.assert_close(logits(merged(model, **options)), logits(model), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("match", ["", "attention"])
@@ -110,12 +114,9 @@ def test_its_state_is_complete() -> None:
     assert_saves_everything(built(), built(rank=8), VOCAB)
 
 
-@pytest.mark.parametrize("merged", [False, True], ids=["adapters", "merged"])
-def test_prepacked_for_decoding_it_computes_the_same(merged: bool) -> None:
+def test_prepacked_for_decoding_it_computes_the_same() -> None:
     model = built()
     before = logits(model)
-    if merged:
-        merge(model)
     torch.testing.assert_close(logits(model), before, atol=1e-5, rtol=1e-5)
     prepack(model, deterministic_backend(model), "none")
     torch.testing.assert_close(logits(model), before, atol=1e-5, rtol=1e-5)

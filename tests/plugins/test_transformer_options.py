@@ -29,13 +29,15 @@ from s2s_testing import VOCAB, check_arch
 from s2s_testing.incremental import LENGTHS, batch_of, pairs
 from s2s_transformer import TransformerConfig
 from s2s_transformer.cost import forward_operations
+from s2s_transformer.ctranslate2 import CTranslate2
 from s2s_transformer.explicit import AdditiveScore, ExplicitLayout, RelativeScore
-from s2s_transformer.intermediate import intermediate
 from s2s_transformer.layers import FeedForward
+from s2s_transformer.marian import Marian
 from s2s_transformer.restricted import RestrictedLayout
 from s2s_transformer.scores import rotate
 
 if TYPE_CHECKING:
+    from s2s.foreign import ForeignFormat
     from s2s_transformer.model import Transformer
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -118,9 +120,10 @@ def test_no_function_in_c_takes_a_step_that_it_does_not_know(name: str) -> None:
 
 
 @EACH
-def test_no_exported_format_gets_what_it_cannot_say(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"exported formats have none of arch\."):
-        intermediate(config(name), build(name))
+@pytest.mark.parametrize("form", [CTranslate2, Marian])
+def test_a_format_names_what_it_cannot_express(form: type[ForeignFormat], name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^arch\..*{form.title} has only "):
+        form().write_options(config(name))
 
 
 @pytest.mark.parametrize("name", ["dot", "rms", "gated", "rotary", "additive", "relative", "grouped"])

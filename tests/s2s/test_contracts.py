@@ -7,11 +7,9 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 
 from s2s.corpus import Corpus
 from s2s.hooks import CoreHooks, Observer
-from s2s.intermediate import Attention, IntermediateModel, Layer, LayerNorm, Linear, Stack
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -69,11 +67,3 @@ def test_lazy_names_are_those_that_a_package_declares_and_a_module_below_it_expo
         find("hidden")
     with pytest.raises(AssertionError, match=r"^pack\.__all__ names 'none', which none of a, b exports$"):
         find("none")
-
-
-def test_an_intermediate_model_has_the_width_and_epsilon_of_its_encoder() -> None:
-    linear, norm = Linear(torch.ones(1, 1)), LayerNorm(torch.ones(1), torch.zeros(1), 1e-5)
-    layer = Layer(Attention(linear, linear, linear, linear), norm, linear, linear, norm)
-    stack = Stack(torch.zeros(7, 12), lambda n: torch.zeros(n, 12), [layer], None)
-    model = IntermediateModel(stack, stack, linear, 1, False, "relu", 1.0, None)
-    assert (model.d_model, model.eps) == (12, 1e-5)

@@ -24,7 +24,7 @@ LAYERS = (
     "batch corpus",
     "model",
     "backend",
-    "hooks objective intermediate",
+    "hooks objective foreign",
     "plugin",
     "compose",
     "nn data decoding optim metrics checkpoint distributed log",

@@ -1,7 +1,7 @@
 """Trained runs as models of other programs, as a plugin: the command s2s-export, its formats, and their interfaces.
 
-An architecture provides its model in the intermediate representation (group `intermediate`); an exporter (group
-`exporter`) writes that in its format, or raises an error for what the format cannot express.
+An architecture registers the names of its options and tensors in a format (group `foreign_format`); an exporter (group
+`exporter`) writes the files of that format, or raises an error for what the format cannot express.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, at_least, check_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from torch import Tensor
 
     from s2s import Task, Vocab
     from s2s.data import Tokenizer
-    from s2s.intermediate import IntermediateModel
+    from s2s.foreign import ForeignFormat
 
 
 @dataclass(kw_only=True)
@@ -67,7 +69,11 @@ class InferenceOptions(GenerateConfig):
 class ExportInput(NamedTuple):
     """The input of an exporter."""
 
-    model: IntermediateModel
+    arch: Choice
+    """Options of the architecture"""
+    weights: Mapping[str, Tensor]
+    format: ForeignFormat
+    """The architecture's names in `Exporter.format`"""
     vocab: Vocab
     subwords: tuple[Tokenizer, Tokenizer] | None
     """Of source and target; None if the task's vocabulary is not a sentencepiece model"""
@@ -89,7 +95,10 @@ class ExportedModel(Protocol):
 class Exporter(Protocol):
     """Writes and reads one format."""
 
-    def write(self, given: ExportInput, folder: Path) -> None:
+    format: str
+    """FORMAT of the entries ARCH.FORMAT in the group `foreign_format`"""
+
+    def write(self, model: ExportInput, folder: Path) -> None:
         """Write into an empty folder; raises ConfigError naming what the format cannot express."""
 
     def read(self, folder: Path) -> ExportedModel:

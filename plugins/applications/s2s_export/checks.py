@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["check_heads_and_scale", "starting_token"]
+__all__ = ["foreign_options", "starting_token"]
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError
 
 if TYPE_CHECKING:
     from s2s import Vocab
-    from s2s.intermediate import IntermediateModel
+    from s2s_export import ExportInput
 
 
 def starting_token(vocab: Vocab, form: str) -> int:
@@ -20,16 +20,9 @@ def starting_token(vocab: Vocab, form: str) -> int:
     return vocab.start[0]
 
 
-def check_heads_and_scale(model: IntermediateModel, form: str) -> None:
-    """Raise ConfigError for a model whose heads are not d_model / n_heads wide or whose embeddings are scaled otherwise
-    than by sqrt(d_model)."""
-    for layer in (*model.encoder.layers, *model.decoder.layers):
-        for attention in filter(None, (layer.attention, layer.cross)):
-            widths = attention.q.weight.size(0), attention.v.weight.size(0)
-            if widths != (model.d_model, model.d_model) or model.d_model % model.n_heads:
-                raise ConfigError(
-                    f"format={form} knows heads of width d_model / n_heads alone, but {model.n_heads} heads have "
-                    f"keys and values of {widths[0]} and {widths[1]} numbers with d_model={model.d_model}"
-                )
-    if abs(model.scale - model.d_model**0.5) > 1e-6 * model.scale:
-        raise ConfigError(f"format={form} multiplies embeddings by sqrt(d_model), but this model by {model.scale:g}")
+def foreign_options(model: ExportInput, form: str, hint: str = "") -> dict[str, Any]:
+    """Options under their names in the format; raises ConfigError for what the format cannot express."""
+    try:
+        return model.format.write_options(model.arch)
+    except ConfigError as error:
+        raise ConfigError(f"format={form}: {error}{hint}") from error

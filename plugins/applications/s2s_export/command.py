@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 from s2s import ConfigError, did_you_mean
 from s2s.cli import Options, run_command
-from s2s_export import ExportConfig
+from s2s_export import ExportConfig, ExportInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from s2s import Plugins, Registry
+    from torch import Tensor
+
+    from s2s import Choice, Plugins, Registry
     from s2s.compose import ComposedConfig
-    from s2s.intermediate import IntermediateModel
     from s2s.run import Run
+    from s2s_export import Exporter
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,7 +46,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
     directory = find_run(config.run)
     run = load_run(directory, config.checkpoint, plugins, torch.device("cpu"))
     _check_no_constraint(config, run)
-    intermediate = _intermediate(run, registry)
+    model = _export_input(run, exporter, config, registry)
     lines = _lines(config, run)
     folder = Path(config.output) if config.output else directory / "export" / config.format
     if options.dry_run:
@@ -56,7 +58,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
         "checkpoint": checkpoint.name,
         "checkpoint_sha256": sha256(checkpoint / "MANIFEST.json"),
     }
-    agreement = export(exporter, intermediate, run.model, run.task, lines, folder, origin)
+    agreement = export(exporter, model, run.model, run.task, lines, folder, origin)
     if not options.quiet:
         print(f"checked  {agreement.n_sentences:,} sentences: greedy outputs are the same, and the log-probabilities")
         print(f"         of {agreement.n_tokens:,} tokens differ by {agreement.max_difference:.1e} at most")
@@ -71,15 +73,23 @@ def _check_no_constraint(config: ExportConfig, run: Run) -> None:
         )
 
 
-def _intermediate(run: Run, registry: Registry) -> IntermediateModel:
-    """The run's model in the intermediate representation, provided by the architecture's plugin."""
-    name = run.config.arch.name
-    if ("intermediate", name) not in registry.entries:
+def _export_input(run: Run, exporter: Exporter, config: ExportConfig, registry: Registry) -> ExportInput:
+    """The run's model, adapters merged into its weights, with its names in the exporter's format."""
+    from s2s_export.export import subwords_of
+
+    arch: Choice = run.config.arch
+    weights: Mapping[str, Tensor] = run.model.state_dict()
+    while ("merged_weights", arch.name) in registry.entries:
+        arch, weights = registry.get("merged_weights", arch.name).build(arch, weights)
+    name = f"{arch.name}.{exporter.format}"
+    if ("foreign_format", name) not in registry.entries:
+        architectures = [known.removesuffix(f".{exporter.format}") for known in registry.names("foreign_format")]
         raise ConfigError(
-            f"arch={name}: no plugin gives its intermediate representation, from which models are exported."
-            f"{did_you_mean(name, registry.names('intermediate'))}"
+            f"format={config.format}: no plugin gives the names of arch={arch.name} in it."
+            f"{did_you_mean(arch.name, architectures)}"
         )
-    return registry.get("intermediate", name).build(run.config.arch, run.model)
+    names = registry.get("foreign_format", name).build()
+    return ExportInput(arch, weights, names, run.task.vocab, subwords_of(run.task))
 
 
 def _lines(config: ExportConfig, run: Run) -> list[str]:
@@ -89,7 +99,7 @@ def _lines(config: ExportConfig, run: Run) -> list[str]:
     if not config.input:
         return sentences(run.task, config.sentences)
     read = (line for _, line in numbered_lines(Path(config.input), "drop"))
-    found = list(islice((line for line in read if isinstance(line, str) and line.strip()), config.sentences))
-    if not found:
+    lines = list(islice((line for line in read if isinstance(line, str) and line.strip()), config.sentences))
+    if not lines:
         raise ConfigError(f"input={config.input} holds no sentence; one a line is expected")
-    return found
+    return lines

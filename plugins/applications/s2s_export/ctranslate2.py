@@ -10,53 +10,49 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import sentencepiece
-import torch
 
 from s2s import ConfigError
-from s2s.intermediate import LayerNorm, Linear
 from s2s.io import read_json
-from s2s_export.checks import check_heads_and_scale, starting_token
+from s2s_export.checks import foreign_options, starting_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import torch
+
     from s2s import Choice, Task, Vocab
-    from s2s.intermediate import IntermediateModel, Layer, Stack
     from s2s_export import ExportInput
 
 logger = logging.getLogger(__name__)
 N_POSITIONS = 4096
 """Rows of the written position encodings; CTranslate2 itself computes only sinusoids with its own wavelengths"""
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU"}
 TOKENS = "tokens.json"
 
 
 class CTranslate2Exporter:
     """`format=ctranslate2`."""
 
+    format = "ctranslate2"
+
     def __init__(self, config: Choice) -> None:
         _library()
 
-    def write(self, given: ExportInput, folder: Path) -> None:
+    def write(self, model: ExportInput, folder: Path) -> None:
         """model.bin, config.json, vocabularies, the token of each id, and the sentencepiece models."""
-        model, sides = given.model, token_names(given)
-        check_heads_and_scale(model, "ctranslate2")
-        if model.activation not in ACTIVATIONS:
-            raise ConfigError(f"format=ctranslate2 has no activation {model.activation}, only relu and gelu")
-        spec = _specification(model)
-        spec.config.decoder_start_token = sides[1][starting_token(given.vocab, "ctranslate2")]
+        sides, spec = token_names(model), _specification(model)
+        n_positions = len(spec.encoder.position_encodings.encodings)
+        spec.config.decoder_start_token = sides[1][starting_token(model.vocab, "ctranslate2")]
         spec.config.add_source_eos = True
-        spec.config.layer_norm_epsilon = model.eps
         spec.register_source_vocabulary(sides[0])
         spec.register_target_vocabulary(sides[1])
         spec.validate()
         spec.optimize(quantization=None)
         spec.save(str(folder))
-        written = {"src": sides[0], "tgt": sides[1], "positions": n_positions(model)}
+        written = {"src": sides[0], "tgt": sides[1], "positions": n_positions}
         (folder / TOKENS).write_text(json.dumps(written, ensure_ascii=False), encoding="utf-8")
 
-        for name, subwords in zip(("source.spm", "target.spm"), given.subwords or (), strict=False):
+        for name, subwords in zip(("source.spm", "target.spm"), model.subwords or (), strict=False):
             shutil.copyfile(subwords.path, folder / name)
 
     def read(self, folder: Path) -> CTranslate2Model:
@@ -137,13 +133,13 @@ def _library() -> Any:
     return ctranslate2
 
 
-def token_names(given: ExportInput) -> tuple[list[str], list[str]]:
+def token_names(model: ExportInput) -> tuple[list[str], list[str]]:
     """Source and target tokens in the order of their ids: subwords, or the ids as text if there are none."""
-    if given.subwords is None:
-        sides = [str(i) for i in range(given.vocab.src)], [str(i) for i in range(given.vocab.tgt)]
+    if model.subwords is None:
+        sides = [str(i) for i in range(model.vocab.src)], [str(i) for i in range(model.vocab.tgt)]
     else:
-        sides = list(given.subwords[0].pieces), list(given.subwords[1].pieces)
-    return _with_special(sides[0], given.vocab), _with_special(sides[1], given.vocab)
+        sides = list(model.subwords[0].pieces), list(model.subwords[1].pieces)
+    return _with_special(sides[0], model.vocab), _with_special(sides[1], model.vocab)
 
 
 def _with_special(names: list[str], vocab: Vocab) -> list[str]:
@@ -151,64 +147,30 @@ def _with_special(names: list[str], vocab: Vocab) -> list[str]:
     return [special.get(i, name) for i, name in enumerate(names)]
 
 
-def n_positions(model: IntermediateModel) -> int:
-    """Rows of the written position encodings."""
-    return min(N_POSITIONS, model.max_positions or N_POSITIONS)
-
-
-def _specification(model: IntermediateModel) -> Any:
+def _specification(model: ExportInput) -> Any:
     from ctranslate2.specs import common_spec, transformer_spec
 
+    options, table = foreign_options(model, "ctranslate2"), model.format.names(model.arch)
     spec = transformer_spec.TransformerSpec.from_config(
-        (len(model.encoder.layers), len(model.decoder.layers)),
-        model.n_heads,
-        pre_norm=model.pre_norm,
-        activation=getattr(common_spec.Activation, ACTIVATIONS[model.activation]),
+        (options["encoder/num_layers"], options["decoder/num_layers"]),
+        options["encoder/num_heads"],
+        pre_norm=options["encoder/pre_norm"],
+        activation=common_spec.Activation(options["encoder/activation"]),
     )
-    spec.encoder.embeddings[0].weight = _array(model.encoder.embeddings)
-    spec.decoder.embeddings.weight = _array(model.decoder.embeddings)
-    _linear(spec.decoder.projection, model.softmax)
-    for side, stack in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):
-        side.scale_embeddings = True
-        side.position_encodings.encodings = _array(stack.positions(n_positions(model)))
-        _stack(side, stack)
+    for side in ("encoder", "decoder"):
+        getattr(spec, side).scale_embeddings = options[f"{side}/scale_embeddings"]
+    for name, tensor in table.to_foreign(model.weights):
+        _set(spec, name, tensor)
+    for name, compute in table.computed.items():
+        _set(spec, name, compute(N_POSITIONS))
+    spec.config.layer_norm_epsilon = options["layer_norm_epsilon"]
     return spec
 
 
-def _stack(side: Any, stack: Stack) -> None:
-    for to, layer in zip(side.layer, stack.layers, strict=True):
-        _layer(to, layer)
-    if stack.norm is not None:
-        _norm(side.layer_norm, stack.norm)
-
-
-def _layer(to: Any, layer: Layer) -> None:
-    own, cross = layer.attention, layer.cross
-    _attention(to.self_attention, [(own.q, own.k, own.v), (own.out,)], layer.attention_norm)
-    if cross is not None and layer.cross_norm is not None:
-        _attention(to.attention, [(cross.q,), (cross.k, cross.v), (cross.out,)], layer.cross_norm)
-    _linear(to.ffn.linear_0, layer.inner)
-    _linear(to.ffn.linear_1, layer.out)
-    _norm(to.ffn.layer_norm, layer.feed_forward_norm)
-
-
-def _attention(to: Any, projections: list[tuple[Linear, ...]], norm: LayerNorm) -> None:
-    """CTranslate2 concatenates the projections of one input."""
-    for target, maps in zip(to.linear, projections, strict=True):
-        biases = [torch.zeros(m.weight.size(0)) if m.bias is None else m.bias for m in maps]
-        _linear(target, Linear(torch.cat([m.weight for m in maps]), torch.cat(biases)))
-    _norm(to.layer_norm, norm)
-
-
-def _linear(to: Any, linear: Linear) -> None:
-    to.weight = _array(linear.weight)
-    if linear.bias is not None:
-        to.bias = _array(linear.bias)
-
-
-def _norm(to: Any, norm: LayerNorm) -> None:
-    to.gamma, to.beta = _array(norm.weight), _array(norm.bias)
-
-
-def _array(x: torch.Tensor) -> Any:
-    return x.detach().float().cpu().numpy().copy()
+def _set(spec: Any, name: str, tensor: torch.Tensor) -> None:
+    """Set a variable by its name, such as encoder/layer_0/ffn/linear_1/weight."""
+    *parents, variable = name.split("/")
+    for parent in parents:
+        members, _, index = parent.rpartition("_")
+        spec = getattr(spec, parent) if hasattr(spec, parent) else getattr(spec, members)[int(index)]
+    setattr(spec, variable, tensor.detach().float().cpu().numpy().copy())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MANIFEST", "Agreement", "export", "read_manifest", "sentences"]
+__all__ = ["MANIFEST", "Agreement", "export", "read_manifest", "sentences", "subwords_of"]
 
 import json
 import shutil
@@ -15,15 +15,13 @@ from s2s import CheckpointError, ConfigError, DataError, Example, make_batch
 from s2s.data import Tokenizer
 from s2s.decoding import GreedyConfig, SearchRequest, greedy, search_all
 from s2s.io import read_json, replace_folder
-from s2s_export import ExportInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from s2s import Seq2Seq, Task
-    from s2s.intermediate import IntermediateModel
-    from s2s_export import ExportedModel, Exporter
+    from s2s_export import ExportedModel, Exporter, ExportInput
 
 MANIFEST = "export.json"
 TOLERANCE = 1e-4
@@ -43,7 +41,7 @@ class Agreement(NamedTuple):
 
 def export(
     exporter: Exporter,
-    intermediate: IntermediateModel,
+    exported: ExportInput,
     model: Seq2Seq,
     task: Task,
     lines: Sequence[str],
@@ -56,7 +54,7 @@ def export(
     shutil.rmtree(temp, ignore_errors=True)
     temp.mkdir(parents=True)
     try:
-        exporter.write(ExportInput(intermediate, task.vocab, subwords_of(task)), temp)
+        exporter.write(exported, temp)
         agreement = _compare(exporter.read(temp), model, task, lines)
         manifest = {**origin, "checked": agreement._asdict()}
         (temp / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")

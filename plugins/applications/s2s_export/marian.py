@@ -1,9 +1,4 @@
-"""Models of Hugging Face: MarianMTModel, which is post-norm and has the paper's sinusoids.
-
-It concatenates sines and cosines, whereas the paper interleaves them. The dimensions of a hidden state have no order,
-so permuting every weight that reads or writes it gives the same model, bit for bit.
-Shapes: D = d_model, V vocabulary size.
-"""
+"""Folders of Hugging Face that hold a MarianMTModel and, with subwords, its tokeniser."""
 
 from __future__ import annotations
 
@@ -16,17 +11,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s import ConfigError, DataError
-from s2s_export.checks import check_heads_and_scale, starting_token
+from s2s_export.checks import foreign_options, starting_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from torch import Tensor
-
     from s2s import Choice, Task, Vocab
     from s2s.data import Tokenizer
-    from s2s.intermediate import Attention, IntermediateModel, LayerNorm, Linear
     from s2s_export import ExportInput
 
 N_POSITIONS = 4096
@@ -36,25 +28,20 @@ N_POSITIONS = 4096
 class MarianExporter:
     """`format=hf`."""
 
+    format = "marian"
+
     def __init__(self, config: Choice) -> None:
         _library()
 
-    def write(self, given: ExportInput, folder: Path) -> None:
+    def write(self, model: ExportInput, folder: Path) -> None:
         """config.json, model.safetensors, generation_config.json and, with subwords, the tokeniser's files."""
-        model, vocab = given.model, given.vocab
-        check_heads_and_scale(model, "hf")
-        order = _dimension_order(model)
         transformers = _library()
-        config = transformers.MarianConfig(**_config(model, vocab))
-        marian = transformers.MarianMTModel(config).eval()
-        missing, unexpected = marian.load_state_dict(dict(_state(model, order)), strict=False)
-        tied = ("embed_tokens.weight", "embed_positions.weight", "lm_head.weight")
-        assert not unexpected, unexpected
-        assert all(name.endswith(tied) for name in missing), missing
-        marian.generation_config = transformers.GenerationConfig(**_generation(vocab))
+        marian = transformers.MarianMTModel(transformers.MarianConfig(**_config(model))).eval()
+        _fill(marian, model)
+        marian.generation_config = transformers.GenerationConfig(**_generation(model.vocab))
         marian.save_pretrained(folder)
-        if given.subwords is not None:
-            _write_tokenizer(given.subwords, folder)
+        if model.subwords is not None:
+            _write_tokenizer(model.subwords, folder)
 
     def read(self, folder: Path) -> MarianModel:
         """Load the model and, if there is one, the tokeniser."""
@@ -114,52 +101,19 @@ def _library() -> Any:
     return transformers
 
 
-def _dimension_order(model: IntermediateModel) -> Tensor:
-    """The permutation [D] from our hidden states to Marian's; raises ConfigError for what Marian cannot express."""
-    why = "; format=ctranslate2 can express it"
-    if model.pre_norm:
-        raise ConfigError(f"format=hf: MarianMTModel is post-norm, but this model is pre-norm{why}")
-    tables = model.encoder.embeddings, model.decoder.embeddings, model.softmax.weight
-    if len({table.data_ptr() for table in tables}) > 1 or model.softmax.bias is not None:
-        raise ConfigError(f"format=hf: embeddings of source, target and softmax must be one matrix without bias{why}")
-    d = model.d_model
-    n = min(64, model.max_positions or 64)
-    interleaved = torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])
-    wanted = _sinusoids(n, d)
-    for order in (torch.arange(d), interleaved):
-        ours = [stack.positions(n)[:, order] for stack in (model.encoder, model.decoder)]
-        if d % 2 == 0 and model.max_positions is None and all(torch.allclose(p, wanted, atol=1e-5) for p in ours):
-            return order
-    raise ConfigError(
-        "format=hf: MarianMTModel has the paper's sinusoids (section 3.5) alone, but this model has learned positions, "
-        f"none, or sinusoids of other wavelengths{why}"
-    )
+@torch.no_grad()
+def _fill(marian: Any, model: ExportInput) -> None:
+    """Copy the weights into a MarianMTModel."""
+    table, parameters = model.format.names(model.arch), marian.state_dict()
+    for name, tensor in table.to_foreign(model.weights):
+        parameters.pop(name).copy_(tensor)
+    assert not parameters.keys() - table.computed.keys() - set(table.zeros), parameters.keys()
 
 
-def _sinusoids(n: int, d: int) -> Tensor:
-    """Marian's positions, [n, D]: the paper's, all sines before all cosines."""
-    wave = 10_000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
-    angle = torch.arange(n, dtype=torch.float64)[:, None] * wave
-    return torch.cat([angle.sin(), angle.cos()], dim=-1).float()
-
-
-def _config(model: IntermediateModel, vocab: Vocab) -> dict[str, Any]:
-    sides = {"encoder": model.encoder, "decoder": model.decoder}
-    sizes = {f"{name}_layers": len(stack.layers) for name, stack in sides.items()}
-    sizes |= {f"{name}_attention_heads": model.n_heads for name in sides}
-    sizes |= {f"{name}_ffn_dim": stack.layers[0].inner.weight.size(0) for name, stack in sides.items()}
-    return {
-        "vocab_size": vocab.tgt,
-        "decoder_vocab_size": vocab.tgt,
-        "d_model": model.d_model,
-        "activation_function": model.activation,
-        "scale_embedding": True,
-        "share_encoder_decoder_embeddings": True,
-        "tie_word_embeddings": True,
-        "max_position_embeddings": N_POSITIONS,
-        **sizes,
-        **_special(vocab),
-    }
+def _config(model: ExportInput) -> dict[str, Any]:
+    vocab, options = model.vocab, foreign_options(model, "hf", "; format=ctranslate2 may express it")
+    sizes = {"vocab_size": vocab.tgt, "decoder_vocab_size": vocab.tgt, "max_position_embeddings": N_POSITIONS}
+    return {**options, **sizes, "tie_word_embeddings": True, **_special(vocab)}
 
 
 def _special(vocab: Vocab) -> dict[str, Any]:
@@ -176,49 +130,6 @@ def _generation(vocab: Vocab) -> dict[str, Any]:
         "max_length": 512,
         "num_beams": 1,
     }
-
-
-def _state(model: IntermediateModel, order: Tensor) -> Any:
-    """Marian's parameters by their names."""
-    yield "model.shared.weight", model.encoder.embeddings[:, order]
-    yield "final_logits_bias", torch.zeros(1, model.softmax.weight.size(0))
-    for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
-        for i, layer in enumerate(stack.layers):
-            at = f"model.{name}.layers.{i}"
-            yield from _attention(f"{at}.self_attn", layer.attention, layer.attention_norm, order)
-            if layer.cross is not None and layer.cross_norm is not None:
-                yield from _attention(f"{at}.encoder_attn", layer.cross, layer.cross_norm, order)
-            yield from _reads_hidden(f"{at}.fc1", layer.inner, order)
-            yield from _writes_hidden(f"{at}.fc2", layer.out, order)
-            yield from _norm(f"{at}.final_layer_norm", layer.feed_forward_norm, order)
-
-
-def _attention(at: str, attention: Attention, norm: LayerNorm, order: Tensor) -> Any:
-    for name in ("q", "k", "v"):
-        yield from _reads_hidden(f"{at}.{name}_proj", getattr(attention, name), order)
-    yield from _writes_hidden(f"{at}.out_proj", attention.out, order)
-    yield from _norm(f"{at}_layer_norm", norm, order)
-
-
-def _reads_hidden(at: str, linear: Linear, order: Tensor) -> Any:
-    """A linear map whose input is the hidden state."""
-    yield f"{at}.weight", linear.weight[:, order]
-    yield f"{at}.bias", _bias(linear)
-
-
-def _writes_hidden(at: str, linear: Linear, order: Tensor) -> Any:
-    """A linear map whose output is the hidden state."""
-    yield f"{at}.weight", linear.weight[order]
-    yield f"{at}.bias", _bias(linear)[order]
-
-
-def _norm(at: str, norm: LayerNorm, order: Tensor) -> Any:
-    yield f"{at}.weight", norm.weight[order]
-    yield f"{at}.bias", norm.bias[order]
-
-
-def _bias(linear: Linear) -> Tensor:
-    return torch.zeros(linear.weight.size(0)) if linear.bias is None else linear.bias
 
 
 def _write_tokenizer(sides: tuple[Tokenizer, Tokenizer], folder: Path) -> None:

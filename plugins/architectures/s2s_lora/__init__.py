@@ -16,10 +16,13 @@ from s2s.compose import choice_config
 from s2s.config import SHARE, at_least, check_ranges
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor
+
     from s2s import Seq2Seq, Vocab
     from s2s.compose import ComposedConfig
     from s2s.config import Config
-    from s2s.intermediate import IntermediateModel
 
 ADAPTERS = r"\.lora_[ab]$"
 """Pattern of the tensors that a run without adapters does not have"""
@@ -50,12 +53,11 @@ class LoRAConfig(Choice):
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    """The architecture, a preset of the same name with matching defaults, and the representation for exporters."""
+    """The architecture, a preset of the same name with matching defaults, and the merged weights."""
     registry.arch("lora", LoRAConfig, partial(_build, registry))
     defaults = {"schedule": {"name": "constant", "lr": 1e-3, "warmup": 0}, "train": {"init_map": {ADAPTERS: None}}}
     registry.preset("arch", "lora", {"name": "lora", "defaults": defaults})
-    registry.add("intermediate", "lora", LoRAConfig, partial(_intermediate, registry))
-    registry.add("merged_weights", "lora", LoRAConfig, "s2s_lora.adapters:merged_weights")
+    registry.add("merged_weights", "lora", LoRAConfig, partial(_merged, registry))
 
 
 @hookimpl(tryfirst=True)
@@ -87,12 +89,8 @@ def _build(registry: Registry, config: LoRAConfig, vocab: Vocab) -> Seq2Seq:
     return model
 
 
-def _intermediate(registry: Registry, config: LoRAConfig, model: Seq2Seq) -> IntermediateModel:
-    """The representation of the adapted architecture, with the adapters merged into its weights."""
-    from s2s_lora.adapters import merge
+def _merged(registry: Registry, config: LoRAConfig, weights: Mapping[str, Tensor]) -> tuple[Choice, dict[str, Tensor]]:
+    """The adapted architecture, and its weights with the adapters in them."""
+    from s2s_lora.adapters import merged_weights
 
-    inner = _inner(registry, config)
-    if ("intermediate", inner.name) not in registry.entries:
-        raise ConfigError(f"arch.of={inner.name}: no plugin gives its intermediate representation, for an export")
-    merge(model)
-    return registry.get("intermediate", inner.name).build(inner, model)
+    return _inner(registry, config), merged_weights(config, weights)

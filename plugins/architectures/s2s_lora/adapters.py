@@ -5,7 +5,7 @@ Shapes: I inputs, O outputs, r rank.
 
 from __future__ import annotations
 
-__all__ = ["adapt", "merge", "merged_weights"]
+__all__ = ["adapt", "merged_weights"]
 
 import math
 import re
@@ -20,7 +20,7 @@ from s2s import ConfigError
 from s2s_lora import ADAPTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from s2s_lora import LoRAConfig
 
@@ -50,17 +50,6 @@ def adapt(model: nn.Module, config: LoRAConfig) -> None:
             module.weight_and_bias = partial(_merged, module)
 
 
-@torch.no_grad()
-def merge(model: nn.Module) -> None:
-    """Merge every adapter into the weight of its linear map, and remove it: the model computes the same."""
-    for module in adapted(model):
-        module.weight += _product(module)
-        module.lora_hook.remove()
-        del module.lora_a, module.lora_b, module.lora_hook
-        if "weight_and_bias" in vars(module):
-            del module.weight_and_bias
-
-
 def merged_weights(config: LoRAConfig, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Weights by name, without the adapters: each is added to the weight of its linear map."""
     merged = {name: tensor for name, tensor in weights.items() if not re.search(ADAPTERS, name)}
@@ -70,11 +59,6 @@ def merged_weights(config: LoRAConfig, weights: Mapping[str, Tensor]) -> dict[st
             scaled = config.alpha / config.rank * weights[f"{linear}.lora_b"]
             merged[f"{linear}.weight"] = merged[f"{linear}.weight"] + scaled @ a
     return merged
-
-
-def adapted(model: nn.Module) -> Iterator[Any]:
-    """The linear maps with adapters."""
-    return (module for module in model.modules() if hasattr(module, "lora_a"))
 
 
 def _product(module: Any) -> Tensor:

@@ -76,6 +76,10 @@ class TransformerConfig(Choice):
     share_embeddings: Literal["shared", "target", "none"] = "shared"
     """shared: source, target and softmax are one matrix (section 3.4), which needs a joint vocabulary.
     target: target and softmax are one. none: three matrices."""
+    scale_embeddings: bool = True
+    """Multiply embeddings by sqrt(d_model) (section 3.4)."""
+    output_bias: bool = False
+    """Add a bias to the logits; not in the paper."""
     attention_score: Literal["scaled_dot", "dot", "additive"] = "scaled_dot"
     """scaled_dot: q k / sqrt(d_k), the paper's. dot: q k. additive: u tanh(q + k) (Bahdanau et al., 2015), which takes
     d_k times the memory. Section 3.2.1 compares them."""
@@ -133,4 +137,5 @@ class TransformerConfig(Choice):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.arch("transformer", TransformerConfig, "s2s_transformer.model:Transformer")
-    registry.add("intermediate", "transformer", TransformerConfig, "s2s_transformer.intermediate:intermediate")
+    for name, factory in (("ctranslate2", "ctranslate2:CTranslate2"), ("marian", "marian:Marian")):
+        registry.add("foreign_format", f"transformer.{name}", Choice, f"s2s_transformer.{factory}")

@@ -67,7 +67,8 @@ class Transformer(Seq2Seq):
         flash = heads(config).d_k == heads(config).d_v and config.attention_dropout == 0  # its requirements
         products = config.attention_score != "additive" and config.positions != "relative"
         self.supports_packing = flash and products and config.self_attention == "full"
-        self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings)
+        scaled, has_bias = config.scale_embeddings, config.output_bias
+        self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings, scaled=scaled, has_bias=has_bias)
         self.src_positions, self.tgt_positions = positions(config), positions(config)
         self.dropout = Dropout(config.dropout)
         self.src_word_dropout = WordDropout(config.src_word_dropout)

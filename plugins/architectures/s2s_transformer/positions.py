@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 
 class LearnedPositions(nn.Module):
-    """A vector for each position up to a maximum (row E of Table 3), times sqrt(D) as embeddings are."""
+    """A vector for each position up to a maximum (row E of Table 3), times sqrt(D) if embeddings are."""
 
-    def __init__(self, n_positions: int, d_model: int) -> None:
+    def __init__(self, n_positions: int, d_model: int, *, scaled: bool) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(n_positions, d_model))
+        self.scale = math.sqrt(d_model) if scaled else 1.0
 
     def forward(self, position: Tensor, dtype: torch.dtype) -> Tensor:
         """[...] -> [..., D]"""
-        return (F.embedding(position, self.weight) * math.sqrt(self.weight.size(1))).to(dtype)
+        return (F.embedding(position, self.weight) * self.scale).to(dtype)
 
     def first(self, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
         """[n, D], of positions 0 to n - 1"""
@@ -54,5 +55,5 @@ def positions(config: TransformerConfig) -> Positions | None:
     if config.positions in ("none", "rotary", "relative"):
         return None
     if config.positions == "learned":
-        return LearnedPositions(config.max_positions, config.d_model)
+        return LearnedPositions(config.max_positions, config.d_model, scaled=config.scale_embeddings)
     return Sinusoids(config.d_model, "t2t" if config.positions == "sinusoid_t2t" else "paper")

@@ -208,7 +208,8 @@ def _merged(arch: Choice, weights: dict[str, Tensor], registry: Registry) -> dic
     """The weights of the model that the other run's architecture adapts, if it adapts one; else the weights."""
     if ("merged_weights", arch.name) not in registry.entries:
         return weights
-    merged: dict[str, Tensor] = registry.get("merged_weights", arch.name).build(arch, weights)
+    merged: dict[str, Tensor]
+    _, merged = registry.get("merged_weights", arch.name).build(arch, weights)
     return merged
 
 
