@@ -140,7 +140,7 @@ TABLES = {
         small="pairs=100_000 text=20_000 parameters=1_000_000",
         full="pairs=10_000_000 text=1_000_000",
     ),
-    "table1": Table(["-m", "s2s_study.table1", "{out}/table1"], [], []),
+    "table1": script("table1", "{out}/table1"),
 }
 """In the order in which they are made: some read files that earlier ones write"""
 BY_HAND = {
@@ -148,7 +148,7 @@ BY_HAND = {
     "choosing": "s2s-study, on corpora of one's own",
     "families": "the commands on its pages",
     "few_pairs": "benchmarks/few_pairs.sh FOLDER RESULTS",
-    "figures": "python -m s2s_study.figures FOLDER",
+    "figures": "benchmarks/paper_figures.py FOLDER",
     "multi30k_en_de": "benchmarks/multi30k.sh FOLDER",
     "parsing": "benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST",
     "recipe": "benchmarks/recipe.py FOLDER NAME TIME",

@@ -1,4 +1,4 @@
-"""`python -m s2s_study.figures FOLDER [TABLE.csv]`: figures for what the paper gives in formulas and text.
+"""`python benchmarks/paper_figures.py FOLDER [TABLE.csv]`: figures for what the paper gives in formulas and text.
 
 learning_rate.svg   equation 3 over the updates, for the base and the big model as their experiments configure them
 positions.svg       section 3.5: the sinusoids that are added to embeddings, and the similarity of any two of them
@@ -105,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         import matplotlib
     except ImportError:
-        print("s2s_study.figures: error: needs matplotlib: pip install s2s-toolkit[plots]", file=sys.stderr)
+        print("paper_figures: error: needs matplotlib: pip install s2s-toolkit[plots]", file=sys.stderr)
         return 2
     matplotlib.use("svg")
     from matplotlib import pyplot as plt
@@ -120,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             found = smoothing(table[0])
             jobs["label_smoothing"] = ((1, 6, 4), lambda axes: draw_smoothing(axes, found))
     except UserError as error:
-        print(f"s2s_study.figures: error: {error}", file=sys.stderr)
+        print(f"paper_figures: error: {error}", file=sys.stderr)
         return 2
     for name, ((n_axes, width, height), draw) in jobs.items():
         figure, axes = plt.subplots(1, n_axes, figsize=(width, height), squeeze=False)

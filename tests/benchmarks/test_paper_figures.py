@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s2s_study import figures
+from harness.benchmark_scripts import load_benchmark
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+figures = load_benchmark("paper_figures")
 CSV = """row,measure,n,mean,low,high,difference,p_sentences,p_seeds,values
 eps = 0.1,ppl,2,9.5,9.0,10.0,,,,9 10
 eps = 0.0,ppl,2,8.5,8.0,9.0,,,,8 9

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s_study.layer_kinds import Layer
+    from layer_kinds import Layer
 
 PRODUCTS = ("MmBackward", "BmmBackward", "AddmmBackward", "ConvolutionBackward", "MvBackward", "LinearBackward")
 """Nodes of autograd's graph that are matrix products"""

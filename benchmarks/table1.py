@@ -1,4 +1,4 @@
-"""`python -m s2s_study.table1 FOLDER`: Table 1 of the paper, measured.
+"""`python benchmarks/table1.py FOLDER`: Table 1 of the paper, measured.
 
 One layer of each kind over lengths and widths: operations are counted, memory is what is kept for the backward pass,
 time is CPU time of one thread. Exponents are fitted to the upper half of each range, where constant costs matter least.
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from layer_costs import cost, exponent, path_length, products_in_sequence
+from layer_kinds import KINDS, Convolutional
 from s2s import ConfigError
-from s2s_study.layer_costs import cost, exponent, path_length, products_in_sequence
-from s2s_study.layer_kinds import KINDS, Convolutional
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from s2s_study.layer_kinds import Kind, Layer
+    from layer_kinds import Kind, Layer
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048)
 WIDTHS = (64, 128, 256, 512, 1024)

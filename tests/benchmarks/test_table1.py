@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
-from s2s_study import table1
-from s2s_study.layer_costs import cost, exponent, layers_between_ends, path_length, products_in_sequence
-from s2s_study.layer_kinds import KINDS, Convolutional, RestrictedSelfAttention
+from harness.benchmark_scripts import load_benchmark
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+table1, costs, kinds = map(load_benchmark, ("table1", "layer_costs", "layer_kinds"))
+KINDS = kinds.KINDS
 N, D, W = 12, 8, 5
 OPERATIONS = {
     "self-attention": 2 * 2 * N * N * D,
@@ -27,14 +27,14 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_operations_are_those_of_the_closed_form(kind: table1.Kind) -> None:
-    assert cost(kind.layer(D, W), N, repeats=1).operations == OPERATIONS[kind.name]
+def test_operations_are_those_of_the_closed_form(kind: Any) -> None:
+    assert costs.cost(kind.layer(D, W), N, repeats=1).operations == OPERATIONS[kind.name]
 
 
 @pytest.mark.parametrize("r", [1, 4, 5])
 def test_restricted_attention_is_attention_over_the_neighbours(r: int) -> None:
     x = torch.randn(N, D)
-    found = RestrictedSelfAttention(D, r)(x)
+    found = kinds.RestrictedSelfAttention(D, r)(x)
     for i in range(N):
         first = i - (r - 1) // 2
         near = x[max(first, 0) : first + r]
@@ -54,8 +54,8 @@ def test_sequence_and_paths_are_counted_on_the_graph(name: str, sequential: list
     """A window of three positions reaches one further to either side with every layer: n - 1 layers."""
     kind = next(kind for kind in KINDS if kind.name == name)
     layer = kind.layer(4, 3)
-    assert [products_in_sequence(layer, n) for n in (8, 16)] == sequential
-    assert [path_length(lambda _: layer, n) for n in (8, 16)] == path
+    assert [costs.products_in_sequence(layer, n) for n in (8, 16)] == sequential
+    assert [costs.path_length(lambda _: layer, n) for n in (8, 16)] == path
 
 
 def test_dilated_convolutions_connect_the_ends_in_a_logarithmic_number_of_layers() -> None:
@@ -63,13 +63,13 @@ def test_dilated_convolutions_connect_the_ends_in_a_logarithmic_number_of_layers
 
 
 def test_layers_that_never_connect_the_ends_are_an_error() -> None:
-    layer = Convolutional(4, 1)
+    layer = kinds.Convolutional(4, 1)
     with pytest.raises(ValueError, match="do not connect"):
-        layers_between_ends(lambda _: layer, 4)
+        costs.layers_between_ends(lambda _: layer, 4)
 
 
 def test_an_exponent_is_the_slope_of_the_logarithms() -> None:
-    assert exponent([1, 2, 4], [5, 20, 80]) == pytest.approx(2)
+    assert costs.exponent([1, 2, 4], [5, 20, 80]) == pytest.approx(2)
 
 
 def test_the_report_has_a_line_for_every_kind_twice(tmp_path: Path) -> None:
