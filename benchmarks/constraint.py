@@ -25,9 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from s2s.backend import prepack
-from s2s.decoding import BeamConfig
+from s2s.decoding import BeamConfig, SearchRequest, search_all
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SearchRequest, search_all
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
 from s2s_parsing.constraint import Bounds, TreeConstraint

@@ -21,9 +21,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 from s2s.backend import Operator
 from s2s.backend.linear import prepack
-from s2s.decoding import BeamConfig
+from s2s.decoding import BeamConfig, FixedQueue, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence
 from s2s.plugin import load_plugins
 from s2s.run import load_run
 

@@ -22,9 +22,8 @@ import torch
 from decode_engines import build
 from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import prepack
-from s2s.decoding import BeamConfig
+from s2s.decoding import BeamConfig, FixedQueue, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq

@@ -7,13 +7,15 @@ Sentences do not affect each other, so an output does not depend on its batch.
 
 A custom search may derive from `BeamSearch`. Its public methods are called in every mode, whether operators run as
 implemented by plugins or as references, so overriding one of them replaces that part of the search everywhere.
-`BeamSearch` itself runs several steps in one call where it can (see `fused_steps`); a derived search does not.
+Several steps run as one call where they can (see `fused_steps`), unless one of the methods that this replaces
+(`REPLACED`) is overridden.
 """
 
 from __future__ import annotations
 
 __all__ = ["BeamSearch", "fused_steps", "greedy"]
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -27,17 +29,25 @@ from s2s.backend.operators import (
     top_k_log_probs,
     unfinished_candidates,
 )
-from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
-from s2s.decoding.history import ROOT, History
-from s2s.decoding.hypotheses import Beams, BeamSentence, Candidates, FinishedHypotheses
-from s2s.decoding.model_scores import gather_hypotheses
+from s2s.decoding.beams import BeamRun, Beams, BeamSentence
+from s2s.decoding.candidates import Candidates, FinishedHypotheses
+from s2s.decoding.config import BeamConfig, GreedyConfig
+from s2s.decoding.contract import Hypothesis, SearchResult
+from s2s.decoding.history import ROOT
 from s2s.decoding.penalties import PENALTIES
 from s2s.decoding.starting import start_sentences
 from s2s.decoding.streaming import StreamingSearch
 from s2s.errors import ConfigError, PluginError
 
 if TYPE_CHECKING:
-    from s2s.decoding.request import SearchRequest, SourceSentence
+    from collections.abc import Sequence
+
+    from s2s.decoding.contract import SearchRequest
+    from s2s.decoding.queue import SourceSentence
+
+
+REPLACED = ("step", "allowed", "select", "expand", "finish", "unfinished", "is_done", "cannot_improve")
+"""Methods of `BeamSearch` that `fused_steps` does not call"""
 
 
 def greedy(config: GreedyConfig) -> BeamSearch:
@@ -61,78 +71,68 @@ class BeamSearch(StreamingSearch[Beams]):
     def __init__(self, config: BeamConfig) -> None:
         self.config = config
 
-    def begin(self, request: SearchRequest) -> None:
-        """Set the attributes that all steps of one request share."""
+    def begin(self, request: SearchRequest) -> BeamRun:
+        """What the steps of this call share."""
         if not 1 <= request.nbest <= self.config.beam:
             raise ConfigError(
                 f"nbest={request.nbest} must lie between 1 and the beam, which is {self.config.beam}; "
                 f"give search.beam={max(request.nbest, 1)}, after search=beam if the search is greedy"
             )
-        super().begin(request)
-        self.history = History()
-        unk = [request.vocab.unk] if self.config.ban_unk else []
-        self.banned = torch.tensor([*request.vocab.never_output, *unk], device=request.device)
-        self.penalties = torch.empty(0)  # of outputs of 0, 1, 2, … tokens, eos included
-        self.normalize = not request.model.returns_log_probs
-        self.constraint_changed()
+        fused = all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED)
+        return BeamRun(request, ban_unk=self.config.ban_unk, fused=fused)
 
-    def constraint_changed(self) -> None:
-        """Allocate the beam as the new constraint requires."""
-        self.allocation = (
-            self.growing_constraint.allocation(normalize=self.normalize) if self.growing_constraint else None
-        )
-
-    def start(self, sentences: list[SourceSentence]) -> Beams:
+    def start(self, run: BeamRun, sentences: list[SourceSentence]) -> Beams:
         """One live hypothesis for each sentence, since several would be identical in the first step."""
-        device, started = self.request.device, start_sentences(self.request, self.config, sentences)
-        limit, longest = torch.tensor(started.limits, device=device), max(started.limits)
-        if len(self.penalties) < longest + 3:  # `search_finished` reads up to index limit + 2
-            self.penalties = self._penalties(2 * longest + 3)
+        started, device = start_sentences(run, self.config, sentences), run.request.device
+        longest = max(started.limits)
+        if len(run.penalties) < longest + 3:  # `search_finished` reads up to index limit + 2
+            run.penalties = self._penalties(2 * longest + 3, device)
         zeros = torch.zeros(len(sentences), 1, dtype=torch.long, device=device)
         return Beams(
-            sentences=[BeamSentence(s.index, len(s.ids), self.history.n_nodes) for s in sentences],
+            run=run,
+            sentences=[BeamSentence(s.index, len(s.ids), run.history.n_nodes) for s in sentences],
             slack=min(started.limits),
             length=zeros[:, 0],
-            limit=limit,
+            limit=torch.tensor(started.limits, device=device),
             token=started.token,
             node=zeros + ROOT,
             score=zeros.float(),
             finished=FinishedHypotheses.empty(len(sentences), self.config.beam, device),
             state=started.state,
-            constraint_state=self.constrain(sentences, started.src, started.pad, limit),
+            constraint_state=started.constraint_state,
         )
 
     def step(self, batch: Beams) -> Beams:
         """All live hypotheses extended by one token; those that end are finished, the best of the others stay live."""
-        logits, state = self.request.model.step(batch.token, batch.state)  # [B, K, V]
+        run = batch.run
+        logits, state = run.request.model.step(batch.token, batch.state)  # [B, K, V]
         slack = batch.slack if batch.slack > 0 else int((batch.limit - batch.length).min())
         length = batch.length + 1
         finished, live = self.select(batch, logits, self.allowed(batch, slack, logits.size(-1)), length)
         return Beams(
+            run=run,
             sentences=batch.sentences,
             slack=slack - 1,
             length=length,
             limit=batch.limit,
             token=live.token,
-            node=self.history.add(live.token, live.log_prob, live.node),
+            node=run.history.add(live.token, live.log_prob, live.node),
             score=live.score,
             finished=finished,
             state=state if self.config.beam == 1 else state.reorder(live.parents),
-            constraint_state=self.advance(batch.constraint_state, live.parents, live.token),
+            constraint_state=run.constraint.advance(batch.constraint_state, live.token, live.parents),
         )
 
     def steps(self, batch: Beams, max_steps: int) -> Beams:
         """The batch after one step, or after several run as one call."""
-        return (fused_steps(self, batch, max_steps) if type(self) is BeamSearch else None) or self.step(batch)
+        return (fused_steps(self, batch, max_steps) if batch.run.fused else None) or self.step(batch)
 
     def allowed(self, beams: Beams, slack: int, n_tokens: int) -> Tensor | None:
         """The tokens that may come next, [B, K, V]; None if all may. At its limit a hypothesis can only end."""
-        allowed = None
-        if self.constraint and beams.constraint_state is not None:
-            allowed = self.tokens_allowed(beams.constraint_state, n_tokens)
+        allowed, request = beams.run.constraint.allowed(beams.constraint_state, n_tokens), beams.run.request
         if slack > 0:
             return allowed
-        is_eos = torch.arange(n_tokens, device=self.request.device) == self.request.vocab.eos
+        is_eos = torch.arange(n_tokens, device=request.device) == request.vocab.eos
         in_time = (beams.length < beams.limit)[:, None, None] | is_eos  # [B, 1, V]
         return in_time.expand(-1, beams.n_hypotheses, -1) if allowed is None else allowed & in_time
 
@@ -145,14 +145,14 @@ class BeamSearch(StreamingSearch[Beams]):
 
     def expand(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Candidates:
         """The best 2 * beam continuations, of which at most `beam` end, so `beam` others remain: logits [B, K, V]."""
-        n = 2 * self.config.beam
-        log_probs, tokens = top_k_log_probs(logits, n, self.banned, allowed, self.normalize)  # [B, K, n]
-        if not self.allocation or beams.constraint_state is None or allowed is None:
+        n, run, states = 2 * self.config.beam, beams.run, beams.constraint_state
+        log_probs, tokens = top_k_log_probs(logits, n, run.banned, allowed, run.normalize)  # [B, K, n]
+        allocation = run.constraint.allocation
+        if not allocation or states is None or allowed is None:
             return Candidates(*merge_candidates(log_probs, tokens, beams.score, beams.node, n))
-        states = beams.constraint_state
-        log_probs, tokens = self.allocation.add_required(states, logits, allowed, log_probs, tokens, self.banned)
+        log_probs, tokens = allocation.add_required(states, logits, allowed, log_probs, tokens, run.banned)
         every = Candidates(*merge_candidates(log_probs, tokens, beams.score, beams.node, log_probs[0].numel()))
-        return self.allocation.select(states, every, n)
+        return allocation.select(states, every, n)
 
     def finish(self, beams: Beams, candidates: Candidates, length: Tensor) -> FinishedHypotheses:
         """The best finished hypotheses, including the candidates that end, which have length [B].
@@ -162,16 +162,17 @@ class BeamSearch(StreamingSearch[Beams]):
         """
         (_, n), (_, n_finished) = candidates.token.shape, beams.finished.score.shape
         n_counted = min(n, n_finished) if self.config.stop == "first_k" else n
-        eos = self.request.vocab.eos
-        finished = merge_finished(candidates, beams.finished, eos, n_counted, self.penalties, length)
+        eos, penalties = beams.run.request.vocab.eos, beams.run.penalties
+        finished = merge_finished(candidates, beams.finished, eos, n_counted, penalties, length)
         return FinishedHypotheses(*finished)
 
     def unfinished(self, beams: Beams, candidates: Candidates, n: int) -> Candidates:
         """The n candidates that stay live."""
-        if not self.allocation or beams.constraint_state is None:
-            return Candidates(*unfinished_candidates(candidates, self.request.vocab.eos, n))
-        live = unfinished_candidates(candidates, self.request.vocab.eos, candidates.token.size(1))
-        return self.allocation.select(beams.constraint_state, Candidates(*live), n)
+        eos, allocation = beams.run.request.vocab.eos, beams.run.constraint.allocation
+        if not allocation or beams.constraint_state is None:
+            return Candidates(*unfinished_candidates(candidates, eos, n))
+        live = unfinished_candidates(candidates, eos, candidates.token.size(1))
+        return allocation.select(beams.constraint_state, Candidates(*live), n)
 
     def penalty(self, length: Tensor) -> Tensor:
         """The penalties of outputs of `length` tokens [n], eos included -> [n]; computed once for many lengths.
@@ -180,9 +181,9 @@ class BeamSearch(StreamingSearch[Beams]):
         """
         return PENALTIES[self.config.length_penalty](length, self.config.alpha)
 
-    def _penalties(self, n: int) -> Tensor:
+    def _penalties(self, n: int, device: torch.device) -> Tensor:
         """The penalties of outputs of 0 to n - 1 tokens, in fp32: [n]; raises PluginError for numbers that are none."""
-        length = torch.arange(n, dtype=torch.float, device=self.request.device)
+        length = torch.arange(n, dtype=torch.float, device=device)
         found, what = self.penalty(length), f"{type(self).__name__}.penalty"
         if not isinstance(found, Tensor) or found.shape != length.shape:
             shape = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
@@ -190,12 +191,6 @@ class BeamSearch(StreamingSearch[Beams]):
         if not (found[1:] >= 0).all():  # no output has 0 tokens, as eos counts
             raise PluginError(f"{what}: expected positive numbers, got {found[1:].min().item():g}")
         return found.float().contiguous()  # as functions in C read them
-
-    def advance(self, states: Tensor | None, parents: Tensor, tokens: Tensor) -> Tensor | None:
-        """The constraint's states [B, K, ·] after `tokens`, which extend the hypotheses `parents` [B, K']"""
-        if states is None or self.constraint is None:
-            return None
-        return self.constraint.advance(gather_hypotheses(states, parents), tokens)
 
     def is_done(self, batch: Beams) -> Tensor:
         """Which sentences are finished: [B]"""
@@ -209,26 +204,31 @@ class BeamSearch(StreamingSearch[Beams]):
         """
         if self.config.stop == "first_k":
             return (finished[:, -1] > -torch.inf) | (live[:, 0] == -torch.inf)
-        n = min(self.request.nbest, finished.size(1)) if self.config.stop == "best" else finished.size(1)
-        return search_finished(live, finished, beams.length, beams.limit, self.penalties, n)
+        n = min(beams.run.request.nbest, finished.size(1)) if self.config.stop == "best" else finished.size(1)
+        return search_finished(live, finished, beams.length, beams.limit, beams.run.penalties, n)
 
     def drop(self, batch: Beams, done: Tensor) -> Beams | None:
-        """The sentences that are not `done` [B]; None if there are none."""
+        """The sentences that are not `done` [B], on the CPU; None if there are none."""
         remaining = super().drop(batch, done)
-        if remaining is not None and not self.waiting:
-            self.history.drop_before(min(sentence.first_node for sentence in remaining.sentences))
+        if remaining is not None and not batch.run.waiting:
+            batch.run.history.drop_before(min(sentence.first_node for sentence in remaining.sentences))
         return remaining
+
+    def results(self, batch: Beams, rows: Sequence[int]) -> list[SearchResult]:
+        """The results of the finished sentences in these rows; all that they need comes to the host in one transfer."""
+        finished = FinishedHypotheses(*batch.run.history.fetch(*batch.finished))
+        return super().results(replace(batch, finished=finished), rows)
 
     def result(self, batch: Beams, row: int) -> SearchResult:
         """The best outputs of a finished sentence."""
-        return SearchResult(batch.sentences[row].index, self.outputs(batch.finished, row, self.request.nbest))
+        return SearchResult(batch.sentences[row].index, self.outputs(batch, row, batch.run.request.nbest))
 
-    def outputs(self, finished: FinishedHypotheses, row: int, n: int) -> list[Hypothesis]:
+    def outputs(self, batch: Beams, row: int, n: int) -> list[Hypothesis]:
         """The first n finished hypotheses of a sentence, or as many as there are."""
-        scores, nodes, log_probs = (values[row, :n].tolist() for values in finished)
+        scores, nodes, log_probs = (values[row, :n].tolist() for values in batch.finished)
         hypotheses = []
         for score, node, log_prob in zip(scores, nodes, log_probs, strict=True):
             if score > -torch.inf:
-                tokens, before = self.history.backtrace(node)
+                tokens, before = batch.run.history.backtrace(node)
                 hypotheses.append(Hypothesis(tokens, score, sum(before) + log_prob, [*before, log_prob]))
         return hypotheses

@@ -1,37 +1,31 @@
-"""Constraints besides the task's own: on every output, and on the outputs of single sentences.
+"""Constraints on every output besides the task's own: automata that the search applies together.
 
-They are automata that the search applies together. Plugins provide them through two hooks.
-Shapes: B sentences, K hypotheses per sentence, V target tokens, n candidates.
+Shapes: B sentences, K hypotheses per sentence, V target tokens.
 """
 
 from __future__ import annotations
 
 __all__ = [
-    "BeamAllocation",
     "ConstraintSet",
     "FixedWidthConstraint",
-    "GrowingConstraint",
-    "SentenceConstraint",
     "StackAutomaton",
     "build_constraint",
-    "grow_constraint",
     "tokens_allowed",
 ]
 
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from s2s.errors import PluginError
-from s2s.task import Constraint, Vocab
+from s2s.task import Constraint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.config import GenerateConfig
-    from s2s.decoding.hypotheses import Candidates
     from s2s.plugin import Plugins
     from s2s.task import Task
 
@@ -67,67 +61,12 @@ class StackAutomaton(NamedTuple):
     """All lists, each in ascending order"""
 
 
-class SentenceConstraint(Protocol):
-    """A constraint on the output of one sentence; all those of one search are of the same class."""
-
-    def make_growing(self, constraint: Constraint | None, vocab: Vocab) -> GrowingConstraint:
-        """The growing constraint of a batch, initially empty, besides `constraint`, which holds for every output."""
-
-
-class GrowingConstraint(Protocol):
-    """The constraint on the outputs of a batch, whose states widen as sentences join it."""
-
-    @property
-    def constraint(self) -> Constraint | None:
-        """The automaton; it can only be started for given sentences, by `bind`."""
-
-    def extended_for(self, wanted: Sequence[SentenceConstraint | None]) -> Self:
-        """This constraint, also wide enough for these sentences; the same object if it already is."""
-
-    def bind(self, wanted: Sequence[SentenceConstraint | None]) -> Constraint | None:
-        """The automaton that starts with these sentences, in this order."""
-
-    def widen(self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device) -> Tensor:
-        """States [B, K, ·] of `before`, or of the constraint on every output, as states of this one; shape is [B, K]"""
-
-    def allocation(self, *, normalize: bool) -> BeamAllocation | None:
-        """How the beam is allocated; None: to the best candidates. normalize: whether the model returns logits."""
-
-
-class BeamAllocation(Protocol):
-    """Selects the candidates that stay in the beam where the best-scoring ones would never satisfy a constraint."""
-
-    def add_required(
-        self, states: Tensor, logits: Tensor, allowed: Tensor, log_probs: Tensor, tokens: Tensor, banned: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """log_probs and tokens [B, K, n] with further candidates; -inf marks no candidate.
-
-        states [B, K, ·], logits and allowed [B, K, V].
-        """
-
-    def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
-        """n of the candidates, best first; `states` are those of the hypotheses that they extend."""
-
-
 def build_constraint(config: GenerateConfig, task: Task, plugins: Plugins | None) -> Constraint | None:
     """The task's and the user's constraints; None if every output is allowed."""
     own = task.constraint() if config.constrained else None
     found = plugins.hook.s2s_output_constraints(config=config, task=task) if plugins else []
     others = [constraint for of_plugin in reversed(found) for constraint in of_plugin]
     return ConstraintSet(own, others) if others else own
-
-
-def grow_constraint(
-    before: GrowingConstraint | None,
-    wanted: Sequence[SentenceConstraint | None],
-    constraint: Constraint | None,
-    vocab: Vocab,
-) -> GrowingConstraint | None:
-    """The constraint of a batch that sentences join; None as long as no sentence has a constraint of its own."""
-    first = next((one for one in wanted if one is not None), None)
-    if before is None and first is not None:
-        before = first.make_growing(constraint, vocab)
-    return before and before.extended_for(wanted)
 
 
 def tokens_allowed(constraint: Constraint, states: Tensor, n_tokens: int | None = None) -> Tensor:

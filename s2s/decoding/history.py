@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from s2s.decoding.transfers import on_host
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -23,7 +25,7 @@ ROOT = -1
 """The node before the first token"""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Step:
     """The nodes of one step, [B, K], or of several, [n], in order, numbered from `first`."""
 
@@ -35,9 +37,9 @@ class Step:
     """The node before each, or ROOT"""
 
     @functools.cached_property
-    def on_host(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-        """token, log_prob and parent, [n], copied to the host once; on a CPU they share the tensors' memory."""
-        token, log_prob, parent = (t.detach().cpu().flatten().numpy() for t in (self.token, self.log_prob, self.parent))
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+        """token, log_prob and parent, [n], once they are on the host, where they share the tensors' memory."""
+        token, log_prob, parent = (t.detach().flatten().numpy() for t in (self.token, self.log_prob, self.parent))
         return token, log_prob, parent
 
 
@@ -64,15 +66,24 @@ class History:
         while len(self.steps) > 1 and self.steps[1].first <= node:
             self.steps.popleft()
 
+    def fetch(self, *others: Tensor) -> list[Tensor]:
+        """Move to the host what is not there yet, and with it, in the same transfer, copies of other tensors."""
+        steps = [step for step in self.steps if not step.token.is_cpu]
+        fields = [x for step in steps for x in (step.token, step.log_prob, step.parent)]
+        copies = on_host([*fields, *others])
+        for i, step in enumerate(steps):
+            step.token, step.log_prob, step.parent = copies[3 * i : 3 * i + 3]
+        return copies[len(fields) :]
+
     def backtrace(self, node: int) -> tuple[list[int], list[float]]:
-        """The tokens from the first to this node's, and their log-probabilities."""
+        """The tokens from the first to this node's, and their log-probabilities; `fetch` must have been called."""
         tokens, log_probs = [], []
         for step in reversed(self.steps):
             if node == ROOT:
                 break
             if node < step.first:
                 continue
-            token, log_prob, parent = step.on_host
+            token, log_prob, parent = step.arrays
             while node >= step.first:
                 position = node - step.first
                 tokens.append(int(token[position]))

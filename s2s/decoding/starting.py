@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["StartedSentences", "check_starting_tokens", "max_output_length", "pad_sources", "start_sentences"]
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -20,8 +20,9 @@ from s2s.model import State
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.decoding import SearchConfig
-    from s2s.decoding.request import SearchRequest, SourceSentence
+    from s2s.decoding.config import SearchConfig
+    from s2s.decoding.queue import SourceSentence
+    from s2s.decoding.streaming import Run
     from s2s.model import Seq2Seq
     from s2s.vocab import Vocab
 
@@ -30,23 +31,19 @@ if TYPE_CHECKING:
 class StartedSentences:
     """What a search begins with."""
 
-    src: Tensor
-    """[B, S], each row ending in eos"""
-    pad: Tensor
-    """[B, S], True at padding"""
     token: Tensor
     """[B, 1], the last starting token, which the first step feeds to the model"""
     state: State
     """The model's, after all starting tokens but the last; one hypothesis per sentence"""
     limits: list[int]
     """[B], most tokens of each output, without eos"""
+    constraint_state: Tensor | None
+    """[B, 1, ·]"""
 
 
-def start_sentences(
-    request: SearchRequest, config: SearchConfig, sentences: Sequence[SourceSentence]
-) -> StartedSentences:
+def start_sentences(run: Run[Any], config: SearchConfig, sentences: Sequence[SourceSentence]) -> StartedSentences:
     """Start sentences that all have the same number of starting tokens."""
-    model = request.model
+    request, model = run.request, run.request.model
     src, pad = pad_sources(sentences, request.vocab, request.device)
     starts = [request.starting_tokens(sentence) for sentence in sentences]
     for start in starts:
@@ -56,7 +53,9 @@ def start_sentences(
     for token in before:
         _, state = model.step(token, state)
     limits = [max_output_length(config, model, len(s.ids) - 1, len(starts[0])) for s in sentences]
-    return StartedSentences(src, pad, newest, state, limits)
+    constraint = run.constraint.for_sentences([sentence.constraint for sentence in sentences])
+    states = constraint.start(src, pad, torch.tensor(limits, device=request.device))
+    return StartedSentences(newest, state, limits, states)
 
 
 def check_starting_tokens(start: Sequence[int], vocab: Vocab) -> None:

@@ -5,26 +5,24 @@ Shapes: B sentences, S source length, K hypotheses per sentence.
 
 from __future__ import annotations
 
-__all__ = ["ActiveBatch", "ActiveSentence", "StreamingSearch", "remaining_rows"]
+__all__ = ["ActiveBatch", "ActiveSentence", "Run", "StreamingSearch", "join_batches", "remaining_rows"]
 
-import copy
 from abc import ABC, abstractmethod
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
 
-from s2s.decoding.constraints import GrowingConstraint, grow_constraint, tokens_allowed
 from s2s.model import State
 from s2s.tensors import join_tensors, map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from s2s.decoding import SearchResult
-    from s2s.decoding.request import SearchRequest, SourceSentence
-    from s2s.task import Constraint
+    from s2s.decoding.contract import SearchRequest, SearchResult
+    from s2s.decoding.queue import SourceSentence
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,7 @@ S = TypeVar("S", bound=ActiveSentence)
 class ActiveBatch(ABC, Generic[S]):
     """The sentences being searched; a search adds tensors [B, ...]."""
 
+    run: Run[Any]
     sentences: list[S]
     state: State
     """The model's"""
@@ -74,63 +73,62 @@ class ActiveBatch(ABC, Generic[S]):
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""
-        joined = join_tensors(self.tensors(), other.tensors())
-        return replace(self, sentences=self.sentences + other.sentences, state=self.state.join(other.state), **joined)
+        return join_batches(self, other)
 
     def tensors(self) -> dict[str, Any]:
-        """All fields but sentences and the model's state: tensors [B, ...], and values that belong to no single row."""
-        return {name: x for name, x in vars(self).items() if name not in ("sentences", "state")}
+        """The fields of a search: tensors [B, ...], and values that belong to no single row."""
+        return {name: x for name, x in vars(self).items() if name not in ("run", "sentences", "state")}
 
 
 B = TypeVar("B", bound=ActiveBatch[Any])
 
 
+def join_batches(first: B, second: B, **changes: Any) -> B:
+    """The sentences of both, in this order, with changes to fields that belong to no single row."""
+    joined = join_tensors(first.tensors(), second.tensors()) | changes
+    sentences = first.sentences + second.sentences
+    return replace(first, sentences=sentences, state=first.state.join(second.state), **joined)
+
+
+class Run(Generic[B]):
+    """What all steps of one call of a search share; a search that needs more derives from it."""
+
+    def __init__(self, request: SearchRequest) -> None:
+        self.request = request
+        self.constraint = request.batch_constraint()
+        """On the outputs of the current batch"""
+        self.waiting: deque[B] = deque()
+        """Sentences that are started but cannot join the batch; they form the next ones"""
+
+
 class StreamingSearch(ABC, Generic[B]):
-    """A `Search` that works on a batch step by step.
-
-    Each call runs on a copy of the search, so `begin` may set attributes, and calls may overlap.
-    """
-
-    request: SearchRequest
-    constraint: Constraint | None
-    """On the outputs of the current batch"""
-    growing_constraint: GrowingConstraint | None
-    """Where `constraint` comes from if sentences have constraints of their own"""
-    waiting: list[B]
-    """Sentences that are started but cannot join the batch; they form the next ones"""
+    """A `Search` that works on a batch step by step. Calls may overlap, since each has a `Run` of its own."""
 
     @torch.no_grad()
     def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
         """Results in the order in which sentences finish, each as soon as it is known."""
-        run = copy.copy(self)
-        run.begin(request)
-        batch, n_before = run.admit(None), 0
+        run = self.begin(request)
+        batch, n_before = self.admit(run, None), 0
         while batch is not None:
-            if len(batch.sentences) > n_before:  # newcomers have taken a step, and may be done
-                batch, found = run.without_done(batch)
-                yield from found
-            if batch is not None and (batch := run.without_cancelled(batch)) is not None:
-                batch, found = run.without_done(run.steps(batch, run.request.queue.steps_at_once))
-                yield from found
+            if len(batch.sentences) > n_before:  # newly admitted sentences have taken a step, and may have finished
+                batch, results = self.without_done(batch)
+                yield from results
+            if batch is not None and (batch := self.without_cancelled(batch)) is not None:
+                batch, results = self.without_done(self.steps(batch, request.queue.steps_at_once))
+                yield from results
             n_before = len(batch.sentences) if batch is not None else 0
-            batch = run.admit(batch)
+            batch = self.admit(run, batch)
 
-    def without_done(self, batch: B) -> tuple[B | None, list[list[SearchResult]]]:
-        """The batch without the sentences that are done, and the list of their results, if there are any."""
-        done = self.is_done(batch)
-        if not done.any():
-            return batch, []
-        found = [self.result(batch, row) for row in done.nonzero()[:, 0].tolist()]  # `drop` modifies the batch
-        return self.drop(batch, done), [found]
-
-    def begin(self, request: SearchRequest) -> None:
-        """Set the attributes that all steps of one request share."""
-        self.request, self.waiting = request, []
-        self.constraint, self.growing_constraint = request.constraint, None
+    def begin(self, request: SearchRequest) -> Run[B]:
+        """What the steps of this call share."""
+        return Run(request)
 
     @abstractmethod
-    def start(self, sentences: list[SourceSentence]) -> B:
-        """The batch before its first token, of sentences with equally many starting tokens; see `start_sentences`."""
+    def start(self, run: Any, sentences: list[SourceSentence]) -> B:
+        """The batch before its first token, of sentences with equally many starting tokens; see `start_sentences`.
+
+        run: what `begin` returned.
+        """
 
     @abstractmethod
     def step(self, batch: B) -> B:
@@ -148,79 +146,73 @@ class StreamingSearch(ABC, Generic[B]):
     def result(self, batch: B, row: int) -> SearchResult:
         """The result of the finished sentence in this row."""
 
-    def drop(self, batch: B, done: Tensor) -> B | None:
-        """The sentences that are not `done` [B]; None if there are none."""
-        return None if done.all() else batch.select(remaining_rows(done))
+    def results(self, batch: B, rows: Sequence[int]) -> list[SearchResult]:
+        """The results of the finished sentences in these rows."""
+        return [self.result(batch, row) for row in rows]
 
-    def without_cancelled(self, batch: B | None) -> B | None:
+    def without_done(self, batch: B) -> tuple[B | None, list[list[SearchResult]]]:
+        """The batch without the sentences that are done, and the list of their results, if there are any."""
+        done = self.is_done(batch).cpu()
+        if not done.any():
+            return batch, []
+        results = self.results(batch, done.nonzero()[:, 0].tolist())  # before `drop`, which modifies the batch
+        return self.drop(batch, done), [results]
+
+    def drop(self, batch: B, done: Tensor) -> B | None:
+        """The sentences that are not `done` [B], on the CPU; None if there are none."""
+        return None if done.all() else batch.select(remaining_rows(done).to(batch.run.request.device))
+
+    def without_cancelled(self, batch: B) -> B | None:
         """The sentences that were not cancelled; None if there are none."""
-        if cancelled := self.request.queue.take_cancelled():
-            remaining = [self._without(waiting, cancelled) for waiting in self.waiting]
-            self.waiting = [waiting for waiting in remaining if waiting is not None]
+        run = batch.run
+        if cancelled := run.request.queue.take_cancelled():
+            remaining = [self._without(waiting, cancelled) for waiting in run.waiting]
+            run.waiting = deque(waiting for waiting in remaining if waiting is not None)
             return self._without(batch, cancelled)
         return batch
 
-    def _without(self, batch: B | None, cancelled: Collection[int]) -> B | None:
-        if batch is None:
-            return None
+    def _without(self, batch: B, cancelled: Collection[int]) -> B | None:
         dropped = [sentence.index in cancelled for sentence in batch.sentences]
-        return self.drop(batch, torch.tensor(dropped, device=self.request.device)) if any(dropped) else batch
+        return self.drop(batch, torch.tensor(dropped)) if any(dropped) else batch
 
-    def admit(self, batch: B | None) -> B | None:
+    def admit(self, run: Run[B], batch: B | None) -> B | None:
         """The batch with those queued sentences that fit and whose states can join; None if all are finished."""
-        if batch is None and self.waiting:
-            batch = self.waiting.pop(0)
-        if self.waiting or (batch is not None and not batch.state.supports_join):
+        if batch is None and run.waiting:
+            batch = run.waiting.popleft()
+        if run.waiting or (batch is not None and not batch.state.supports_join):
             return batch
-        sentences = self.request.queue.admit(0 if batch is None else batch.n_source)
+        queue = run.request.queue
+        sentences = queue.admit(0 if batch is None else batch.n_source)
         if not sentences:
             return batch
-        batch = self._widen(batch, sentences)
-        for group in self._startable(sentences):
-            n_steps = self.request.queue.steps_at_once if len(group) == len(sentences) and batch is None else 1
-            newcomers = self.steps(self.start(group), n_steps)
+        batch = self._constrain(run, batch, sentences)
+        for group in self._startable(run, sentences):
+            n_steps = queue.steps_at_once if batch is None and len(group) == len(sentences) else 1
+            admitted = self.steps(self.start(run, group), n_steps)
             if batch is None:
-                batch = newcomers
-            elif batch.can_join(newcomers):
-                batch = batch.join(newcomers)
+                batch = admitted
+            elif batch.can_join(admitted):
+                batch = batch.join(admitted)
             else:
-                self.waiting.append(newcomers)
+                run.waiting.append(admitted)
         return batch
 
-    def _startable(self, sentences: Sequence[SourceSentence]) -> list[list[SourceSentence]]:
+    def _constrain(self, run: Run[B], batch: B | None, sentences: Sequence[SourceSentence]) -> B | None:
+        """Extend the run's constraint to new sentences, and the states of the batch with it."""
+        before = run.request.batch_constraint() if batch is None else run.constraint
+        run.constraint = before.for_sentences([sentence.constraint for sentence in sentences])
+        if batch is None:
+            return None
+        shape = (len(batch.sentences), batch.n_hypotheses)
+        states = run.constraint.widen(batch.constraint_state, before, shape, run.request.device)
+        return replace(batch, constraint_state=states)
+
+    def _startable(self, run: Run[B], sentences: Sequence[SourceSentence]) -> list[list[SourceSentence]]:
         """The sentences in groups that can be started together: with the same number of starting tokens."""
         groups: dict[int, list[SourceSentence]] = {}
         for sentence in sentences:
-            groups.setdefault(len(self.request.starting_tokens(sentence)), []).append(sentence)
+            groups.setdefault(len(run.request.starting_tokens(sentence)), []).append(sentence)
         return list(groups.values())
-
-    def constrain(self, sentences: Sequence[SourceSentence], src: Tensor, pad: Tensor, limit: Tensor) -> Tensor | None:
-        """The constraint's states [B, 1, ·] before the first token: src, pad [B, S], limit [B]."""
-        wanted = [sentence.constraint for sentence in sentences]
-        constraint = self.growing_constraint.bind(wanted) if self.growing_constraint else self.constraint
-        return constraint.start(src, pad, limit) if constraint else None
-
-    def tokens_allowed(self, states: Tensor, n_tokens: int) -> Tensor:
-        """The tokens that the constraint allows next: states [B, K, ·] -> [B, K, V]."""
-        assert self.constraint is not None
-        return tokens_allowed(self.constraint, states, n_tokens)
-
-    def constraint_changed(self) -> None:
-        """Called when `constraint` has been replaced."""
-
-    def _widen(self, batch: B | None, sentences: Sequence[SourceSentence]) -> B | None:
-        """The batch with constraint states wide enough for the constraints of new sentences."""
-        before, request = self.growing_constraint if batch is not None else None, self.request
-        grown = grow_constraint(
-            before, [sentence.constraint for sentence in sentences], request.constraint, request.vocab
-        )
-        if grown is not self.growing_constraint:
-            self.growing_constraint, self.constraint = grown, grown.constraint if grown else request.constraint
-            self.constraint_changed()
-        if batch is None or grown is None or grown is before or grown.constraint is request.constraint:
-            return batch
-        shape = (len(batch.sentences), batch.n_hypotheses)
-        return replace(batch, constraint_state=grown.widen(batch.constraint_state, before, shape, request.device))
 
 
 def remaining_rows(done: Tensor) -> Tensor:

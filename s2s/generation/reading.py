@@ -8,7 +8,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s2s.decoding.constraints import SentenceConstraint
+from s2s.decoding import SentenceConstraint
 from s2s.errors import DataError, PluginError
 
 if TYPE_CHECKING:

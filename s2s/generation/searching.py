@@ -12,8 +12,7 @@ import torch
 
 from s2s.backend.selection import DTYPES
 from s2s.config import GenerateConfig
-from s2s.decoding import Search, SearchResult
-from s2s.decoding.request import FixedQueue, SearchRequest, SentenceQueue, SourceSentence
+from s2s.decoding import FixedQueue, Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
 from s2s.errors import PluginError
 from s2s.generation.output_stages import OutputStage
 from s2s.generation.workers import search_shared

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s.compose import entry_config
-from s2s.decoding.request import SearchRequest, search_all
+from s2s.decoding import SearchRequest, search_all
 from s2s.distributed import Sharding
 from s2s.errors import CheckpointError, ConfigError
 from s2s.metrics import Metric

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from s2s.decoding.request import SentenceQueue
+from s2s.decoding import SentenceQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from s2s.decoding.request import SourceSentence
+    from s2s.decoding import SourceSentence
 
 
 class OpenQueue(SentenceQueue):

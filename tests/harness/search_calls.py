@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.decoding import BeamSearch
-from s2s.decoding.request import SearchRequest, search_all
+from s2s.decoding import BeamSearch, SearchRequest, search_all
 
 if TYPE_CHECKING:
-    from s2s.decoding import Hypothesis, Search
-    from s2s.decoding.request import SentenceQueue
+    from s2s.decoding import Beams, Hypothesis, Search, SentenceQueue
     from s2s.model import Seq2Seq
     from s2s.task import Vocab
 
 
 class StepByStep(BeamSearch):
     """The same search, whose steps are never taken as one call."""
+
+    def step(self, batch: Beams) -> Beams:
+        return super().step(batch)
 
 
 def find(search: Search, *batch: Any, nbest: int = 1) -> list[list[Hypothesis]]:

@@ -14,12 +14,11 @@ import torch
 
 from harness.search_calls import find_queued
 from harness.table_model import JoiningTable, Table
-from s2s.decoding import BeamConfig, beam_search
+from s2s.decoding import BatchConstraint, BeamConfig, ConstraintSet, FixedQueue, SourceSentence, beam_search
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.constraints import ConstraintSet, grow_constraint
-from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.task import Vocab
-from s2s_constraints.lexical import GrowingLexical, LexicalConstraint, LexicalSizes, widen_state
+from s2s_constraints import lexical as lexical_module
+from s2s_constraints.lexical import LexicalBatchConstraint, LexicalConstraint, LexicalSizes
 from s2s_constraints.tokens import NoRepeatNgram
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
@@ -120,7 +119,7 @@ def test_with_its_share_of_the_beam_a_phrase_comes_where_the_model_likes_it(monk
     """Without, whoever puts it off is ahead, and it comes when it must."""
     wishes = [LexicalConstraint(phrases=((6,), (1,))) for _ in range(40)]
     shared = sum(h[0].log_prob for h in search(wishes, 4, 1))
-    monkeypatch.setattr(GrowingLexical, "allocation", lambda self, normalize: None)
+    monkeypatch.setattr(lexical_module, "_allocation", lambda automaton, normalize: None)
     assert shared > sum(h[0].log_prob for h in search(wishes, 4, 1)) + 1
 
 
@@ -167,10 +166,9 @@ def test_samples_hold_lexical_constraints_too() -> None:
 
 @pytest.mark.parametrize("others", [None, ConstraintSet(None, [NoRepeatNgram(1, 7)])], ids=["alone", "beside another"])
 def test_where_nothing_is_asked_the_constraint_stays_as_it_is(others: Constraint | None) -> None:
-    assert grow_constraint(None, [None] * 3, others, VOCAB) is None
-    grown = grow_constraint(None, [NO_CONSTRAINT] * 3, others, VOCAB)
-    assert grown
-    assert grown.constraint is grown.bind([NO_CONSTRAINT] * 3) is others
+    every = BatchConstraint(others, VOCAB, normalize=True)
+    assert every.for_sentences([None] * 3) is every
+    assert every.for_sentences([NO_CONSTRAINT] * 3).automaton is others
 
 
 def test_lexical_constraints_go_with_other_constraints() -> None:
@@ -196,18 +194,19 @@ def test_a_widened_state_allows_what_a_state_of_that_width_does(
     fits = [one for one in WISHES if LexicalSizes.of([one]).union(old) == old]
     lexical = [draw.choice(fits) for _ in range(12)]
     src, limit = torch.full((12, 1), EOS), torch.full((12,), 20)
-    narrow, wide = (GrowingLexical(others, VOCAB, sizes).bind(lexical) for sizes in (old, new))
-    assert wide
-    states = narrow.start(src, src == 0, limit) if narrow else None
-    expected = wide.start(src, src == 0, limit)
+    every = BatchConstraint(others, VOCAB, normalize=True)
+    narrow, wide = (LexicalBatchConstraint(every, sizes, lexical) for sizes in (old, new))
+    states, expected = (constraint.start(src, src == 0, limit) for constraint in (narrow, wide))
     for _ in range(3):
         token = torch.tensor([[draw.choice(SYMBOLS)] for _ in range(12)])
-        expected = wide.advance(expected, token)
-        if narrow and states is not None:
-            states = narrow.advance(states, token)
-    found = widen_state(states, old, new, (12, 1), src.device)
+        expected, states = wide.advance(expected, token), narrow.advance(states, token)
+    found = wide.widen(states, narrow, (12, 1), src.device)
+    assert found is not None
+    assert expected is not None
     assert found.shape == expected.shape
     for _ in range(6):
-        assert torch.equal(wide.allowed(found), wide.allowed(expected))
+        allowed = wide.allowed(found, VOCAB.tgt)
+        assert allowed is not None
+        assert torch.equal(allowed, wide.allowed(expected, VOCAB.tgt))
         token = torch.tensor([[draw.choice(SYMBOLS)] for _ in range(12)])
         found, expected = wide.advance(found, token), wide.advance(expected, token)

@@ -65,7 +65,7 @@ class TransformerState(KVCacheState):
         wide, or if all rows are copied anyway."""
         guide = None if self.guide is None or other.guide is None else torch.cat([self.guide, other.guide])
         least = 1 if self.n_spare < len(other.length) else 2
-        return replace(super(TransformerState, self._cut(least)).join(other), guide=guide)
+        return replace(KVCacheState.join(self._cut(least), other), guide=guide)
 
     def _cut(self, least: int) -> Self:
         """The state cut to the width of the longest source, if it is at least `least` times as wide."""

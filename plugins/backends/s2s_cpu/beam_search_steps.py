@@ -98,8 +98,9 @@ def beam_search_steps(search: BeamSearch, batch: Beams, max_steps: int) -> Beams
 
     With a constraint that is not an automaton it is one step, since the constraint must be called between steps.
     """
-    model, beam, n_hypotheses = search.request.model, search.config.beam, batch.n_hypotheses
-    if search.allocation or n_hypotheses * min(2 * beam, search.request.vocab.tgt) < beam:
+    run, beam, n_hypotheses = batch.run, search.config.beam, batch.n_hypotheses
+    model = run.request.model
+    if run.constraint.allocation or n_hypotheses * min(2 * beam, run.request.vocab.tgt) < beam:
         return None
     found = model.fused_state(batch.state, beam) if isinstance(model, HasFusedState) else None
     if found is None:
@@ -112,10 +113,10 @@ def beam_search_steps(search: BeamSearch, batch: Beams, max_steps: int) -> Beams
     settings = _settings(search, batch)
     allowed, _, states = settings.constraint
     max_steps = max_steps if allowed is None else 1
-    n_steps, new = run_steps(fused, arrays, n_hypotheses, settings, search.history.n_nodes, max_steps)
-    search.history.add_steps(*new)
+    n_steps, new = run_steps(fused, arrays, n_hypotheses, settings, run.history.n_nodes, max_steps)
+    run.history.add_steps(*new)
     if states is None:
-        states = search.advance(batch.constraint_state, arrays.parent, arrays.token)
+        states = run.constraint.advance(batch.constraint_state, arrays.token, arrays.parent)
     return replace(
         batch,
         sentences=[batch.sentences[i] for i in arrays.sentence.tolist()],
@@ -146,18 +147,18 @@ def _copy(x: Tensor) -> Tensor:
 
 
 def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
-    beam, stop, vocab = search.config.beam, search.config.stop, search.request.vocab
+    beam, stop, run = search.config.beam, search.config.stop, batch.run
     return SearchSettings(
-        eos=vocab.eos,
+        eos=run.request.vocab.eos,
         n=2 * beam,
         n_finishable=beam if stop == "first_k" else 2 * beam,
-        stop_rank=min(search.request.nbest, beam) if stop == "best" else beam,
+        stop_rank=min(run.request.nbest, beam) if stop == "best" else beam,
         first_k=stop == "first_k",
-        normalize=search.normalize,
-        banned=search.banned,
-        penalties=search.penalties,
-        admission_threshold=search.request.queue.refill_threshold,
-        constraint=search_constraint(search, batch),
+        normalize=run.normalize,
+        banned=run.banned,
+        penalties=run.penalties,
+        admission_threshold=run.request.queue.refill_threshold,
+        constraint=search_constraint(batch, beam),
     )
 
 

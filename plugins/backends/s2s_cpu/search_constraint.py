@@ -18,7 +18,7 @@ from s2s.backend import pad_to_beam
 from s2s_cpu.structs import AutomatonStruct, TokenListsStruct
 
 if TYPE_CHECKING:
-    from s2s.decoding import Beams, BeamSearch, StackAutomaton
+    from s2s.decoding import Beams, StackAutomaton
 
 
 @runtime_checkable
@@ -50,16 +50,17 @@ class SearchConstraint(NamedTuple):
         return None, ctypes.addressof(structure), structure
 
 
-def search_constraint(search: BeamSearch, batch: Beams) -> SearchConstraint:
+def search_constraint(batch: Beams, beam: int) -> SearchConstraint:
     """The constraint of the next steps: its tables, or the tokens that it allows next."""
-    constraint, states = search.constraint, batch.constraint_state
-    if constraint is None or states is None:
+    constraint, states, n_tokens = batch.run.constraint, batch.constraint_state, batch.run.request.vocab.tgt
+    if states is None:
         return SearchConstraint()
-    if isinstance(constraint, HasAutomaton) and (automaton := constraint.automaton()):
-        _check(automaton, states.contiguous(), search.request.vocab.tgt)
-        states = pad_to_beam(states, search.config.beam).clone(memory_format=torch.contiguous_format)
+    if isinstance(constraint.automaton, HasAutomaton) and (automaton := constraint.automaton.automaton()):
+        _check(automaton, states.contiguous(), n_tokens)
+        states = pad_to_beam(states, beam).clone(memory_format=torch.contiguous_format)
         return SearchConstraint(automaton=automaton, states=states)
-    allowed = search.tokens_allowed(states, search.request.vocab.tgt)
+    allowed = constraint.allowed(states, n_tokens)
+    assert allowed is not None
     return SearchConstraint(allowed=allowed.expand(len(batch.sentences), batch.n_hypotheses, -1).contiguous())
 
 

@@ -7,18 +7,16 @@ Shapes: B sentences, K hypotheses per sentence.
 
 from __future__ import annotations
 
-__all__ = ["GrowingLexical", "LexicalConstraint", "LexicalSizes", "lexical_constraint", "widen_state"]
+__all__ = ["LexicalBatchConstraint", "LexicalConstraint", "LexicalSizes", "lexical_constraint", "widen_state"]
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from s2s import Constraint, DataError, Example, Vocab
-from s2s.decoding import ConstraintSet
+from s2s.decoding import BatchConstraint, ConstraintSet
 from s2s_constraints.allocation import PhraseAllocation
 from s2s_constraints.phrases import PhraseConstraint, PhraseState, PrefixConstraint
 from s2s_constraints.tokens import NONE
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s import Task
-    from s2s.decoding import FixedWidthConstraint
+    from s2s.decoding import FixedWidthConstraint, SentenceConstraint
     from s2s.generation import Input
 
 
@@ -39,9 +37,9 @@ class LexicalConstraint(NamedTuple):
     phrases: Sequence[Sequence[int]] = ()
     """Token sequences that it must contain, each at least once, in any order; equal phrases count once"""
 
-    def make_growing(self, constraint: Constraint | None, vocab: Vocab) -> GrowingLexical:
-        """The constraint of sentences without a prefix or phrases yet, besides the one on every output."""
-        return GrowingLexical(constraint, vocab)
+    def for_batch(self, every: BatchConstraint) -> LexicalBatchConstraint:
+        """The constraint of a batch without sentences, besides the one on `every` output."""
+        return LexicalBatchConstraint(every, NO_SIZES)
 
 
 NOTHING = LexicalConstraint()
@@ -76,58 +74,54 @@ class LexicalSizes(NamedTuple):
 NO_SIZES = LexicalSizes()
 
 
-@dataclass(frozen=True)
-class GrowingLexical:
-    """The prefixes and phrases of a batch, besides the constraint on every output: a `GrowingConstraint`."""
+class LexicalBatchConstraint(BatchConstraint):
+    """The prefixes and phrases of a batch, whose states come after those of the constraint on every output."""
 
-    others: Constraint | None
-    vocab: Vocab
-    sizes: LexicalSizes = NO_SIZES
+    def __init__(
+        self, every: BatchConstraint, sizes: LexicalSizes, sentences: Sequence[LexicalConstraint] = ()
+    ) -> None:
+        """sentences: what `start` starts."""
+        automaton = _automaton(every.automaton, every.vocab, sizes, sentences)
+        super().__init__(automaton, every.vocab, normalize=every.normalize)
+        self.every, self.sizes = every, sizes
+        self.allocation = _allocation(automaton, normalize=every.normalize)
 
-    @cached_property
-    def constraint(self) -> Constraint | None:
-        """The automaton; the states of prefixes and phrases come after those of the other constraints."""
-        return self._constraint(())
-
-    def extended_for(self, wanted: Sequence[LexicalConstraint | None]) -> Self:
+    def for_sentences(self, constraints: Sequence[SentenceConstraint | None]) -> LexicalBatchConstraint:
         """This constraint, also large enough for these sentences."""
-        sizes = self.sizes.union(LexicalSizes.of(_filled(wanted)))
-        return self if sizes == self.sizes else replace(self, sizes=sizes)
+        sentences = [cast("LexicalConstraint", constraint or NOTHING) for constraint in constraints]
+        return LexicalBatchConstraint(self.every, self.sizes.union(LexicalSizes.of(sentences)), sentences)
 
-    def bind(self, wanted: Sequence[LexicalConstraint | None]) -> Constraint | None:
-        """The automaton that starts with the prefixes and phrases of these sentences."""
-        return self._constraint(_filled(wanted))
-
-    def widen(self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device) -> Tensor:
+    def widen(
+        self, states: Tensor | None, before: BatchConstraint, shape: tuple[int, int], device: torch.device
+    ) -> Tensor | None:
         """The states with room for more and longer phrases."""
-        return widen_state(state, before.sizes if before else NO_SIZES, self.sizes, shape, device)
-
-    def allocation(self, *, normalize: bool) -> PhraseAllocation | None:
-        """Allocates the beam by the tokens of phrases that hypotheses lack; None without phrases."""
-        if isinstance(self.constraint, ConstraintSet):
-            for other, columns in self.constraint.columns():
-                if isinstance(other, PhraseConstraint):
-                    return PhraseAllocation(other, columns, normalize)
-        return None
-
-    def _constraint(self, lexical: Sequence[LexicalConstraint]) -> Constraint | None:
-        prefixes, phrases = [one.prefix for one in lexical], [one.phrases for one in lexical]
-        own: list[FixedWidthConstraint] = []
-        if self.sizes.prefix:
-            own.append(PrefixConstraint(self.sizes.prefix, self.vocab.tgt, prefixes))
-        if self.sizes.n_phrases:
-            own.append(
-                PhraseConstraint(self.sizes.n_phrases, self.sizes.phrase, self.vocab.tgt, self.vocab.eos, phrases)
-            )
-        if not own:
-            return self.others
-        if isinstance(self.others, ConstraintSet):
-            return ConstraintSet(self.others.own, [*self.others.others, *own])
-        return ConstraintSet(self.others, own)
+        sizes = before.sizes if isinstance(before, LexicalBatchConstraint) else NO_SIZES
+        return states if sizes == self.sizes else widen_state(states, sizes, self.sizes, shape, device)
 
 
-def _filled(wanted: Sequence[LexicalConstraint | None]) -> list[LexicalConstraint]:
-    return [one or NOTHING for one in wanted]
+def _allocation(automaton: Constraint | None, *, normalize: bool) -> PhraseAllocation | None:
+    """Allocates the beam by the tokens of phrases that hypotheses lack; None without phrases."""
+    if isinstance(automaton, ConstraintSet):
+        for other, columns in automaton.columns():
+            if isinstance(other, PhraseConstraint):
+                return PhraseAllocation(other, columns, normalize)
+    return None
+
+
+def _automaton(
+    every: Constraint | None, vocab: Vocab, sizes: LexicalSizes, sentences: Sequence[LexicalConstraint]
+) -> Constraint | None:
+    lexical: list[FixedWidthConstraint] = []
+    if sizes.prefix:
+        lexical.append(PrefixConstraint(sizes.prefix, vocab.tgt, [one.prefix for one in sentences]))
+    if sizes.n_phrases:
+        phrases = [one.phrases for one in sentences]
+        lexical.append(PhraseConstraint(sizes.n_phrases, sizes.phrase, vocab.tgt, vocab.eos, phrases))
+    if not lexical:
+        return every
+    if isinstance(every, ConstraintSet):
+        return ConstraintSet(every.own, [*every.others, *lexical])
+    return ConstraintSet(every, lexical)
 
 
 def widen_state(

@@ -55,10 +55,10 @@ class DiverseBeamSearch(BeamSearch):
         """The finished and the live hypotheses of each group: logits, allowed [B, K, V], length [B]."""
         width, groups = self.config.group_size, self.groups()
         n = (len(groups) + 1) * width  # the last group needs 2 * width, others may have chosen K - width of its best
-        log_probs, tokens = top_k_log_probs(logits, n, self.banned, allowed, self.normalize)  # [B, K, n]
-        if self.allocation and beams.constraint_state is not None and allowed is not None:
-            states = beams.constraint_state
-            log_probs, tokens = self.allocation.add_required(states, logits, allowed, log_probs, tokens, self.banned)
+        run, states = beams.run, beams.constraint_state
+        log_probs, tokens = top_k_log_probs(logits, n, run.banned, allowed, run.normalize)  # [B, K, n]
+        if (allocation := run.constraint.allocation) and states is not None and allowed is not None:
+            log_probs, tokens = allocation.add_required(states, logits, allowed, log_probs, tokens, run.banned)
         lives, finished, chosen = [], [], tokens[:, 0, :0]
         for group in groups:
             own = group if tokens.size(1) > 1 else slice(0, 1)
@@ -67,7 +67,7 @@ class DiverseBeamSearch(BeamSearch):
             live = self.unfinished(beams, candidates, width)
             lives.append(_filled(live._replace(score=_model_score(beams, live)), width))
             dead = lives[-1].score == -torch.inf
-            chosen = torch.cat([chosen, lives[-1].token.masked_fill(dead, self.request.vocab.pad)], 1)
+            chosen = torch.cat([chosen, lives[-1].token.masked_fill(dead, run.request.vocab.pad)], 1)
         every = FinishedHypotheses(*(torch.cat(values, dim=1) for values in zip(*finished, strict=True)))
         return every, Candidates(*(torch.cat(values, dim=1) for values in zip(*lives, strict=True)))
 
@@ -78,14 +78,14 @@ class DiverseBeamSearch(BeamSearch):
         """
         times = (tokens[:, own, :, None] == chosen[:, None, None]).sum(-1)  # padding in `chosen` matches no candidate
         score = beams.score[:, own, None] + log_probs[:, own] - self.config.diversity_penalty * times
-        n = 2 * self.config.group_size
-        score, index = top_k(score.flatten(1), score[0].numel() if self.allocation else n)
+        n, allocation = 2 * self.config.group_size, beams.run.constraint.allocation
+        score, index = top_k(score.flatten(1), score[0].numel() if allocation else n)
         parents = own.start + index // tokens.size(2)
         token, log_prob = (values[:, own].flatten(1).gather(1, index) for values in (tokens, log_probs))
         candidates = Candidates(score, parents, token, log_prob, beams.node.gather(1, parents))
-        if not self.allocation or beams.constraint_state is None:
+        if not allocation or beams.constraint_state is None:
             return candidates.first(n)
-        return self.allocation.select(beams.constraint_state, candidates, n)
+        return allocation.select(beams.constraint_state, candidates, n)
 
     def finish_group(self, beams: Beams, candidates: Candidates, group: slice, length: Tensor) -> FinishedHypotheses:
         """The finished hypotheses of a group, including those of its candidates that end, which have length [B]."""
@@ -107,9 +107,9 @@ class DiverseBeamSearch(BeamSearch):
 
     def result(self, batch: Beams, row: int) -> SearchResult:
         """The best outputs of all groups, without duplicates."""
-        outputs = sorted(self.outputs(batch.finished, row, self.config.beam), key=lambda h: -h.score)
+        outputs = sorted(self.outputs(batch, row, self.config.beam), key=lambda h: -h.score)
         different = {tuple(h.tokens): h for h in reversed(outputs)}
-        best = sorted(different.values(), key=lambda h: -h.score)[: self.request.nbest]
+        best = sorted(different.values(), key=lambda h: -h.score)[: batch.run.request.nbest]
         return SearchResult(batch.sentences[row].index, best)
 
 

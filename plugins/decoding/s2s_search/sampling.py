@@ -19,10 +19,11 @@ from s2s.decoding import (
     ActiveBatch,
     ActiveSentence,
     Hypothesis,
+    Run,
     SearchResult,
     StreamingSearch,
-    gather_hypotheses,
     log_probs,
+    on_host,
     start_sentences,
 )
 from s2s_search.token_sampling import sample_tokens
@@ -56,10 +57,21 @@ class SampledSentence(ActiveSentence):
     samples: list[Sample]
 
 
+class SamplingRun(Run["Samples"]):
+    """What all steps of one call share."""
+
+    def __init__(self, request: SearchRequest, *, ban_unk: bool) -> None:
+        super().__init__(request)
+        unk = [request.vocab.unk] if ban_unk else []
+        self.banned = torch.tensor([*request.vocab.never_output, *unk], device=request.device)
+        """Tokens that no output contains"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Samples(ActiveBatch[SampledSentence]):
     """The samples of every sentence."""
 
+    run: SamplingRun
     uniform: Tensor
     """[B, K, L], a random number in [0, 1) for each step"""
     length: Tensor
@@ -83,60 +95,60 @@ class Sampling(StreamingSearch[Samples]):
     def __init__(self, config: SampleConfig) -> None:
         self.config = config
 
-    def begin(self, request: SearchRequest) -> None:
-        """Set the attributes that all steps of one request share."""
-        super().begin(request)
-        unk = [request.vocab.unk] if self.config.ban_unk else []
-        self.banned = torch.tensor([*request.vocab.never_output, *unk], device=request.device)
+    def begin(self, request: SearchRequest) -> SamplingRun:
+        """What the steps of this call share."""
+        return SamplingRun(request, ban_unk=self.config.ban_unk)
 
-    def start(self, sentences: list[SourceSentence]) -> Samples:
+    def start(self, run: SamplingRun, sentences: list[SourceSentence]) -> Samples:
         """Empty samples, one row for all samples of a sentence."""
-        device, started = self.request.device, start_sentences(self.request, self.config, sentences)
+        started, device = start_sentences(run, self.config, sentences), run.request.device
         limit = torch.tensor(started.limits, device=device)
-        numbers, longest = range(self.request.nbest), max(started.limits) + 1
-        wanted = torch.tensor([sentence.nbest or len(numbers) for sentence in sentences])
+        numbers, longest = range(run.request.nbest), max(started.limits) + 1
+        n_samples = torch.tensor([sentence.nbest or len(numbers) for sentence in sentences])
         uniform = [
             _uniform(self.config.seed, k, list(sentence.ids), longest) for sentence in sentences for k in numbers
         ]
         return Samples(
+            run=run,
             sentences=[SampledSentence(s.index, len(s.ids), [Sample() for _ in numbers]) for s in sentences],
             uniform=torch.stack(uniform).unflatten(0, (len(sentences), -1)).to(device),
             length=torch.zeros_like(limit),
             limit=limit,
             token=started.token,
-            live=(torch.arange(len(numbers)) < wanted[:, None]).to(device),
+            live=(torch.arange(len(numbers)) < n_samples[:, None]).to(device),
             state=started.state,
-            constraint_state=self.constrain(sentences, started.src, started.pad, limit),
+            constraint_state=started.constraint_state,
         )
 
     def step(self, batch: Samples) -> Samples:
         """The batch with one more token for every live sample."""
-        model, n_samples = self.request.model, self.request.nbest
-        logits, state = model.step(batch.token, batch.state)
-        scores = log_probs(model, logits).expand(-1, n_samples, -1)  # [B, K, V]
+        request, constraint = batch.run.request, batch.run.constraint
+        logits, state = request.model.step(batch.token, batch.state)
+        scores = log_probs(request.model, logits).expand(-1, request.nbest, -1)  # [B, K, V]
         allowed = self.allowed(batch, scores.size(-1))
-        now = batch.length[:, None, None].expand(-1, n_samples, -1)
+        now = batch.length[:, None, None].expand(-1, request.nbest, -1)
         token = sample_tokens(scores, allowed, batch.uniform.gather(2, now)[..., 0], self.config)
         log_prob = scores.gather(2, token[..., None])[..., 0]
         possible = batch.live & allowed.any(-1) & log_prob.isfinite()
         _append(batch, token, log_prob, possible)
-        states = batch.constraint_state
+        parents = None
         if batch.token.shape != token.shape:  # after the first step each sample has a state of its own
             parents = torch.zeros_like(token)
-            state, states = state.reorder(parents), None if states is None else gather_hypotheses(states, parents)
-        if self.constraint and states is not None:
-            states = self.constraint.advance(states, token)
-        live, length = possible & (token != self.request.vocab.eos), batch.length + 1
+            state = state.reorder(parents)
+        states = constraint.advance(batch.constraint_state, token, parents)
+        live, length = possible & (token != request.vocab.eos), batch.length + 1
         return replace(batch, state=state, token=token, live=live, length=length, constraint_state=states)
 
     def allowed(self, samples: Samples, n_tokens: int) -> Tensor:
         """The tokens that may come next, [B, K, V]; at its limit a sample can only end."""
-        tokens = torch.arange(n_tokens, device=self.request.device)
-        in_time = (samples.length < samples.limit)[:, None, None] | (tokens == self.request.vocab.eos)
-        allowed = ~torch.isin(tokens, self.banned) & in_time
-        if self.constraint and samples.constraint_state is not None:
-            allowed = allowed & self.tokens_allowed(samples.constraint_state, n_tokens)
-        return allowed.expand(-1, self.request.nbest, -1)
+        run = samples.run
+        tokens = torch.arange(n_tokens, device=run.request.device)
+        in_time = (samples.length < samples.limit)[:, None, None] | (tokens == run.request.vocab.eos)
+        allowed = ~torch.isin(tokens, run.banned) & in_time
+        constrained = run.constraint.allowed(samples.constraint_state, n_tokens)
+        if constrained is not None:
+            allowed = allowed & constrained
+        return allowed.expand(-1, run.request.nbest, -1)
 
     def is_done(self, batch: Samples) -> Tensor:
         """Which sentences are finished, that is, all their samples have ended: [B]"""
@@ -144,14 +156,14 @@ class Sampling(StreamingSearch[Samples]):
 
     def result(self, batch: Samples, row: int) -> SearchResult:
         """The complete samples, the most probable first."""
-        sentence = batch.sentences[row]
-        outputs = [sample.hypothesis() for sample in sentence.samples if sample.ends_with(self.request.vocab.eos)]
+        sentence, eos = batch.sentences[row], batch.run.request.vocab.eos
+        outputs = [sample.hypothesis() for sample in sentence.samples if sample.ends_with(eos)]
         return SearchResult(sentence.index, sorted(outputs, key=lambda h: -h.score))
 
 
 def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -> None:
     """Append the newest tokens [B, K]; a live sample for which no token was possible has no output."""
-    values = zip(*(t.tolist() for t in (token, log_prob, batch.live, possible)), strict=True)
+    values = zip(*(x.tolist() for x in on_host([token, log_prob, batch.live, possible])), strict=True)
     for sentence, of_sentence in zip(batch.sentences, values, strict=True):
         for sample, newest, value, was_live, is_possible in zip(sentence.samples, *of_sentence, strict=True):
             if is_possible:

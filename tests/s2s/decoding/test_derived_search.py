@@ -20,12 +20,11 @@ from s2s_search import DiverseBeamConfig
 from s2s_search.diverse import DiverseBeamSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
-    from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
-    from s2s.decoding.request import SearchRequest, SourceSentence
+    from s2s.decoding import BeamRun, Beams, Candidates, FinishedHypotheses, SearchRequest, SourceSentence
 
 pytestmark = pytest.mark.usefixtures("native_operators")
 
@@ -87,13 +86,18 @@ class Result(BeamSearch):
 
 
 class Outputs(BeamSearch):
-    def outputs(self, finished: FinishedHypotheses, row: int, n: int) -> list[Hypothesis]:
-        return super().outputs(finished, row, n)[1:]
+    def outputs(self, batch: Beams, row: int, n: int) -> list[Hypothesis]:
+        return super().outputs(batch, row, n)[1:]
+
+
+class Results(BeamSearch):
+    def results(self, batch: Beams, rows: Sequence[int]) -> list[SearchResult]:
+        return [replace(result, hypotheses=result.hypotheses[1:]) for result in super().results(batch, rows)]
 
 
 class Start(BeamSearch):
-    def start(self, sentences: list[SourceSentence]) -> Beams:
-        beams = super().start(sentences)
+    def start(self, run: BeamRun, sentences: list[SourceSentence]) -> Beams:
+        beams = super().start(run, sentences)
         return replace(beams, limit=torch.ones_like(beams.limit), slack=0)
 
 
@@ -112,9 +116,10 @@ class Steps(BeamSearch):
 
 
 class Begin(BeamSearch):
-    def begin(self, request: SearchRequest) -> None:
-        super().begin(request)
-        self.banned = torch.tensor([VOCAB.pad, VOCAB.bos, FORBIDDEN])
+    def begin(self, request: SearchRequest) -> BeamRun:
+        run = super().begin(request)
+        run.banned = torch.tensor([VOCAB.pad, VOCAB.bos, FORBIDDEN])
+        return run
 
 
 DERIVED: dict[str, type[BeamSearch]] = {
@@ -127,14 +132,15 @@ DERIVED: dict[str, type[BeamSearch]] = {
     "outputs": Outputs,
     "penalty": Penalty,
     "result": Result,
+    "results": Results,
     "select": Select,
     "start": Start,
     "step": Step,
     "steps": Steps,
     "unfinished": Unfinished,
 }
-NO_EFFECT_ON_VALUES = {"advance", "constraint_changed", "drop"}
-"""Called with a constraint, or where nothing is decided"""
+NO_EFFECT_ON_VALUES = {"drop"}
+"""Called where nothing is decided"""
 
 
 def hypotheses(search: BeamSearch, nbest: int = 4) -> list[list[tuple[float, list[int]]]]:

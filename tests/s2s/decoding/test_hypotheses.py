@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
 from harness.table_model import JoiningTable
-from s2s.decoding import BeamConfig, log_probs
+from s2s.decoding import BeamConfig, FixedQueue, SearchRequest, SourceSentence, log_probs
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence
 from s2s.task import Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from torch import Tensor
+
+    from s2s.decoding import BatchConstraint
 
 VOCAB = Vocab(src=9, tgt=9)
 CPU = torch.device("cpu")
@@ -41,9 +41,9 @@ def test_a_sentence_before_its_first_step_has_dead_hypotheses_beside_others(firs
     model = JoiningTable(9)
     queue, constraint = FixedQueue([], 1), Counter() if constrained else None
     search = BeamSearch(BeamConfig(beam=3, max_len_a=0.0, max_len_b=6))
-    search.begin(SearchRequest(model=model, vocab=VOCAB, queue=queue, device=CPU, constraint=constraint))
-    many = search.step(search.start([SourceSentence(i, [4 + i, 5, 3]) for i in range(2)]))
-    one = search.start([SourceSentence(2, [8, 8, 3])])
+    run = search.begin(SearchRequest(model=model, vocab=VOCAB, queue=queue, device=CPU, constraint=constraint))
+    many = search.step(search.start(run, [SourceSentence(i, [4 + i, 5, 3]) for i in range(2)]))
+    one = search.start(run, [SourceSentence(2, [8, 8, 3])])
     both = many.join(one) if first == "many" else one.join(many)
     at = 2 if first == "many" else 0
     rows = [0, 1] if first == "many" else [1, 2]
@@ -65,24 +65,18 @@ def test_a_sentence_before_its_first_step_has_dead_hypotheses_beside_others(firs
     assert both.constraint_state[rows].tolist() == [[[6]] * 3] * 2
 
 
-class Wish:
-    """A sentence's constraint, and the growing one of its batch, which notes what it is bound to."""
+class Recorded:
+    """A sentence's constraint, whose batch has an automaton that says what it was made for."""
 
-    def make_growing(self, constraint: Any, vocab: Vocab) -> Any:
-        self.own = constraint
-        return self
-
-    def extended_for(self, wanted: Sequence[Any]) -> Any:
-        return self
-
-    def bind(self, wanted: Sequence[Any]) -> Any:
-        return self.own, list(wanted)
+    def for_batch(self, every: BatchConstraint) -> Any:
+        made_for = lambda constraints: SimpleNamespace(automaton=(every.automaton, list(constraints)))  # noqa: E731
+        return SimpleNamespace(for_sentences=made_for)
 
 
 def test_sentences_come_in_batches_with_the_constraint_on_exactly_these() -> None:
-    wish, constraint = Wish(), Counter()
+    recorded, constraint = Recorded(), Counter()
     ids = [[7, 8, 3], [5, 3], [4, 4, 4, 3]]
-    sentences = [SourceSentence(i, of, wish if i == 2 else None) for i, of in enumerate(ids)]  # type: ignore[arg-type]
+    sentences = [SourceSentence(i, of, recorded if i == 2 else None) for i, of in enumerate(ids)]
     queue = FixedQueue(sentences, 5)
     request = SearchRequest(model=JoiningTable(9), vocab=VOCAB, queue=queue, device=CPU, constraint=constraint)
     first, second = request.batches()
@@ -91,7 +85,7 @@ def test_sentences_come_in_batches_with_the_constraint_on_exactly_these() -> Non
     assert first.pad.tolist() == [[False] * 3, [False, False, True]]
     assert first.constraint is constraint
     assert second.src.tolist() == [ids[2]]
-    assert second.constraint == (constraint, [wish])
+    assert second.constraint == (constraint, [recorded])
     assert SearchRequest.from_batch(request.model, second.src, second.pad, VOCAB).nbest == request.nbest == 1
 
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from harness.open_queue import OpenQueue
+from s2s.decoding import FixedQueue, SourceSentence
 from s2s.decoding.history import ROOT, History
-from s2s.decoding.request import FixedQueue, SourceSentence
+from s2s.decoding.transfers import on_host
 
 
 def queue(*lengths: int, n_tokens: int) -> FixedQueue:
@@ -112,3 +113,43 @@ def test_a_queue_whose_sentences_may_come_and_go_is_asked_after_every_step() -> 
 def test_a_queue_of_sentences_that_are_all_known_lets_steps_go_on() -> None:
     assert queue(1, n_tokens=1).steps_at_once == sys.maxsize
     assert queue(1, n_tokens=1).take_cancelled() == ()
+
+
+def test_values_come_to_the_host_bit_for_bit_in_one_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from a device: the tensors are packed into one, copied, and taken apart again."""
+    values = [
+        torch.tensor([[-1.5, -torch.inf, torch.nan], [0.1, -0.0, 1e-42]]),
+        torch.tensor([2**62 + 1, -1]),
+        torch.tensor([[True], [False]]),
+        torch.zeros(0, 3),
+    ]
+    n_copies: list[int] = []
+    copy = torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "is_cpu", False)
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda x: n_copies.append(x.numel()) or copy(x))
+    results = on_host(values)
+    monkeypatch.undo()
+    assert n_copies == [10]
+    for x, y in zip(values, results, strict=True):
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+        assert x.contiguous().view(torch.uint8).tolist() == y.contiguous().view(torch.uint8).tolist()
+
+
+def test_the_history_moves_its_steps_to_the_host_beside_other_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    history, device = History(), torch.device("meta")
+    first = history.add(torch.tensor([[4, 5]]), torch.tensor([[-1.0, -2]]), torch.full((1, 2), ROOT))
+    history.add(torch.tensor([[6, 7]]), torch.tensor([[-3.0, -4]]), first)
+    fetched: list[int] = []
+
+    def host(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        fetched.append(len(tensors))
+        moved = [torch.tensor([[8, 9]]), torch.tensor([[-5.0, -6]]), first] if len(tensors) == 4 else []
+        return [*moved, *tensors[len(moved) :]]
+
+    history.steps[1].token = history.steps[1].token.to(device)
+    monkeypatch.setattr("s2s.decoding.history.on_host", host)
+    other = torch.ones(2)
+    assert history.fetch(other)[0] is other
+    assert history.fetch(other)[0] is other
+    assert fetched == [4, 1], "a step moves once"
+    assert history.backtrace(3) == ([5, 9], [-2.0, -6.0])

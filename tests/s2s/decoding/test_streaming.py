@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 import torch
@@ -12,9 +12,8 @@ import torch
 from harness.open_queue import OpenQueue
 from harness.search_calls import find_queued
 from harness.table_model import JoiningTable, Table
-from s2s.decoding import BeamConfig, beam_search
+from s2s.decoding import BatchConstraint, BeamConfig, FixedQueue, SourceSentence, beam_search
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.decoding.starting import pad_sources
 from s2s.decoding.streaming import remaining_rows
 from s2s.task import Vocab
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s.decoding.hypotheses import Beams, Candidates
+    from s2s.decoding import Beams, Candidates, SearchResult
 
 VOCAB = Vocab(src=9, tgt=9)
 SENTENCES = [SourceSentence(i, [4 + i, 5, 3]) for i in range(4)]
@@ -177,7 +176,7 @@ def test_tokens_are_kept_no_longer_than_a_sentence_needs_them() -> None:
 
     class Counting(BeamSearch):
         def step(self, batch: Beams) -> Beams:
-            n_kept.append(len(self.history.steps))
+            n_kept.append(len(batch.run.history.steps))
             return super().step(batch)
 
     sentences = [SourceSentence(i, [4 + i % 5, 5, 3]) for i in range(40)]
@@ -192,40 +191,35 @@ class Without:
     def __init__(self, token: int, width: int) -> None:
         self.token, self.width = token, width
 
-    def make_growing(self, constraint: Any, vocab: Vocab) -> Growing:
-        assert constraint is None
-        return Growing(self.width)
+    def for_batch(self, every: BatchConstraint) -> Widening:
+        assert every.automaton is None
+        return Widening(self.width)
 
 
-class Growing:
-    """The automaton of a batch of such sentences, as wide as the widest of them needs it."""
+class Widening(BatchConstraint):
+    """The constraint of a batch of such sentences, as wide as the widest of them needs it."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, tokens: Sequence[int] = ()) -> None:
+        super().__init__(Automaton(width, tokens), VOCAB, normalize=True)
         self.width = width
 
-    @property
-    def constraint(self) -> Any:
-        return self
+    def for_sentences(self, constraints: Sequence[Any]) -> Widening:
+        width = max(self.width, *(one.width for one in constraints if one), 0)
+        return type(self)(width, [one.token if one else -1 for one in constraints])
 
-    def extended_for(self, wanted: Sequence[Any]) -> Growing:
-        width = max(self.width, *(one.width for one in wanted if one), 0)
-        return self if width == self.width else Growing(width)
-
-    def bind(self, wanted: Sequence[Any]) -> Any:
-        bound = Growing(self.width)
-        bound.tokens = torch.tensor([one.token if one else -1 for one in wanted])
-        return bound
-
-    def widen(self, state: Tensor | None, before: Growing | None, shape: tuple[int, int], device: Any) -> Tensor:
-        if state is None:
-            assert before is None
+    def widen(self, states: Tensor | None, before: Any, shape: tuple[int, int], device: Any) -> Tensor | None:
+        if states is None:
+            assert before.automaton is None
             return torch.full((*shape, self.width), -1)
-        assert before is not None
-        assert state.shape == (*shape, before.width)
-        return torch.cat([state, state.new_zeros(*shape, self.width - before.width)], dim=2)
+        assert states.shape == (*shape, before.width)
+        return torch.cat([states, states.new_zeros(*shape, self.width - before.width)], dim=2)
 
-    def allocation(self, *, normalize: bool) -> None:
-        return None
+
+class Automaton:
+    """Allows all but the token in the first element of a state."""
+
+    def __init__(self, width: int, tokens: Sequence[int]) -> None:
+        self.width, self.tokens = width, torch.tensor(tokens)
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         state = torch.zeros(len(src), 1, self.width, dtype=torch.long)
@@ -253,49 +247,66 @@ def test_states_are_widened_for_sentences_that_join_with_constraints_of_their_ow
         assert wanted is None or all(wanted.token not in hypothesis.tokens for hypothesis in hypotheses)
 
 
-class Sharing(Growing):
-    """The same, which shares the beam as a search without it would, and notes what it is asked."""
+class Sharing(Widening):
+    """The same, which allocates the beam as a search without it would, and notes its calls."""
 
-    def __init__(self, width: int) -> None:
-        super().__init__(width)
-        self.asked: list[Any] = []
+    calls: ClassVar[list[Any]] = []
 
-    def allocation(self, *, normalize: bool) -> Any:
-        assert normalize
+    @property
+    def allocation(self) -> Any:
         return self
 
     def add_required(
         self, states: Tensor, logits: Tensor, allowed: Tensor, log_probs: Tensor, tokens: Tensor, banned: Tensor
     ) -> tuple[Tensor, Tensor]:
         assert states.shape[:2] == logits.shape[:2] == allowed.shape[:2]
-        self.asked.append("required")
+        self.calls.append("required")
         return log_probs, tokens
 
     def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
-        self.asked.append(n)
+        self.calls.append(n)
         return candidates.first(n)
 
 
-def test_a_constraint_that_shares_the_beam_is_asked_for_candidates_and_for_survivors() -> None:
+def test_a_constraint_that_allocates_the_beam_is_called_for_candidates_and_for_live_hypotheses() -> None:
     """Twice as many candidates as the beam has places, then as many as live on."""
-    sharing = Sharing(1)
-    wish: Any = Without(5, 1)
-    plain = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB)
-    wish.make_growing = lambda constraint, vocab: sharing
-    shared = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB)
+    constraint: Any = Without(5, 1)
+    sentence = SourceSentence(0, [4, 3], constraint)
+    plain = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue([sentence], 9), VOCAB)
+    constraint.for_batch = lambda every: Sharing(1)
+    Sharing.calls.clear()
+    shared = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue([sentence], 9), VOCAB)
     assert shared == plain
-    assert len(sharing.asked) >= 6
-    assert sharing.asked == ["required", 4, 2] * (len(sharing.asked) // 3)
+    assert len(Sharing.calls) >= 6
+    assert Sharing.calls == ["required", 4, 2] * (len(Sharing.calls) // 3)
 
 
-def test_only_beam_search_itself_takes_several_steps_as_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(beam_search, "fused_steps", lambda search, batch, max_steps: asked.append(max_steps))
-    found = [
-        find_queued(kind(CONFIG), JoiningTable(9), FixedQueue(SENTENCES, 6), VOCAB) for kind in (Recording, BeamSearch)
-    ]
-    assert found[0] == found[1]
-    assert set(asked) == {1, sys.maxsize}
-    asked.clear()
-    find_queued(Recording(CONFIG), JoiningTable(9), FixedQueue(SENTENCES, 6), VOCAB)
-    assert asked == []
+class Unchanged(BeamSearch):
+    """Overrides nothing."""
+
+
+class OtherOutputs(BeamSearch):
+    """Overrides what comes after the steps."""
+
+    def result(self, batch: Beams, row: int) -> SearchResult:
+        return super().result(batch, row)
+
+
+class OtherSteps(BeamSearch):
+    """Overrides what several steps as one call replace."""
+
+    def is_done(self, batch: Beams) -> Tensor:
+        return super().is_done(batch)
+
+
+@pytest.mark.parametrize(
+    ("search", "fused"), [(BeamSearch, True), (Unchanged, True), (OtherOutputs, True), (OtherSteps, False)]
+)
+def test_steps_run_as_one_call_unless_a_method_that_this_replaces_is_overridden(
+    search: type[BeamSearch], fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    expected = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue(SENTENCES, 6), VOCAB)
+    monkeypatch.setattr(beam_search, "fused_steps", lambda search, batch, max_steps: calls.append(max_steps))
+    assert find_queued(search(CONFIG), JoiningTable(9), FixedQueue(SENTENCES, 6), VOCAB) == expected
+    assert set(calls) == ({1, sys.maxsize} if fused else set())

@@ -1,19 +1,24 @@
-"""The hypotheses of a beam search: live ones, candidates for the next step, and finished ones.
+"""The batch of a beam search: the live and the finished hypotheses of its sentences.
 
-Shapes: B sentences, K live hypotheses per sentence, E finished ones, n candidates.
+Shapes: B sentences, K live hypotheses per sentence.
 """
 
 from __future__ import annotations
 
-__all__ = ["BeamSentence", "Beams", "Candidates", "FinishedHypotheses"]
+__all__ = ["BeamRun", "BeamSentence", "Beams"]
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
 
-from s2s.decoding.streaming import ActiveBatch, ActiveSentence
+from s2s.decoding.candidates import FinishedHypotheses
+from s2s.decoding.history import History
+from s2s.decoding.streaming import ActiveBatch, ActiveSentence, Run, join_batches
+
+if TYPE_CHECKING:
+    from s2s.decoding.contract import SearchRequest
 
 
 @dataclass(frozen=True)
@@ -24,45 +29,28 @@ class BeamSentence(ActiveSentence):
     """Size of the history when its search began"""
 
 
-class FinishedHypotheses(NamedTuple):
-    """The E best hypotheses that ended, best first."""
+class BeamRun(Run["Beams"]):
+    """What all steps of one beam search share."""
 
-    score: Tensor
-    """[B, E], log-probability over length penalty; -inf marks an empty slot"""
-    node: Tensor
-    """[B, E], the history node of the last token before eos"""
-    log_prob: Tensor
-    """[B, E], of eos"""
-
-    @classmethod
-    def empty(cls, n_sentences: int, n: int, device: torch.device) -> Self:
-        """The state before any hypothesis has ended."""
-        score = torch.full((n_sentences, n), -torch.inf, device=device)
-        return cls(score, torch.zeros_like(score, dtype=torch.long), score)
-
-
-class Candidates(NamedTuple):
-    """Hypotheses extended by one token, best first: all [B, n]."""
-
-    score: Tensor
-    """Log-probability of the whole hypothesis; -inf marks an empty slot"""
-    parents: Tensor
-    """Index of the live hypothesis that each extends"""
-    token: Tensor
-    log_prob: Tensor
-    """Of the newest token"""
-    node: Tensor
-    """History node of the token before the newest"""
-
-    def first(self, n: int) -> Self:
-        """The first n."""
-        return type(self)(*(values[:, :n] for values in self))
+    def __init__(self, request: SearchRequest, *, ban_unk: bool, fused: bool) -> None:
+        super().__init__(request)
+        self.history = History()
+        unk = [request.vocab.unk] if ban_unk else []
+        self.banned = torch.tensor([*request.vocab.never_output, *unk], device=request.device)
+        """Tokens that no output contains"""
+        self.penalties = torch.empty(0)
+        """Length penalties of outputs of 0, 1, 2, … tokens, eos included; computed for the lengths that occur"""
+        self.normalize = not request.model.returns_log_probs
+        """Whether the model returns logits, which are normalised"""
+        self.fused = fused
+        """Whether `fused_steps` may take the place of `BeamSearch.step`"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beams(ActiveBatch[BeamSentence]):
     """The live and finished hypotheses of every sentence."""
 
+    run: BeamRun
     slack: int
     """Steps until a sentence may reach its limit: a lower bound that is known without synchronising the device"""
     length: Tensor
@@ -85,8 +73,7 @@ class Beams(ActiveBatch[BeamSentence]):
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""
         beam = max(self.n_hypotheses, other.n_hypotheses)
-        first, second = self._padded(beam), other._padded(beam)
-        return replace(super(Beams, first).join(second), slack=min(first.slack, second.slack))
+        return join_batches(self._padded(beam), other._padded(beam), slack=min(self.slack, other.slack))
 
     def _padded(self, beam: int) -> Self:
         """The batch padded with dead hypotheses, so that each sentence has `beam`."""

@@ -1,38 +1,19 @@
-"""The input of every search: one request, with the queue of its sentences.
-
-Shapes: B sentences, S source length.
-"""
+"""The sentences of a search, and the policy by which they enter its batch and leave it."""
 
 from __future__ import annotations
 
-__all__ = [
-    "FixedQueue",
-    "SearchRequest",
-    "SentenceQueue",
-    "SourceBatch",
-    "SourceSentence",
-    "search_all",
-]
+__all__ = ["FixedQueue", "SentenceQueue", "SourceSentence"]
 
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING
 
-import torch
-
-from s2s.batch import make_batch
-from s2s.decoding.constraints import SentenceConstraint, grow_constraint
-from s2s.model import Seq2Seq
-from s2s.task import Constraint, Vocab
+from s2s.decoding.batch_constraint import SentenceConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from torch import Tensor
-
-    from s2s.decoding import Hypothesis, Search
+    from collections.abc import Collection, Iterable
 
 
 @dataclass(frozen=True)
@@ -130,66 +111,3 @@ class FixedQueue(SentenceQueue):
     def refill_threshold(self) -> int:
         """The largest number at which `admit` takes further sentences; once the queue has ended, 0, an empty batch."""
         return self._refill_threshold if self._first else 0
-
-
-class SourceBatch(NamedTuple):
-    """Sentences that a search without streaming processes together."""
-
-    sentences: list[SourceSentence]
-    src: Tensor
-    """[B, S], each row ending in eos"""
-    pad: Tensor
-    """[B, S], True at padding"""
-    constraint: Constraint | None
-    """On the outputs of exactly these sentences, in this order"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchRequest:
-    """Sentences, the model that decodes them, and the constraint on their outputs."""
-
-    model: Seq2Seq
-    vocab: Vocab
-    queue: SentenceQueue
-    """The sentences; a custom queue may add more of them while the search runs"""
-    device: torch.device
-    constraint: Constraint | None = None
-    """On every output; the search adds those of single sentences (`SourceSentence.constraint`)"""
-    nbest: int = 1
-    """Hypotheses per sentence"""
-
-    @classmethod
-    def from_batch(
-        cls,
-        model: Seq2Seq,
-        src: Tensor,
-        pad: Tensor,
-        vocab: Vocab,
-        constraint: Constraint | None = None,
-        *,
-        nbest: int = 1,
-    ) -> Self:
-        """A request for the rows of src [B, S], each ending in eos, searched together; pad [B, S], True at padding."""
-        rows = zip(src, pad, strict=True)
-        sentences = [SourceSentence(i, row[~gap].tolist()) for i, (row, gap) in enumerate(rows)]
-        queue = FixedQueue(sentences, max(src.numel(), 1))
-        return cls(model=model, vocab=vocab, queue=queue, device=src.device, constraint=constraint, nbest=nbest)
-
-    def starting_tokens(self, sentence: SourceSentence) -> tuple[int, ...]:
-        """The tokens that are fed to the model before the first prediction, at least one."""
-        return tuple(sentence.start) or self.vocab.start
-
-    def batches(self) -> Iterator[SourceBatch]:
-        """The sentences in batches, for a search that finishes one batch before it takes the next."""
-        while sentences := self.queue.admit(0):
-            rows = make_batch([(sentence.ids[:-1], []) for sentence in sentences], self.vocab).to(self.device)
-            wanted = [sentence.constraint for sentence in sentences]
-            grown = grow_constraint(None, wanted, self.constraint, self.vocab)
-            constraint = grown.bind(wanted) if grown else self.constraint
-            yield SourceBatch(sentences, rows.src, rows.src_pad, constraint)
-
-
-def search_all(search: Search, request: SearchRequest) -> list[list[Hypothesis]]:
-    """The hypotheses of each sentence of a queue that ends, best first, in the order of the sentences' indices."""
-    found = {result.index: result.hypotheses for results in search(request) for result in results}
-    return [found[index] for index in sorted(found)]

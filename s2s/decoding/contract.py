@@ -1,0 +1,126 @@
+"""The contract between a search and its callers: one request in, results out.
+
+A search uses only `encode`, `start` and `step` of a `Seq2Seq`, and only `reorder`, `select` and `join` of its `State`,
+so every search works with every architecture.
+Shapes: B sentences, S source length.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Hypothesis", "Search", "SearchRequest", "SearchResult", "SourceBatch", "search_all"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+
+import torch
+
+from s2s.batch import make_batch
+from s2s.decoding.batch_constraint import BatchConstraint
+from s2s.decoding.queue import FixedQueue, SentenceQueue, SourceSentence
+from s2s.model import Seq2Seq
+from s2s.task import Constraint, Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One finished output."""
+
+    tokens: list[int]
+    """Ids, without bos and eos"""
+    score: float
+    """The ranking criterion: the log-probability over the length penalty"""
+    log_prob: float
+    """log p(tokens, eos | src) under the model or ensemble; with shallow fusion, the sum of both models' terms"""
+    token_log_probs: list[float]
+    """The terms of log_prob: one for each token, and the last for eos"""
+    source_positions: list[int] | None = None
+    """For each token the source position, eos excluded, with the most attention; None unless requested"""
+    source_labels: list[int] | None = None
+    """For each source word the index in `Vocab.labels` of its most probable label; None unless requested"""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The outputs of one sentence."""
+
+    index: int
+    """Of the `SourceSentence`"""
+    hypotheses: list[Hypothesis]
+    """Best first; fewer than requested if the search found no more, none if no allowed output fits the length limit"""
+
+
+class SourceBatch(NamedTuple):
+    """Sentences that a search without streaming processes together."""
+
+    sentences: list[SourceSentence]
+    src: Tensor
+    """[B, S], each row ending in eos"""
+    pad: Tensor
+    """[B, S], True at padding"""
+    constraint: Constraint | None
+    """On the outputs of exactly these sentences, in this order"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRequest:
+    """Sentences, the model that decodes them, and the constraint on their outputs."""
+
+    model: Seq2Seq
+    vocab: Vocab
+    queue: SentenceQueue
+    """The sentences; a custom queue may add more of them while the search runs"""
+    device: torch.device
+    constraint: Constraint | None = None
+    """On every output; the search adds those of single sentences (`SourceSentence.constraint`)"""
+    nbest: int = 1
+    """Hypotheses per sentence"""
+
+    @classmethod
+    def from_batch(
+        cls,
+        model: Seq2Seq,
+        src: Tensor,
+        pad: Tensor,
+        vocab: Vocab,
+        constraint: Constraint | None = None,
+        *,
+        nbest: int = 1,
+    ) -> Self:
+        """A request for the rows of src [B, S], each ending in eos, searched together; pad [B, S], True at padding."""
+        rows = zip(src, pad, strict=True)
+        sentences = [SourceSentence(i, row[~gap].tolist()) for i, (row, gap) in enumerate(rows)]
+        queue = FixedQueue(sentences, max(src.numel(), 1))
+        return cls(model=model, vocab=vocab, queue=queue, device=src.device, constraint=constraint, nbest=nbest)
+
+    def starting_tokens(self, sentence: SourceSentence) -> tuple[int, ...]:
+        """The tokens that are fed to the model before the first prediction, at least one."""
+        return tuple(sentence.start) or self.vocab.start
+
+    def batch_constraint(self) -> BatchConstraint:
+        """The constraint of a batch without sentences."""
+        return BatchConstraint(self.constraint, self.vocab, normalize=not self.model.returns_log_probs)
+
+    def batches(self) -> Iterator[SourceBatch]:
+        """The sentences in batches, for a search that finishes one batch before it takes the next."""
+        while sentences := self.queue.admit(0):
+            rows = make_batch([(sentence.ids[:-1], []) for sentence in sentences], self.vocab).to(self.device)
+            constraint = self.batch_constraint().for_sentences([sentence.constraint for sentence in sentences])
+            yield SourceBatch(sentences, rows.src, rows.src_pad, constraint.automaton)
+
+
+class Search(Protocol):
+    """Finds outputs of high probability."""
+
+    def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
+        """One result for each sentence of `request.queue`, as soon as it is known, in any order."""
+
+
+def search_all(search: Search, request: SearchRequest) -> list[list[Hypothesis]]:
+    """The hypotheses of each sentence of a queue that ends, best first, in the order of the sentences' indices."""
+    found = {result.index: result.hypotheses for results in search(request) for result in results}
+    return [found[index] for index in sorted(found)]
