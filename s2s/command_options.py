@@ -81,13 +81,18 @@ def _whole(config: Any, added: tuple[type, ...]) -> Any:
     }
     sections = [name for name, hint in inner.items() if is_dataclass(hint)]
     whole = {name: with_added(inner[name], added) for name in sections}
-    changed = [(name, section) for name, section in whole.items() if section is not inner[name]]
+    metadata = {item.name: item.metadata for item in fields(config)}
+    changed = [
+        (name, section, field(default_factory=section, metadata=metadata[name]))
+        for name, section in whole.items()
+        if section is not inner[name]
+    ]
     own = [one for one in reversed(added) if command_config(one) is config]
     if not own and not changed:
         return config
     return make_dataclass(
         config.__name__,
-        [(name, section, field(default_factory=section)) for name, section in changed],
+        changed,
         bases=(*own, config),
         kw_only=True,
         namespace={"__doc__": config.__doc__, "__module__": config.__module__, "__qualname__": config.__qualname__},

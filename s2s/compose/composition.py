@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["ComposedConfig", "build_config", "choice_config", "compose", "merge_groups", "recompose"]
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -56,13 +56,15 @@ def compose(
     plugins: Plugins,
     recipe: Sequence[Setting] = (),
     measured: Sequence[Setting] = (),
+    ignored: Collection[str] = (),
 ) -> ComposedConfig[T]:
     """The configuration that the arguments specify: `[file.yaml …] group=choice dotted.key=value`.
 
-    The settings of a `recipe` rank between presets and files; those that were `measured` override everything.
+    The settings of a `recipe` rank between presets and files; those that were `measured` override everything. Of what
+    files set, the options `ignored`, by their dotted keys, are left out.
     """
     schema = plugins.registry.with_options(schema)
-    settings = _settings(schema, arguments, plugins, recipe)
+    settings = _settings(schema, arguments, plugins, recipe, ignored)
     composed = build_config(merge(schema, [*settings, *measured], plugins.registry))
     return replace(composed, arguments=tuple(arguments))
 
@@ -97,7 +99,11 @@ def _schema_of(groups: Sequence[str], registry: Registry) -> type:
 
 
 def _settings(
-    schema: type, arguments: Sequence[str], plugins: Plugins, recipe: Sequence[Setting] = ()
+    schema: type,
+    arguments: Sequence[str],
+    plugins: Plugins,
+    recipe: Sequence[Setting] = (),
+    ignored: Collection[str] = (),
 ) -> list[Setting]:
     """The settings of presets, recipe, files and command line, the weakest first."""
     asked = read_arguments(arguments)
@@ -109,10 +115,18 @@ def _settings(
         _check_present(named if isinstance(named, list) else [named] if named else [], origin, plugins)
         if wanted and not asked.experiment:
             experiment, by = str(wanted), origin
-        of_files += settings_of(tree, origin)
+        of_files += settings_of(_without(tree, ignored), origin)
     if experiment and "task" not in {item.name for item in fields(schema)}:
         raise ConfigError(f"{origin_prefix(by)}experiment={experiment}: {command_name(schema)} does not use it")
     return [*experiment_settings(experiment, plugins.registry, by), *recipe, *of_files, *asked.settings]
+
+
+def _without(tree: Mapping[str, Any], keys: Collection[str], above: str = "") -> dict[str, Any]:
+    """A tree of settings without those of these dotted keys."""
+    kept = {name: below for name, below in tree.items() if above + str(name) not in keys}
+    if not keys or above:
+        return kept
+    return {k: _without(v, keys, f"{k}.") if isinstance(v, Mapping) else v for k, v in kept.items()}
 
 
 def _check_present(names: Sequence[Any], origin: str, plugins: Plugins) -> None:

@@ -7,6 +7,7 @@ beside the component. A value may refer to another option, anywhere in the confi
 from __future__ import annotations
 
 __all__ = [
+    "AT_START",
     "NEUTRAL",
     "OF_FILES",
     "OF_MODELS",
@@ -33,7 +34,8 @@ __all__ = [
 
 from s2s.config.data import DataConfig, PrepareConfig
 from s2s.config.duration import format_duration
-from s2s.config.generate import NEUTRAL, OF_FILES, OF_MODELS, RERANKS, GenerateConfig, options_marked
+from s2s.config.generate import GenerateConfig
+from s2s.config.marks import AT_START, NEUTRAL, OF_FILES, OF_MODELS, RERANKS, options_marked
 from s2s.config.ranges import SHARE, THREADS, Range, above, at_least, check_all_used, check_ranges
 from s2s.config.run import CheckpointConfig, Config, LogConfig, ValidConfig
 from s2s.config.training import Precision, TrainConfig

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["NEUTRAL", "OF_FILES", "OF_MODELS", "RERANKS", "GenerateConfig", "options_marked"]
+__all__ = ["GenerateConfig"]
 
-from dataclasses import dataclass, field, fields
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
+from s2s.config.marks import NEUTRAL, OF_FILES, OF_MODELS, RERANKS, options_marked
 from s2s.config.ranges import THREADS, at_least, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 FIELDS = ("tokens", "pieces", "log_probs", "align")
 """Fields that format=jsonl can write of an output beside its text and score"""
-
-OF_MODELS = MappingProxyType({"concerns": "models"})
-"""Metadata of an option that is fixed when models are loaded; all others may differ from one call to the next"""
-OF_FILES = MappingProxyType({"concerns": "files"})
-"""Metadata of an option for input and output files, which a program that has its texts in memory cannot give"""
-RERANKS = MappingProxyType({"reranks": True})
-"""Metadata of an option that chooses among `candidates` of the search, unless it has a false value"""
-NEUTRAL = MappingProxyType({"neutral": True})
-"""Metadata of an option that does not affect the bytes of an output, or only through what it names, such as a run"""
 
 
 @dataclass(kw_only=True)
@@ -152,8 +140,3 @@ class GenerateConfig:
     def n_search_threads(self) -> int:
         """Threads that search; the other `threads` are torch's own."""
         return max(self.threads, 1) if self.is_batch_invariant else 1
-
-
-def options_marked(config: type, mark: Mapping[str, Any]) -> list[str]:
-    """The options with this metadata, such as `OF_MODELS`."""
-    return [item.name for item in fields(config) if mark.items() <= item.metadata.items()]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 __all__ = ["Precision", "TrainConfig"]
 
-import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from s2s.config.duration import parse_duration
+from s2s.config.marks import NEUTRAL
 from s2s.config.ranges import SHARE, THREADS, above, at_least, check_all_used, check_ranges
 from s2s.errors import ConfigError
 
@@ -19,15 +19,15 @@ Precision = Literal["fp32", "bf16", "fp16", "auto"]
 class TrainConfig:
     """One training run."""
 
-    steps: int = 100_000
+    steps: int = field(default=100_000, metadata=NEUTRAL)
     """Updates in all (section 5.2)."""
-    budget: str = ""
+    budget: str = field(default="", metadata=NEUTRAL)
     """Time for updates and validations, such as 30m, 2h or 1h30m: train.steps, the schedule and the intervals follow
     from the speed that is measured when the run begins. Empty: train.steps applies."""
     tokens: int | str = 25_000
     """Tokens on each side of one update's batch, over all devices (section 5.1). auto: as many as fit into memory at
     once, measured when the run begins."""
-    micro_tokens: int | str | None = "auto"
+    micro_tokens: int | str | None = field(default="auto", metadata=NEUTRAL)
     """Tokens on each side that one device processes at once; gradients are accumulated over the rest, with the same
     result. auto: all of them where memory suffices, else as many as fit. null: all of them."""
     precision: Precision = "fp32"
@@ -46,34 +46,22 @@ class TrainConfig:
     """If a batch requires compiling the model again: allow it, or fail, which ends the run; for tests."""
     activations: Literal["keep", "recompute"] = "keep"
     """recompute: layers keep only their input, and backward computes the rest again, which takes a third more time."""
-    init_from: str | None = None
-    """Run whose weights this one begins with, or RUN@CHECKPOINT (best, last, average, step-001000). Where vocabularies
-    differ, rows of embeddings and of the output projection follow their tokens."""
-    init_map: dict[str, str | None] = field(default_factory=dict)
-    """Where train.init_from finds a tensor: regular expression on the names of this model's tensors -> the name there,
-    with \\1 for the first group; null keeps it as initialised. The first expression found in a name is used."""
-    freeze: list[str] = field(default_factory=list)
-    """Regular expressions, such as ^encoder or norm: parameters in whose names one is found are not trained."""
-    check: bool = True
-    """Run a tiny batch through the model before the first update, to find an architecture that breaks its contract."""
-    profile: bool = False
-    """Write a trace of ten updates to profile.json in the run directory, for chrome://tracing or Perfetto."""
     clip: float | None = None
     """Largest norm of the gradient; null never clips (the paper does not)."""
     ema: float | None = None
     """Decay of an exponential moving average of the weights, used for validation; null keeps none."""
-    average: int = 0
+    average: int = field(default=0, metadata=NEUTRAL)
     """Checkpoints whose mean is written at the end of the run (base: 5, big: 20); 0 writes none."""
-    average_of: Literal["last", "best"] = "last"
+    average_of: Literal["last", "best"] = field(default="last", metadata=NEUTRAL)
     """Which checkpoints are averaged."""
-    max_bad: int = 10
+    max_bad: int = field(default=10, metadata=NEUTRAL)
     """Consecutive updates skipped for a loss or gradient that is not finite, after which the run ends; in a run of
     less than twice as many, half of its updates."""
-    device: str = "auto"
+    device: str = field(default="auto", metadata=NEUTRAL)
     """Where to compute: auto, cpu, cuda, cuda:1."""
-    timeout: float = 600.0
+    timeout: float = field(default=600.0, metadata=NEUTRAL)
     """Seconds that a process waits for the others before the run ends with an error that names the missing ranks."""
-    threads: int = 0
+    threads: int = field(default=0, metadata=NEUTRAL)
     """Threads on the CPU; 0: as many as an update has work for, up to torch's default, or fewer under a
     container's CPU quota."""
 
@@ -91,11 +79,6 @@ class TrainConfig:
         )
         self._check_numbers()
         check_all_used(self, "average_of", "train.average", self.average, section="train")
-        for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
-            for pattern in patterns:
-                _check_expression(f"train.{option}", pattern)
-        if self.init_from is None and any(there is not None for there in self.init_map.values()):
-            raise ConfigError("train.init_map says what to take of another run; give train.init_from=RUN, too")
 
     def _check_numbers(self) -> None:
         """Check the options that take a word besides numbers."""
@@ -125,10 +108,3 @@ class TrainConfig:
 
 def _is_count_or_auto(value: int | str) -> bool:
     return value == "auto" or (isinstance(value, int) and value >= 1)
-
-
-def _check_expression(option: str, pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ConfigError(f"{option}: {pattern!r} is no regular expression: {error}") from None

@@ -8,12 +8,12 @@ import os
 import shutil
 import time
 from contextlib import suppress
-from fnmatch import fnmatch
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from s2s import checkpoint
-from s2s.compose import compose, differences, flatten, to_yaml
-from s2s.config import Config
+from s2s.compose import differences, flatten, to_yaml
+from s2s.config import NEUTRAL, Config, options_marked
 from s2s.errors import CheckpointError, UserError
 from s2s.io.atomic import write_file
 from s2s.io.json_files import dump_checked, read_checked
@@ -21,6 +21,7 @@ from s2s.io.lock import FileLock
 from s2s.run import tokenizer
 from s2s.run.environment import changes, environment
 from s2s.run.paths import RESOLVED, set_last_run
+from s2s.run.provenance import check_not_needed, read_config, record_options
 from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
@@ -30,14 +31,8 @@ if TYPE_CHECKING:
     from s2s.compose import ComposedConfig
     from s2s.distributed import World
     from s2s.plugin import Plugins
+    from s2s.registry import Registry
 
-FREE = (
-    "run", "train.steps", "train.budget", "train.device", "train.devices", "train.strategy", "train.timeout",
-    "train.restarts", "train.threads", "train.check", "train.micro_tokens", "train.max_bad",
-    "train.average", "train.average_of", "valid.*", "checkpoint.*", "log.*", "search.*",
-    "data.prepared", "data.workers", "data.timeout",
-)  # fmt: skip
-"""Options that may change when a run is resumed: how long, where and how closely monitored, not what is trained."""
 REPLACED = ("config.yaml", "env.json", "status.json", "log.jsonl", "tokenizer", "best", "last")
 """Files that a run overwrites when it starts or resumes."""
 
@@ -76,7 +71,7 @@ class RunDirectory:
             new = environment(plugins, world)
             absent = {*plugins.registry.blocked, *plugins.registry.broken}
             changed = changes(self._read_env(), new, absent) if self.is_resumed else []
-            self._write(composed, new)
+            self._write(composed, new, plugins.registry)
         except OSError as error:
             what = f"{error.strerror or error} ({error.filename or self.path})"
             raise CheckpointError(
@@ -170,7 +165,8 @@ class RunDirectory:
         if not self.is_resumed:
             return []
         try:
-            old = compose(Config, [str(self.path.absolute() / RESOLVED)], plugins).config
+            check_not_needed(self.path, plugins)
+            old, notes = read_config(self.path, plugins)
         except UserError as error:
             raise CheckpointError(
                 f"{self.path} cannot be continued, since its {RESOLVED} is damaged: {error} Put it back, or give "
@@ -180,11 +176,13 @@ class RunDirectory:
         changed = {
             key: f"{key} is {was!r} there and {now!r} here"
             for key, (was, now) in different.items()
-            if not _is_free(key)
+            if not _may_change(key, composed.config)
         }
         followed = {key: composed.origins.get(key, "").partition(", as ")[2] for key in changed}
         freely = [
-            key for key, target in followed.items() if _is_free(target) and before.get(target) == different[key][0]
+            key
+            for key, target in followed.items()
+            if _may_change(target, composed.config) and before.get(target) == different[key][0]
         ]
         for key in freely:
             del changed[key]
@@ -199,11 +197,12 @@ class RunDirectory:
                 "Give the values of before to continue it, or another run=… to start anew"
             )
         changes = {key: "from {!r} to {!r}".format(*different[key]) for key in freely}
-        return [f"{key} follows {followed[key]}, {change}, from here on" for key, change in changes.items()]
+        return notes + [f"{key} follows {followed[key]}, {change}, from here on" for key, change in changes.items()]
 
-    def _write(self, composed: ComposedConfig[Config], env: dict[str, Any]) -> None:
+    def _write(self, composed: ComposedConfig[Config], env: dict[str, Any], registry: Registry) -> None:
         resolved = with_checksum(to_yaml(composed.config, composed.origins))
         write_file(self.path / RESOLVED, resolved)  # first: it makes this a run
+        record_options(self.path, composed.config, registry)
         write_file(self.path / "config.yaml", to_yaml(composed.given))
         kept = {key: value for key, value in self._read_env().items() if key in ("tokenizer", "data")}
         self._write_json("env.json", {**env, **kept})
@@ -219,6 +218,10 @@ class RunDirectory:
         write_file(self.path / name, dump_checked(content))
 
 
-def _is_free(key: str) -> bool:
-    """Whether an option may change when a run continues."""
-    return any(fnmatch(key, free) for free in FREE)
+def _may_change(key: str, config: Config) -> bool:
+    """Whether an option, or the whole section in which it stands, may change when a run continues (`NEUTRAL`)."""
+    section, _, name = key.partition(".")
+    owner = getattr(config, section, None)
+    return section in options_marked(type(config), NEUTRAL) or (
+        is_dataclass(owner) and name in options_marked(type(owner), NEUTRAL)
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["matches_checksum", "read_run_record", "with_checksum"]
+__all__ = ["is_as_written", "matches_checksum", "read_run_record", "with_checksum"]
 
 import hashlib
 from typing import TYPE_CHECKING, Any
@@ -43,3 +43,8 @@ def matches_checksum(path: Path) -> bool:
     """Whether a YAML file is as `with_checksum` made it, or has no checksum."""
     lines, comment, checksum = read_bytes(path).rpartition(CHECKSUM.encode())
     return not comment or hashlib.sha256(lines).hexdigest().encode() == checksum.strip()
+
+
+def is_as_written(path: Path) -> bool:
+    """Whether a YAML file is as `with_checksum` made it."""
+    return CHECKSUM.encode() in read_bytes(path) and matches_checksum(path)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import checkpoint
 from s2s.checkpoint import load_weights, size_limit
-from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import CheckpointError, ConfigError, PluginError
 from s2s.io.json_files import read_checked, read_json
 from s2s.model import Seq2Seq
 from s2s.run import tokenizer
 from s2s.run.paths import RESOLVED, candidates
+from s2s.run.provenance import read_config
 from s2s.run.record import matches_checksum
 from s2s.task import Task
 
@@ -123,11 +123,13 @@ def _best_step(path: Path) -> str:
 
 
 def _config(directory: Path, plugins: Plugins) -> Config:
-    """The run's configuration; the plugins that it names must be installed, since a run never contains code."""
+    """The run's configuration; plugins of what it chooses by name must be installed: a run never contains code."""
     try:
-        config = compose(Config, [str(directory.absolute() / RESOLVED)], plugins).config
+        config, notes = read_config(directory, plugins)
         if not matches_checksum(directory / RESOLVED):
             logger.warning("%s is not as the run wrote it: edited, or damaged by a disk", directory / RESOLVED)
+        for note in notes:
+            logger.warning("run %s: %s", directory, note)
         return config
     except (ConfigError, PluginError) as error:
         hint = absent_plugins_hint(directory, plugins)

@@ -39,8 +39,6 @@ def build_model(
         world=world,
         plugins=plugins,
     )
-    if not found and (config.train.init_from or config.train.freeze):
-        raise ConfigError("train.init_from, train.freeze: no loaded plugin has them." + plugins.registry.absent_hint())
     if config.train.activations == "recompute":
         checkpoint_activations(model)
     return model, [fact for facts in found for fact in facts]

@@ -13,8 +13,10 @@ import torch
 from harness.folders import HARNESS
 from harness.sorting_runs import train_in_ranks
 from s2s.cli.train import main
+from s2s.errors import ConfigError
 from s2s.plugin import Plugins, load_plugins
 from s2s.run import find_run, load_run
+from s2s_fine_tuning import FineTuningOptions
 
 if TYPE_CHECKING:
     from s2s.run import Run
@@ -330,6 +332,27 @@ def test_options_without_the_plugin_are_refused(
     monkeypatch.setenv("S2S_BLOCK_PLUGINS", "fine_tuning")
     assert train("stage", option) == 2
     assert (
-        "no loaded plugin has them. Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: fine_tuning."
+        "No loaded plugin offers it. Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: fine_tuning."
         in capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"freeze": ["("]}, "train.freeze: '(' is no regular expression: missing ), unterminated subpattern"),
+        ({"init_map": {"[": None}}, "train.init_map: '[' is no regular expression: unterminated character set"),
+        ({"init_map": {"a": "b"}}, "train.init_map says what to take of another run; give train.init_from=RUN, too"),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        FineTuningOptions(**given)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("given", [{"init_map": {"a": None}}, {"init_map": {"a": "b", "c": None}, "init_from": "x"}])
+def test_options_that_make_sense_are_taken(given: dict[str, Any]) -> None:
+    config = FineTuningOptions(**given)
+    assert {name: getattr(config, name) for name in given} == given

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from s2s.config import Config, TrainConfig
-from s2s_profiler import s2s_observe
+from s2s.config import Config
+from s2s_profiler import ProfileOptions, s2s_observe
 from s2s_profiler.tracing import N_BEFORE, N_TRACED, Tracing
 
 if TYPE_CHECKING:
@@ -34,6 +34,6 @@ def test_the_updates_after_the_first_ones_are_traced(tmp_path: Path, n_updates: 
 @pytest.mark.parametrize(("asked", "is_main"), [(False, True), (True, False)])
 def test_unless_it_is_asked_for_nothing_is_traced(asked: bool, is_main: bool) -> None:
     trainer: Any = SimpleNamespace(
-        config=Config(train=TrainConfig(profile=asked)), world=SimpleNamespace(is_main=is_main)
+        config=Config(train=ProfileOptions(profile=asked)), world=SimpleNamespace(is_main=is_main)
     )
     assert s2s_observe(trainer) is None

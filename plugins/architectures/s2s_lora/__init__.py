@@ -63,8 +63,8 @@ def s2s_register(registry: Registry) -> None:
 @hookimpl(tryfirst=True)
 def s2s_configure(composed: ComposedConfig[Config]) -> None:
     """Raise ConfigError for adapters of an untrained model, which would learn nothing."""
-    config = composed.config
-    if isinstance(config.arch, LoRAConfig) and not config.train.init_from:
+    starts_from = composed.given.get("train", {}).get("init_from")  # an option of a plugin, which may be absent
+    if isinstance(composed.config.arch, LoRAConfig) and not starts_from:
         raise ConfigError("arch=lora adapts a trained run; name it, as in train.init_from=runs/base")
 
 

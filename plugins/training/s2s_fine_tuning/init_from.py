@@ -7,7 +7,7 @@ __all__ = ["init_from"]
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from s2s import Choice, Plugins, Registry, Seq2Seq, TokenNames
     from s2s.distributed import World
+    from s2s_fine_tuning import FineTuningOptions
 
 SIDES: tuple[Side, Side] = ("src", "tgt")
 NAMED = {"src": "source", "tgt": "target"}
@@ -56,7 +57,8 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
     tokenizer: directory of this run's tokeniser. Raises CheckpointError or ConfigError if a tensor is missing or has
     another shape, unless train.init_map leaves it as initialised.
     """
-    given = config.train.init_from
+    options = cast("FineTuningOptions", config.train)
+    given, init_map = options.init_from, options.init_map
     assert given is not None
     try:
         directory, wanted = _find(given)
@@ -68,10 +70,10 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
     _check_same_ranks(path, world)
     own = Vocabularies(config, task, tokenizer)
     other = Vocabularies(other_config, other_task, directory / "tokenizer")
-    if _must_match(own, other, config.train.init_map):
+    if _must_match(own, other, init_map):
         own, other = _with_rows(own, model, plugins), _with_rows(other, None, plugins)
     state = model.state_dict()
-    names = names_in_source(state, config.train.init_map)
+    names = names_in_source(state, init_map)
     loaded = Loader(given, own, other).load(state, weights, names)
     model.load_state_dict(loaded.tensors, strict=False)
     left = [name for name in weights if name not in {*names.values(), *(state.keys() - names.keys())}]

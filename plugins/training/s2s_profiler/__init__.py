@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-__all__ = ["s2s_observe"]
+__all__ = ["ProfileOptions", "s2s_observe", "s2s_register"]
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
-from s2s import hookimpl
+from s2s import Registry, hookimpl
+from s2s.config import TrainConfig
 
 if TYPE_CHECKING:
     from s2s import TrainerView
     from s2s_profiler.tracing import Tracing
 
 
+@dataclass(kw_only=True)
+class ProfileOptions(TrainConfig):
+    """A trace of updates."""
+
+    profile: bool = False
+    """Write a trace of ten updates to profile.json in the run directory, for chrome://tracing or Perfetto."""
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.options(ProfileOptions)
+
+
 @hookimpl
 def s2s_observe(trainer: TrainerView) -> Tracing | None:
     """On the first rank, if train.profile is set."""
-    if not (trainer.config.train.profile and trainer.world.is_main):
+    if not (cast("ProfileOptions", trainer.config.train).profile and trainer.world.is_main):
         return None
     from s2s_profiler.tracing import Tracing
 

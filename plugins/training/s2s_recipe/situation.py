@@ -47,7 +47,7 @@ def recipe_of(composed: ComposedConfig[Config]) -> str:
     if asked:
         return "" if asked == "none" else asked
     by_experiment = any(origin.startswith("preset experiment=") for origin in composed.origins.values())
-    continues = composed.config.train.init_from
+    continues = composed.given.get("train", {}).get("init_from")  # an option of a plugin, which may be absent
     return "" if names_architecture(composed) or by_experiment or continues else DEFAULT
 
 

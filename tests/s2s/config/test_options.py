@@ -39,7 +39,7 @@ def refusal(make: Callable[[], object]) -> str:
     [
         (DataConfig, {"max_len": 256, "workers": 0, "timeout": 300}),
         (TrainConfig, {"steps": 100_000, "tokens": 25_000, "average": 0}),  # Vaswani et al. (2017), sections 5.1, 5.2
-        (TrainConfig, {"check": True, "compile": False, "profile": False, "max_bad": 10}),
+        (TrainConfig, {"compile": False, "max_bad": 10}),
         (TrainConfig, {"timeout": 600, "threads": 0}),
         (DistributedConfig, {"devices": 1, "restarts": 3, "strategy": "ddp"}),
         (ValidConfig, {"every": 1000, "score": True, "sentences": 500, "patience": 0}),
@@ -103,11 +103,6 @@ def test_patience_counts_validations() -> None:
         ({"budget": "soon"}, "train.budget=soon: expected a time such as 90s, 30m, 2h or 1h30m"),
         ({"tokens": "many"}, "train.tokens=many must be at least 1, or auto"),
         ({"micro_tokens": "many"}, "train.micro_tokens=many must be at least 1, or auto, or null"),
-        ({"freeze": ["("]}, "train.freeze: '(' is no regular expression: missing ), unterminated subpattern at "
-            "position 0"),
-        ({"init_map": {"[": None}}, "train.init_map: '[' is no regular expression: unterminated character set at "
-            "position 0"),
-        ({"init_map": {"a": "b"}}, "train.init_map says what to take of another run; give train.init_from=RUN, too"),
     ],
     ids=str,
 )  # fmt: skip
@@ -147,8 +142,6 @@ def test_processes_that_make_sense_are_taken(given: dict[str, Any]) -> None:
     [
         {"timeout": 0.1},
         {"timeout": 1e7},
-        {"init_map": {"a": None}},
-        {"init_map": {"a": "b", "c": None}, "init_from": "x"},
         {"tokens": "auto", "micro_tokens": None},
     ],
     ids=str,

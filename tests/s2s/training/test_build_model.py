@@ -63,7 +63,7 @@ def built(
         return model() if callable(model) and not isinstance(model, nn.Module) else model
 
     hook = SimpleNamespace(s2s_build_model=build, s2s_prepare_model=lambda **_: list(prepares))
-    plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(absent_hint=lambda: " Blocked: fine_tuning."))
+    plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace())
     config = Config(data=DataConfig(max_len=max_len), train=TrainConfig(**train), arch=Choice(name="mine"), seed=3)
     config.task = Choice(name="some")
     task: Any = SimpleNamespace(vocab=vocab or Vocab(src=9, tgt=9))
@@ -79,15 +79,6 @@ def test_weights_depend_on_the_seed_alone_and_facts_come_as_plugins_give_them() 
     model, facts = built(Model, prepares=[[("a", "1"), ("b", "2")], [("c", "3")]])
     assert torch.equal(model.weight, expected)
     assert facts == [("a", "1"), ("b", "2"), ("c", "3")]
-
-
-@pytest.mark.parametrize("given", [{"init_from": "x"}, {"freeze": ["a"]}], ids=str)
-def test_weights_of_another_run_need_a_plugin(given: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        built(Model, **given)
-    assert str(caught.value) == "train.init_from, train.freeze: no loaded plugin has them. Blocked: fine_tuning."
-    assert built(Model, prepares=[[]], **given)[1] == []
-    assert built(Model)[1] == []
 
 
 @pytest.mark.parametrize(("activations", "n_calls"), [("keep", 0), ("recompute", 1)])
