@@ -91,10 +91,6 @@ class Hooks:
         """Implement operators of `s2s.backend`, when one is first called; returns in a few words which, or why none."""
 
     @hookspec(firstresult=True)
-    def s2s_help(self, schema: type, topics: Sequence[str], flags: Mapping[str, str], plugins: Plugins) -> str | None:
-        """What a command prints for --help: about itself, or about groups, sections, options and choices."""
-
-    @hookspec(firstresult=True)
     def s2s_run_name(self, composed: Any) -> str | None:
         """The name, under runs/, of a run that the user has not named; `composed` is a `ComposedConfig[Config]`."""
 
@@ -169,11 +165,6 @@ class Hooks:
 
 class CoreHooks:
     """The defaults, used if no plugin returns a result."""
-
-    @hookimpl(trylast=True)
-    def s2s_help(self, schema: type, flags: Mapping[str, str]) -> str:
-        """The docstring of the configuration, and the flags."""
-        return "\n".join([schema.__doc__ or "", *(f"  {flag:14}  {text}" for flag, text in flags.items())])
 
     @hookimpl(trylast=True)
     def s2s_run_name(self, composed: Any) -> str:

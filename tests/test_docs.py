@@ -16,7 +16,7 @@ from harness.folders import ROOT
 from harness.search_calls import find
 from harness.table_model import Table
 from s2s.batch import make_batch
-from s2s.cli import generate
+from s2s.cli import generate, score
 from s2s.cli.train import main as train
 from s2s.compose import compose
 from s2s.config import Config, PrepareConfig
@@ -26,7 +26,6 @@ from s2s.errors import ConfigError
 from s2s.plugin import Hooks, Plugins, load_plugins
 from s2s.registry import GROUPS, SERVICES
 from s2s.task import Vocab
-from s2s_score import command as score
 from s2s_testing import VOCAB, check_task
 
 if TYPE_CHECKING:

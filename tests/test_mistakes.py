@@ -192,7 +192,7 @@ def test_streams_that_the_shell_has_closed_are_said_to_be(
 def test_a_closed_stream_is_not_the_next_file(tmp_path: Path, closed: str) -> None:
     """A file opened where standard output was would get what is printed."""
     (tmp_path / "a").write_text("one\ntwo\n")
-    code = "import sys; from s2s_score.command import main; sys.exit(main())"
+    code = "import sys; from s2s.cli.score import main; sys.exit(main())"
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} task=translation hyp=a ref=a samples=0 {closed}"
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s import GROUPS
+from s2s.cli.documentation import docs
 from s2s.compose import hints_of, is_section, options_of, to_text, type_text
 from s2s.plugin import load_plugins
-from s2s_help.documentation import docs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "Checkpoint",
     "Latest",
+    "best_steps",
     "check_space",
     "clean_up",
     "latest",
@@ -107,6 +108,14 @@ def steps(folder: Path) -> list[Path]:
         return []
     found = (path for path in folder.iterdir() if _STEP.fullmatch(path.name) and path.is_dir())
     return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+
+
+def best_steps(folder: Path) -> list[Path]:
+    """The best checkpoints that still exist, best first, as listed in the newest valid one."""
+    newest = latest(folder).path
+    state = load(newest, only=()).state.get("trainer", {}) if newest else {}
+    ranked = [folder / step_name(step) for _, step in state.get("best", [])]
+    return [path for path in ranked if path.is_dir()]
 
 
 def step_name(step: int) -> str:

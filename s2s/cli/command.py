@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.cli.failures import guard, version
+from s2s.cli.help import explain, overview
 from s2s.compose import ComposedConfig, compose, local_plugins, to_yaml
 from s2s.compose.renamed import targets
 from s2s.compose.suggestions import command_name
@@ -68,7 +69,7 @@ def run_command(
             print(version())
             return 0
         if "--help" in flags:
-            print(plugins.hook.s2s_help(schema=whole, topics=arguments, flags=FLAGS, plugins=plugins))
+            print(explain(whole, arguments, plugins) if arguments else overview(whole, FLAGS, plugins))
             return 0
         composed = _composed(whole, arguments, plugins)
         if "--print-config" in flags:

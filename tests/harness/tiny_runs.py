@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.cli import generate, train
-from s2s_average import command as average
+from s2s.cli import average, generate, plugins, prepare, score, train
 from s2s_export import command as export
-from s2s_help import command as plugins
-from s2s_prepare import command as prepare
-from s2s_score import command as score
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

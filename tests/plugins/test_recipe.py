@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from s2s.cli.prepare import main as prepare
 from s2s.cli.train import main
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.io.json_files import dump_record, read_record
 from s2s.plugin import load_plugins
-from s2s_prepare.command import main as prepare
 from s2s_recipe.decision import Decision
 from s2s_recipe.plan import PLAN, Plan
 from s2s_recipe.run_length import read_points

@@ -16,8 +16,7 @@ pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 from harness.small_server import Served, client_of, served, tiny_server, train_run
 from harness.tiny_runs import WORDS
 from s2s import ConfigError
-from s2s.cli import generate
-from s2s_score import command as score
+from s2s.cli import generate, score
 from s2s_serve import command
 from s2s_serve.app import create_app
 from s2s_serve.generating import lines_of

@@ -42,13 +42,6 @@ def test_an_observer_is_closed_with_what_ends_training() -> None:
     assert observer.ends == (None, error)
 
 
-@pytest.mark.parametrize(("doc", "first"), [("What it does.", "What it does."), (None, "")])
-def test_without_a_plugin_help_is_the_docstring_and_the_flags(doc: str | None, first: str) -> None:
-    schema = type("Schema", (), {"__doc__": doc})
-    lines = [first, "  --quiet         less", "  --dry-run       nothing"]
-    assert CoreHooks().s2s_help(schema, {"--quiet": "less", "--dry-run": "nothing"}).splitlines() == lines
-
-
 def test_without_a_name_a_run_has_that_of_its_task_and_architecture() -> None:
     composed = SimpleNamespace(chosen={"task": "translation", "arch": "rnn", "optim": "adam"})
     assert CoreHooks().s2s_run_name(composed) == "translation-rnn"

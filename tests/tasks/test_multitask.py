@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2s.batch import make_batch
-from s2s.cli import generate, train
+from s2s.cli import generate, score, train
 from s2s.errors import ConfigError, DataError, PluginError, UserError
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
@@ -22,7 +22,6 @@ from s2s_multitask import MultitaskConfig
 from s2s_multitask.constraint import MultitaskConstraint, TaskConstraint
 from s2s_multitask.metric import OnTask
 from s2s_multitask.task import Multitask
-from s2s_score import command as score
 from s2s_serve.engine import warm_up_text
 from s2s_testing import check_task
 

@@ -16,6 +16,8 @@ from hypothesis import given
 
 from harness.folders import DATA
 from harness.parsing_trees import trees
+from s2s.cli.score import main
+from s2s.cli.scoring.report import as_json, as_text
 from s2s.errors import ConfigError, DataError
 from s2s.metrics import build_metrics, compare
 from s2s.metrics.resampling import paired_p_value
@@ -27,8 +29,6 @@ from s2s_parsing.evalb.report import TooManyErrors, label_table, report
 from s2s_parsing.evalb.scoring import ERROR, SKIPPED, VALID, Figures, Scorer
 from s2s_parsing.evalb.totals import label_totals
 from s2s_parsing.tree import Node, Tree, Word
-from s2s_score.command import main
-from s2s_score.report import as_json, as_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,6 +17,7 @@ from harness.folders import DATA
 from harness.parsing_trees import trees
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig
+from s2s.config.score import ScoreConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError, PluginError
@@ -31,7 +32,6 @@ from s2s_parsing.punctuation import Punctuation
 from s2s_parsing.source_encoder import SourceEncoder, words_of
 from s2s_parsing.task import Parsing, read_tree
 from s2s_parsing.tree import Tree, Word, leaves
-from s2s_score import ScoreConfig
 from s2s_sentencepiece.subwords import Subwords, train_subwords
 from s2s_testing import check_task
 from s2s_transformer import TransformerConfig

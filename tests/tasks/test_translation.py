@@ -15,11 +15,11 @@ import pytest
 from harness.folders import DATA
 from s2s.compose import compose
 from s2s.config import Config, DataConfig
+from s2s.config.score import ScoreConfig
 from s2s.data.preparation import prepare
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected
-from s2s_score import ScoreConfig
 from s2s_testing import assert_task_round_trips, check_task
 from s2s_translation import TranslationConfig
 from s2s_translation.sentences import sentences

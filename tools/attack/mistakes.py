@@ -14,10 +14,10 @@ from attack.verdicts import Case, Verdict, judge
 from harness.tiny_runs import SMALL
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig, PrepareConfig
+from s2s.config.average import AverageConfig
+from s2s.config.score import ScoreConfig
 from s2s.plugin import load_plugins
-from s2s_average import AverageConfig
 from s2s_export import ExportConfig
-from s2s_score import ScoreConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import s2s.cli.command
-import s2s_help.command
+import s2s.cli.plugins
 from harness.toy_plugins import toy_plugins
 from s2s.cli.command import Options, run_command, split_flags
 from s2s.compose import build_config, compose
 from s2s.config import Config, GenerateConfig, PrepareConfig
+from s2s.config.average import AverageConfig
+from s2s.config.score import ScoreConfig
 from s2s.errors import ConfigError, did_you_mean
-from s2s_average import AverageConfig
-from s2s_score import ScoreConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command finds the toy entries."""
     monkeypatch.setattr(s2s.cli.command, "load_plugins", lambda _=(): toy_plugins())
-    monkeypatch.setattr(s2s_help.command, "load_plugins", lambda _=(): toy_plugins())
+    monkeypatch.setattr(s2s.cli.plugins, "load_plugins", lambda _=(): toy_plugins())
 
 
 @dataclass
@@ -221,7 +221,7 @@ def test_flags_may_stand_anywhere() -> None:
 
 
 def plugins(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    code = s2s_help.command.main(argv)
+    code = s2s.cli.plugins.main(argv)
     out, err = capsys.readouterr()
     return code, out, err
 
@@ -233,7 +233,7 @@ def test_plugins_lists_what_each_brings_and_what_is_broken(
     made.registry.broken["exotic"] = "ImportError: no (from exotic 1.0)"
     made.registry.blocked["other"] = "other"
     monkeypatch.setattr(
-        s2s_help.command, "load_plugins", lambda _=(): type(made)(None, made.registry, {"s2s": "toy 1.0"})
+        s2s.cli.plugins, "load_plugins", lambda _=(): type(made)(None, made.registry, {"s2s": "toy 1.0"})
     )
     code, out, _ = plugins(capsys, "list")
     assert code == 0
@@ -294,9 +294,9 @@ def test_plugins_counts_the_parameters_of_an_architecture(
         code, out, err = plugins(capsys, "show", "arch=transformer", f"vocab={vocab}")
         assert (code, err) == (0, "")
         shown = int(out.splitlines()[-1].split()[1].replace(",", ""))
-        merged = s2s_help.command.merge_groups(["arch"], ["arch=transformer"], s2s_help.command.load_plugins())
+        merged = s2s.cli.plugins.merge_groups(["arch"], ["arch=transformer"], s2s.cli.plugins.load_plugins())
         config = build_config(merged).config.arch
-        assert shown == s2s_help.command.n_parameters(merged.entries["arch"].build, config, vocab)
+        assert shown == s2s.cli.plugins.n_parameters(merged.entries["arch"].build, config, vocab)
         assert f"(vocab={vocab:,})" in out
 
 

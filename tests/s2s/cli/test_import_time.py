@@ -16,8 +16,8 @@ COMMANDS = {
     "import s2s": "import s2s",
     "s2s.plugins()": "import s2s; s2s.plugins()",
     "python -m s2s": "from s2s.__main__ import main; main([])",
-    "plugins list": "from s2s_help.command import main; main(['list'])",
-    "plugins show": "from s2s_help.command import main; main(['show', 'search=beam'])",
+    "plugins list": "from s2s.cli.plugins import main; main(['list'])",
+    "plugins show": "from s2s.cli.plugins import main; main(['show', 'search=beam'])",
     "help": "from s2s.cli.command import run_command as r; from s2s.config import Config as C; r(C, print, ['--help'])",
     "help of a group": "from s2s.cli.command import run_command as r; from s2s.config import Config as C; "
     "r(C, print, ['--help', 'arch=transformer'])",
@@ -25,7 +25,7 @@ COMMANDS = {
     "r(C, print, ['--print-config', 'task=translation', 'arch=transformer'])",
     "an error": "from s2s.cli.command import run_command as r; from s2s.config import Config as C; "
     "r(C, print, ['arch=transfromer', 'task=translation'])",
-    "version": "from s2s_help.command import main; main(['--version'])",
+    "version": "from s2s.cli.plugins import main; main(['--version'])",
 }
 
 

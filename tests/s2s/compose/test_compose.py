@@ -13,10 +13,10 @@ from harness.folders import ROOT
 from harness.toy_plugins import Colour, CopyConfig, NarrowConfig, SearchConfig, WideConfig, toy_plugins
 from s2s.compose import ComposedConfig, compose, differences, flatten, recompose, to_yaml
 from s2s.config import Config, GenerateConfig, PrepareConfig
+from s2s.config.score import ScoreConfig
 from s2s.errors import ConfigError, UserError
 from s2s.plugin import load_plugins
 from s2s.registry import Choice
-from s2s_score import ScoreConfig
 
 Write = Callable[[str], str]
 """Writes a configuration file and gives its path."""

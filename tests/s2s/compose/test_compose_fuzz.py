@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from harness.toy_plugins import toy_plugins
 from s2s.compose import compose, flatten, to_yaml
 from s2s.config import Config, GenerateConfig
+from s2s.config.score import ScoreConfig
 from s2s.errors import UserError
-from s2s_score import ScoreConfig
 
 if TYPE_CHECKING:
     from s2s.plugin import Plugins

@@ -13,10 +13,10 @@ from harness.monotonic_guide import OneByOne
 from s2s.compose import build_config, compose, flatten, merge_groups, to_yaml
 from s2s.compose.yaml12 import read_file
 from s2s.config import Config, GenerateConfig, PrepareConfig
+from s2s.config.score import ScoreConfig
 from s2s.errors import ConfigError
 from s2s.plugin import Plugins, load_plugins
 from s2s.task import Vocab
-from s2s_score import ScoreConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s import ConfigError, DataError, Example
 from s2s.data import DROP_HINT, first_misaligned_line, read_lines
+from s2s.errors import ConfigError, DataError
 from s2s.generation import is_stream, standard_input
+from s2s.task import Example
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

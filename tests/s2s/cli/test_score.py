@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
+from s2s.cli.score import main
+from s2s.cli.scoring.report import as_json, as_text
 from s2s.metrics import Comparison, Score
-from s2s_score.command import main
-from s2s_score.report import as_json, as_text
 
 if TYPE_CHECKING:
     from pathlib import Path

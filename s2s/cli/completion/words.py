@@ -10,14 +10,14 @@ from enum import Enum
 from importlib.metadata import distribution
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from s2s.cli import FLAGS
+from s2s.cli.command import FLAGS
 from s2s.compose import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from s2s import Registry
+    from s2s.registry import Registry
 
 RUNS = ("run", "train.init_from", "task.tokenizer", "model")
 """Options that name a run: their values are the runs under runs/ when Tab is pressed"""

@@ -71,7 +71,7 @@ def test_what_was_generated_has_the_probabilities_that_it_was_given(trained: Pat
 
 
 def call_bytes(arguments: list[str], capsysbinary: Any) -> tuple[int, str, str]:
-    from s2s_score.command import main
+    from s2s.cli.score import main
 
     code = main([*arguments, "device=cpu"])
     out, err = capsysbinary.readouterr()

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
-import sys
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-from s2s import ConfigError
-from s2s.cli import Options, run_command
+from s2s.cli.command import Options, run_command
 from s2s.compose import compose, flatten
 from s2s.config import Config, PrepareConfig
+from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from s2s import Plugins
     from s2s.compose import ComposedConfig
+    from s2s.plugin import Plugins
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,6 +40,7 @@ def as_trained(composed: ComposedConfig[PrepareConfig], plugins: Plugins) -> Com
 
 def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, options: Options) -> None:
     """Prepare, and print the counts of each corpus; a dry run only opens the files."""
+    from s2s.cli.progress import showing_progress
     from s2s.data import PreparationSpec, open_bytes, prepare
 
     composed = as_trained(composed, plugins)
@@ -62,20 +58,7 @@ def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, opti
                 pass
         print("\n".join([*recipes, *task.describe(), f"would be made in {spec.directory}"]))
         return
-    with _shown(options.quiet) as (report, every):
+    with showing_progress(options.quiet) as (report, every):
         prepared = prepare(task, config.data, report, every)
     if not options.quiet:
         print("\n".join([*recipes, *task.describe(), *prepared.report]))
-
-
-@contextmanager
-def _shown(quiet: bool) -> Iterator[tuple[Callable[[str], None], float]]:
-    """A function that shows progress, and the seconds between its calls: a bar on a terminal, lines elsewhere."""
-    console = Console(stderr=True, quiet=quiet)
-    if quiet or not console.is_terminal:
-        yield (lambda line: None if quiet else print(line, file=sys.stderr, flush=True)), 10.0
-        return
-    with Progress(BarColumn(20), TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as bar:
-        row = bar.add_task("starting", total=None)
-        yield (lambda line: bar.update(row, description=line.replace("[", r"\["))), 0.2
-        bar.update(row, total=1, completed=1)

@@ -8,18 +8,18 @@ import logging
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError
-from s2s.cli import Options, run_command
+from s2s.cli.command import Options, run_command
+from s2s.cli.scoring.aligned_files import read_aligned
+from s2s.cli.scoring.report import as_json, as_text
+from s2s.config.score import ScoreConfig
+from s2s.errors import ConfigError
 from s2s.metrics import build_metrics, compare
-from s2s_score import ScoreConfig
-from s2s_score.aligned_files import read_aligned
-from s2s_score.report import as_json, as_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Plugins
     from s2s.compose import ComposedConfig
+    from s2s.plugin import Plugins
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +32,7 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
     config = composed.config
     logging.basicConfig(format="warning: %(message)s")
     if config.model:
-        from s2s_score.models import score_with_models  # torch comes with it, and metrics do without
+        from s2s.cli.scoring.models import score_with_models  # torch comes with it, and metrics do without
 
         return score_with_models(composed, plugins, options)
     if not config.task.name:

@@ -7,14 +7,15 @@ __all__ = ["choice_text", "explain", "overview", "wrapped"]
 import textwrap
 from typing import TYPE_CHECKING
 
-from s2s import GROUPS, ConfigError, did_you_mean
+from s2s.cli.documentation import WIDTH, describe, docs
 from s2s.compose import default_choice, hints_of, is_section, merge_groups, options_of, resolve
-from s2s_help.documentation import WIDTH, describe, docs
+from s2s.errors import ConfigError, did_you_mean
+from s2s.registry import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from s2s import Plugins
+    from s2s.plugin import Plugins
 
 SOUGHT = {"task": ("translation",), "arch": ("transformer",)}
 """Group -> prefixes of the names that an overview lists first, since it is cut to one line"""

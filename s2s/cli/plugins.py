@@ -8,10 +8,13 @@ import itertools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from s2s import PRESET_GROUPS, ConfigError, Plugins, did_you_mean, load_plugins
-from s2s.cli import check_not_blocked, guard, split_flags, version
+from s2s.cli.command import split_flags
+from s2s.cli.failures import guard, version
+from s2s.cli.help import choice_text, wrapped
 from s2s.compose import build_config, experiment_settings, local_plugins, merge_groups, to_yaml
-from s2s_help.help import choice_text, wrapped
+from s2s.errors import ConfigError, did_you_mean
+from s2s.plugin import Plugins, load_plugins
+from s2s.registry import PRESET_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +52,6 @@ def _run(argv: Sequence[str]) -> int:
     if words[0] not in commands:
         raise ConfigError(f"no command '{words[0]}'.{did_you_mean(words[0], commands)}")
     plugins = load_plugins(local_plugins(words[1:]))
-    check_not_blocked(_run, plugins)
     commands[words[0]](words[1:], plugins)
     return 0
 
@@ -121,7 +123,7 @@ def n_parameters(build: Any, config: Any, vocab: int) -> int:
     """Number of trainable parameters; the model is built on the meta device, without memory."""
     import torch  # only here: the other functions do not need it
 
-    from s2s import Vocab
+    from s2s.vocab import Vocab
 
     with torch.device("meta"):
         model = build(config, Vocab(src=vocab, tgt=vocab, joint=True))

@@ -1,4 +1,4 @@
-"""s2s-average: the mean of several checkpoints of a run."""
+"""The options of s2s-average."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["AverageConfig"]
 
 from dataclasses import dataclass
 
-from s2s.config import at_least, check_ranges
+from s2s.config.ranges import at_least, check_ranges
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import rich.console
 
-from s2s_prepare.command import main
+from s2s.cli.prepare import main
 
 if TYPE_CHECKING:
     from pathlib import Path

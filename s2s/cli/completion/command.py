@@ -7,10 +7,11 @@ __all__ = ["main"]
 import sys
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError, load_plugins
-from s2s.cli import check_not_blocked, guard
-from s2s_completion.scripts import SCRIPTS
-from s2s_completion.words import words_of_commands
+from s2s.cli.completion.scripts import SCRIPTS
+from s2s.cli.completion.words import words_of_commands
+from s2s.cli.failures import guard
+from s2s.errors import ConfigError
+from s2s.plugin import load_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,5 @@ def _run(argv: Sequence[str]) -> int:
     shell, *rest = argv
     if shell not in SCRIPTS or rest:
         raise ConfigError(f"{' '.join(argv)}: expected one of {', '.join(SCRIPTS)}")
-    plugins = load_plugins()
-    check_not_blocked(_run, plugins)
-    print(SCRIPTS[shell](words_of_commands(plugins.registry)), end="")
+    print(SCRIPTS[shell](words_of_commands(load_plugins().registry)), end="")
     return 0

@@ -6,22 +6,23 @@ __all__ = ["score_with_models"]
 
 from typing import TYPE_CHECKING, Any
 
-from s2s import ConfigError, DataError
+from s2s.cli.scoring.aligned_files import names, stream_aligned
+from s2s.cli.scoring.model_report import JsonReport, ScoredOutput, ScoreReport, TextReport
+from s2s.cli.scoring.total import Total
 from s2s.distributed import pick_device
+from s2s.errors import ConfigError, DataError
 from s2s.generation import score
 from s2s.run import find_run, load_run
-from s2s_score.aligned_files import names, stream_aligned
-from s2s_score.model_report import JsonReport, ScoredOutput, ScoreReport, TextReport
-from s2s_score.total import Total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from s2s import Example, Plugins
-    from s2s.cli import Options
+    from s2s.cli.command import Options
     from s2s.compose import ComposedConfig
+    from s2s.config.score import ScoreConfig
+    from s2s.plugin import Plugins
     from s2s.run import Run
-    from s2s_score import ScoreConfig
+    from s2s.task import Example
 
 
 def score_with_models(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Options) -> None:

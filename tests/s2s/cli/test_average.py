@@ -10,8 +10,8 @@ import torch
 from harness.small_checkpoints import names
 from harness.small_runs import CPU, letters_plugins, make_run
 from s2s import checkpoint
+from s2s.cli.average import main
 from s2s.run import load_run
-from s2s_average.command import main
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,16 +6,15 @@ __all__ = ["main"]
 
 from typing import TYPE_CHECKING
 
-from s2s import CheckpointError, ConfigError
-from s2s.cli import Options, run_command
-from s2s_average import AverageConfig
+from s2s.cli.command import Options, run_command
+from s2s.config.average import AverageConfig
+from s2s.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from s2s import Plugins
     from s2s.compose import ComposedConfig
+    from s2s.plugin import Plugins
 
 CHOICES = ("auto", "best", "last")
 """Values of `checkpoint` that choose by a rule, not by a name"""
@@ -29,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options: Options) -> None:
     """Write `checkpoints/<output>`, and print its members."""
     from s2s.checkpoint import average_weights, save, steps  # torch, which --help does without
+    from s2s.checkpoint.directory import best_steps
     from s2s.run import find_run
 
     config = composed.config
@@ -41,7 +41,7 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
             f"output={config.output}: checkpoint={config.output} means one that training wrote; try output=average"
         )
     folder = find_run(config.run) / "checkpoints"
-    members = steps(folder)[-config.last :] if config.last > 0 else _best(folder)[: config.best]
+    members = steps(folder)[-config.last :] if config.last > 0 else best_steps(folder)[: config.best]
     if len(members) < max(config.last, config.best):
         kept = f"checkpoint.keep_{'last' if config.last > 0 else 'best'}"
         raise CheckpointError(f"{folder} has only {len(members)} of them; the run decides by {kept} how many stay")
@@ -54,13 +54,3 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
         print(*(f"member   {path}" for path in members), sep="\n")
         print(f"average  {folder / config.output}{' (not written)' if options.dry_run else ''}")
         print(f"next     s2s-generate run={config.run} checkpoint={config.output}")
-
-
-def _best(folder: Path) -> list[Path]:
-    """The best checkpoints that still exist, best first, as listed in the newest valid one."""
-    from s2s.checkpoint import latest, load, step_name
-
-    newest = latest(folder).path
-    state = load(newest, only=()).state.get("trainer", {}) if newest else {}
-    named = [folder / step_name(step) for _, step in state.get("best", [])]
-    return [path for path in named if path.is_dir()]

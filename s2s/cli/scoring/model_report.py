@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from s2s.cli.scoring.total import Total, perplexity
 from s2s.generation import ScoredTarget
-from s2s_score.total import Total, perplexity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ __all__ = ["SCRIPTS"]
 
 from typing import TYPE_CHECKING
 
-from s2s_completion.words import RUNS
+from s2s.cli.completion.words import RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

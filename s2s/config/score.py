@@ -1,4 +1,4 @@
-"""s2s-score: outputs against references, systems against each other, or the probability of outputs under models."""
+"""The options of s2s-score."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ __all__ = ["ScoreConfig"]
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from s2s import Choice, ConfigError
-from s2s.config import at_least, check_all_used, check_ranges
+from s2s.config.ranges import at_least, check_all_used, check_ranges
+from s2s.errors import ConfigError
+from s2s.registry import Choice
 
 
 @dataclass(kw_only=True)

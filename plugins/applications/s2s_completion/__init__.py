@@ -1,5 +1,0 @@
-"""Completion of commands in a shell, as a plugin: s2s-completion bash | zsh | fish prints the script for the shell."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

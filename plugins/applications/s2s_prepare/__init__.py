@@ -1,5 +1,0 @@
-"""s2s-prepare: learn the vocabulary and encode the corpora, without training."""
-
-from __future__ import annotations
-
-__all__: list[str] = []
