@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
+import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,19 +23,18 @@ from s2s_report import command
 from s2s_report.attention import PairAttention
 from s2s_report.attention_lines import farthest, sharpest
 from s2s_report.brackets import Bracket, brackets_of, compare_brackets, drawn, read
-from s2s_report.curves import BOTTOM, HEIGHT, TOP, Series, chart
+from s2s_report.curves import Series, chart
 from s2s_report.detail_section import detail_section
-from s2s_report.document import Details, Section, Table, Text, as_html, as_markdown
+from s2s_report.document import Details, Differences, Picture, Section, Table, Text, as_html, as_markdown
 from s2s_report.flags import flags_of
 from s2s_report.outcome import DataStatistics, buckets, read_statistics
 from s2s_report.outcome_sections import data_section
-from s2s_report.run_log import read_log
-from s2s_report.training_sections import cost, training_verdict
-from s2s_report.word_diff import diff_html
+from s2s_report.run_log import RunLog, read_log
+from s2s_report.training_sections import cost, curves, training_verdict
+from s2s_report.word_diff import word_diff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 GOLD = "(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))) (. .))"
 WRONG = "(S (NP (DT the) (NN dog)) (VP (VBZ sees)) (NP (DT a) (NN cat)) (. .))"
@@ -47,7 +49,6 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_ends_with_a_report_of_its_training(here: Path) -> None:
-    pytest.importorskip("matplotlib", reason="reports are written where plotting is installed")
     page = (here / "runs" / "x" / "report.html").read_text()
     for said in ("Training loss", "<h2>Cost</h2>", "<h2>Configuration</h2>"):
         assert said in page
@@ -167,8 +168,10 @@ def test_signs_of_hallucination(case: str) -> None:
 
 
 def test_a_difference_is_struck_through_and_underlined() -> None:
-    assert diff_html("a b c", "a x c d") == "a <del>b</del> <ins>x</ins> c <ins>d</ins>"
-    assert diff_html("<b>", "<b>") == "&lt;b&gt;"
+    parts = word_diff("a b c", "a x <c> d")
+    assert parts == [("", "a"), ("del", "b c"), ("ins", "x <c> d")]
+    page = as_html("t", [Section("s", [Differences([("run", parts)], "")])])
+    assert "<dt>run</dt><dd>a <del>b c</del> <ins>x &lt;c&gt; d</ins></dd>" in page
 
 
 def test_every_value_is_in_one_bucket() -> None:
@@ -253,22 +256,49 @@ def test_hours_of_a_run_that_goes_on_are_not_those_of_its_summary(
     assert read_log(tmp_path).seconds == seconds
 
 
-def test_a_chart_has_every_series_and_says_its_ends() -> None:
-    many = [(float(i), 1000.0 - i) for i in range(1000)]
-    picture, words = chart("Loss", [Series("a", many), Series("b", [(1.0, math.nan), (2.0, 5.0)]), Series("c", [])])
-    assert picture.count("<polyline") == 1
-    assert picture.count("<circle") == 1
-    assert picture.count(",", picture.index("points=")) < 700, "1,000 points are thinned"
-    assert words == "Loss. a: 1000 at 0, 1 at 999; b: 5 at 2, 5 at 2"
-    assert chart("Loss", [Series("c", [])]) == ("", "")
+def logs(*series: list[tuple[int, float]]) -> list[RunLog]:
+    """Runs a, b, … that logged these losses."""
+    records = [[{"step": step, "loss": loss} for step, loss in points] for points in series]
+    return [RunLog(name, Path(name), updates=updates) for name, updates in zip("abc", records, strict=False)]
+
+
+def test_curves_are_pictures_that_say_their_ends() -> None:
+    pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
+    section = curves(logs([(i, 1000.0 - i) for i in range(1000)], [(1, math.nan), (2, 5.0)], []))
+    (picture,) = section.blocks
+    assert isinstance(picture, Picture)
+    assert picture.text == "Training loss. a: 1000 at 0, 1 at 999; b: 5 at 2, 5 at 2"
+    ElementTree.fromstring(picture.svg)
+    assert picture.svg.count("var(--c0)") >= 1
+    assert picture.svg.count("var(--c1)") >= 1
+    assert "#0000" not in picture.svg, "all colours are the page's"
+    assert len(picture.svg) < 30_000, "1,000 points are thinned"
+    assert picture == curves(logs([(i, 1000.0 - i) for i in range(1000)], [(1, math.nan), (2, 5.0)], [])).blocks[0]
+
+
+def test_without_matplotlib_curves_are_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    note, table = curves(logs([(1, 4.0), (2, 3.0)], [])).blocks
+    assert isinstance(note, Text)
+    assert note.text.startswith("There are no pictures, since matplotlib is not installed")
+    assert table == Table(["curve", "run", "first", "last"], [["Training loss", "a", "4 at 1", "3 at 2"]])
+    assert curves(logs([])).blocks == [Text("Nothing was logged.")]
 
 
 @pytest.mark.parametrize("value", [0.0, -3.0, 1e30, -1e300])
-def test_a_value_that_never_changes_has_a_line_in_the_middle(value: float) -> None:
-    picture, _ = chart("Rate", [Series("a", [(1.0, value), (2.0, value)])])
-    heights = re.search(r'points="[\d.]+,([\d.]+) [\d.]+,([\d.]+)"', picture)
-    assert heights is not None
-    assert {float(heights[1]), float(heights[2])} == {(HEIGHT - BOTTOM + TOP) / 2}
+def test_a_value_that_never_changes_is_drawn(value: float) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
+    picture = chart("Rate", [Series("a", [(1.0, value), (2.0, value)])])
+    (heights,) = re.findall(r'd="M [\d.]+ ([\d.]+) \nL [\d.]+ ([\d.]+) \n" clip-path', picture)
+    assert heights[0] == heights[1]
+
+
+def test_names_are_drawn_as_they_are() -> None:
+    pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
+    names = ["_hidden", "$x", "<b>&"]
+    picture = chart("$a <b>", [Series(name, [(1.0, 2.0), (2.0, 3.0)]) for name in names])
+    texts = [element.text.strip() for element in ElementTree.fromstring(picture).iter() if element.tag.endswith("text")]
+    assert {"$a <b>", *names} <= set(texts)
 
 
 def test_the_word_and_the_heads_of_the_figures() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 __all__ = ["ReportConfig", "TrainingReport", "s2s_observe", "s2s_register"]
 
-import importlib.util
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -83,7 +82,5 @@ class TrainingReport(Observer):
 
 @hookimpl
 def s2s_observe(trainer: TrainerView) -> TrainingReport | None:
-    """The report's observer, on the first rank and if matplotlib is installed."""
-    if not trainer.world.is_main or importlib.util.find_spec("matplotlib") is None:
-        return None
-    return TrainingReport(trainer)
+    """The report's observer, on the first rank."""
+    return TrainingReport(trainer) if trainer.world.is_main else None

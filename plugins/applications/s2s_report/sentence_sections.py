@@ -4,13 +4,12 @@ from __future__ import annotations
 
 __all__ = ["sentence_sections"]
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from s2s_report.attention import attention_of, explorer
 from s2s_report.brackets import compare_brackets, drawn, read
-from s2s_report.document import Details, Explorer, Picture, Section, Table, Text
-from s2s_report.word_diff import diff_html
+from s2s_report.document import Details, Differences, Explorer, Picture, Section, Table, Text
+from s2s_report.word_diff import word_diff
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -56,13 +55,12 @@ def _sentence(outcome: Outcome, i: int, names: Sequence[str], models: Mapping[st
     scores = ", ".join(f"{name} {outcome.sentences[name][i]:.1f}" for name in names)
     blocks: list[Block] = []
     gold = read(example.tgt)
-    html = [("source", escape(example.src))]
+    texts = [("source", [("", example.src)])]
     if gold is None:
-        html.append(("reference", escape(example.tgt)))
-        html += [(name, diff_html(example.tgt, outcome.hyps(name)[i])) for name in names]
+        texts.append(("reference", [("", example.tgt)]))
+        texts += [(name, word_diff(example.tgt, outcome.hyps(name)[i])) for name in names]
     text = "; ".join(f"{name}: {outcome.hyps(name)[i]}" for name in names)
-    said = "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in html) + "</dl>"
-    blocks.append(Text(f"source: {example.src}; reference: {example.tgt}; {text}", said))
+    blocks.append(Differences(texts, f"source: {example.src}; reference: {example.tgt}; {text}"))
     for name in names:
         if gold is not None:
             blocks += _trees(name, outcome.hyps(name)[i], example.tgt)

@@ -7,7 +7,7 @@ __all__ = ["configuration", "cost", "curves", "training_verdict"]
 from typing import TYPE_CHECKING
 
 from s2s.compose import differences, flatten
-from s2s_report.curves import chart
+from s2s_report.curves import can_draw, chart
 from s2s_report.document import Details, Picture, Section, Table, Text
 from s2s_report.run_log import titles
 
@@ -47,9 +47,20 @@ def _number(value: Any) -> str:
 
 
 def curves(logs: Sequence[RunLog]) -> Section:
-    """Every curve of any run, with all runs in one picture."""
-    drawn = [chart(title, [log.series(*of) for log in logs]) for title, of in titles(logs).items()]
-    return Section("Curves", [Picture(svg, words) for svg, words in drawn if svg] or [Text("Nothing was logged.")])
+    """Every curve of any run, with all runs in one picture; without matplotlib, its ends in a table."""
+    everything = {title: [log.series(*of).finite for log in logs] for title, of in titles(logs).items()}
+    drawn = {title: [one for one in series if one.points] for title, series in everything.items()}
+    drawn = {title: series for title, series in drawn.items() if series}
+    if not drawn:
+        return Section("Curves", [Text("Nothing was logged.")])
+    if not can_draw():
+        rows = [[title, one.name, *one.ends.split(", ")] for title, series in drawn.items() for one in series]
+        missing = Text("There are no pictures, since matplotlib is not installed: pip install 's2s-toolkit[plots]'.")
+        return Section("Curves", [missing, Table(["curve", "run", "first", "last"], rows)])
+    said = {title: "; ".join(f"{one.name}: {one.ends}" for one in series) for title, series in drawn.items()}
+    return Section(
+        "Curves", [Picture(chart(title, series), f"{title}. {said[title]}") for title, series in drawn.items()]
+    )
 
 
 def configuration(configs: Mapping[str, Any]) -> Section:

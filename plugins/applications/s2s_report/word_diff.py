@@ -1,21 +1,20 @@
-"""A word-by-word diff of two texts: missing words are struck through, new words are underlined."""
+"""A word-by-word diff of two texts."""
 
 from __future__ import annotations
 
-__all__ = ["diff_html"]
+__all__ = ["word_diff"]
 
 from difflib import SequenceMatcher
-from html import escape
 
 
-def diff_html(old: str, new: str) -> str:
-    """`new`, with its differences from `old` marked."""
+def word_diff(old: str, new: str) -> list[tuple[str, str]]:
+    """`new` in parts, each unmarked (""), missing from it ("del") or new in it ("ins")."""
     before, after = old.split(), new.split()
     parts = []
     for kind, i, j, k, m in SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():
         if kind == "equal":
-            parts.append(escape(" ".join(after[k:m])))
+            parts.append(("", " ".join(after[k:m])))
             continue
-        parts += [f"<del>{escape(' '.join(before[i:j]))}</del>"] * (j > i)
-        parts += [f"<ins>{escape(' '.join(after[k:m]))}</ins>"] * (m > k)
-    return " ".join(parts)
+        parts += [("del", " ".join(before[i:j]))] * (j > i)
+        parts += [("ins", " ".join(after[k:m]))] * (m > k)
+    return parts
