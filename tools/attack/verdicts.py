@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from attack.sandbox import Ended
 
 DOCUMENTED = (0, 1, 2, 75, 130, 141)
-"""Exit codes of README.md"""
+"""Exit codes of docs/commands.md"""
 
 
 class Verdict(StrEnum):
