@@ -24,7 +24,7 @@ from recorded_runs import Size, Table, nearest, read_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from s2s_recipe import Fingerprint
+    from s2s_plan import Fingerprint
 
 HOURS = 8
 RATES = 2e13, 2e14
@@ -63,7 +63,7 @@ BASE = Size(32_000, 6, 512, 2048, 8)
 
 def fingerprint(corpus: Corpus) -> Fingerprint:
     """The fingerprint that the rule reads; vocabulary types by Heaps' law, which do not affect the result here."""
-    from s2s_recipe import Fingerprint, Side
+    from s2s_plan import Fingerprint, Side
 
     length, words = round(corpus.words), round(corpus.n_pairs * corpus.words)
     side = Side(words, 6 * words, 5 * int(words**0.65), (length, 2 * length, 3 * length, 4 * length))
@@ -75,8 +75,8 @@ def planned(corpora: Mapping[str, Corpus]) -> dict[str, tuple[Size, float]]:
     from s2s import load_plugins
     from s2s.compose import compose
     from s2s.config import Config
-    from s2s_recipe import AutoConfig, Hardware, Situation
-    from s2s_recipe.rule import auto
+    from s2s_plan import AutoConfig, Hardware, Situation
+    from s2s_plan.rule import auto
 
     config = compose(Config, ["task=translation"], load_plugins()).config
     hardware = Hardware("cuda", 1, 0, *RATES, 40 * 2**30)

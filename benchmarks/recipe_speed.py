@@ -18,7 +18,7 @@ from s2s.compose import compose
 from s2s.config import Config
 from s2s.distributed import World
 from s2s.training import trial_run
-from s2s_recipe.rule import LADDER
+from s2s_plan.rule import LADDER
 
 N_WARM, N_TIMED, SIZE = 3, 8, 1024
 

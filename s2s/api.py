@@ -47,10 +47,11 @@ def train(*arguments: str, quiet: bool = False, **options: Any) -> Path:
     from s2s.cli.command import Options
     from s2s.cli.train import train_or_launch
     from s2s.run import run_path
+    from s2s.training.planner import planner_of
 
     given = [*arguments, *arguments_of(Config, options)]
     composed, plugins = _composed(Config, given)
-    path = run_path(composed.config.run or plugins.hook.s2s_run_name(composed=composed))
+    path = run_path(composed.config.run or planner_of(composed.config, plugins).run_name(composed))
     code = train_or_launch(composed, plugins, Options(quiet=quiet), [*given, *["--quiet"] * quiet])
     if code:
         raise S2SError(f"training in {path} ended with exit code {code}; the log there says why")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["GROUP", "CoreHooks", "Hooks", "Observer", "Plugins", "TrainerView", "hookimpl"]
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from s2s.config import Config, GenerateConfig
     from s2s.model import Seq2Seq
     from s2s.task import Task, Vocab
+    from s2s.training.planner import Planner
 
 GROUP = "s2s"
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -91,15 +92,8 @@ class Hooks:
         """Implement operators of `s2s.backend`, when one is first called; returns in a few words which, or why none."""
 
     @hookspec(firstresult=True)
-    def s2s_run_name(self, composed: Any) -> str | None:
-        """The name, under runs/, of a run that the user has not named; `composed` is a `ComposedConfig[Config]`."""
-
-    @hookspec(firstresult=True)
-    def s2s_configure(self, composed: Any, plugins: Plugins, world: Any) -> Any:
-        """Complete a configuration before the run begins: another `ComposedConfig[Config]`, or None.
-
-        Called in every process of `world`; `world` is None if the values are only shown, by --print-config.
-        """
+    def s2s_plan(self, config: Config, plugins: Plugins) -> Planner | None:
+        """Decide what the configuration leaves open, or refuse it: a planner; None: the core's."""
 
     @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
@@ -137,27 +131,6 @@ class Hooks:
     ) -> Sequence[tuple[str, str]] | None:
         """Check a new model, set or freeze weights, on every rank; returns topics and facts for the first screen."""
 
-    @hookspec(firstresult=True)
-    def s2s_choose_precision(
-        self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path
-    ) -> tuple[str, str] | None:
-        """What train.precision=auto means, fp32, bf16 or fp16, on every rank; and a line for the first screen."""
-
-    @hookspec(firstresult=True)
-    def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Any:
-        """Numbers for train.tokens=auto and train.micro_tokens=auto, an `s2s.training.BatchPlan`, on every rank.
-
-        `train_step` is an `s2s.training.TrainStep` before its first update, `corpora` are the training corpora.
-        """
-
-    @hookspec
-    def s2s_facts(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:
-        """Topics and facts for the first screen; one whose topic is "warning" is shown as a warning.
-
-        seconds: duration of an update, measured in a dry run; else None.
-        """
-        return ()
-
     @hookspec
     def s2s_observe(self, trainer: TrainerView) -> Observer | None:
         """Follow a run; called in every process, once everything is built and a checkpoint, if any, is loaded."""
@@ -165,11 +138,6 @@ class Hooks:
 
 class CoreHooks:
     """The defaults, used if no plugin returns a result."""
-
-    @hookimpl(trylast=True)
-    def s2s_run_name(self, composed: Any) -> str:
-        """<task>-<arch>, as they were named."""
-        return f"{composed.chosen['task']}-{composed.chosen['arch']}"
 
     @hookimpl(trylast=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq:

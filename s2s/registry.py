@@ -26,7 +26,7 @@ GROUPS = {
     "schedule": "the learning rate: factory(config) -> (step -> float)",
     "search": "how outputs are found: factory(config) -> s2s.decoding.Search",
     "metric": "how outputs are judged: factory(config) -> s2s.metrics.Metric",
-    "recipe": "what the user has not set: factory(config) -> (s2s_recipe.Situation -> decisions)",
+    "recipe": "what the user has not set: factory(config) -> (s2s_plan.Situation -> decisions)",
 }
 """The groups of a configuration, in the order in which they are chosen, each with its factory's contract."""
 

@@ -11,6 +11,7 @@ from s2s.cli.command import Options, run_command
 from s2s.compose import compose, flatten
 from s2s.config import Config, PrepareConfig
 from s2s.errors import ConfigError
+from s2s.training.planner import planner_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,11 +31,9 @@ def as_trained(composed: ComposedConfig[PrepareConfig], plugins: Plugins) -> Com
         training = compose(Config, composed.arguments, plugins)
     except ConfigError:  # for example no architecture, which preparation does not need
         return composed
-    found = plugins.hook.s2s_configure(composed=training, plugins=plugins, world=None)
-    if found is None:
-        return composed
-    config = PrepareConfig(task=found.config.task, data=found.config.data, recipe=found.config.recipe)
-    origins = {key: found.origins.get(key, origin) for key, origin in composed.origins.items()}
+    planned = planner_of(training.config, plugins).configure(training, None)
+    config = PrepareConfig(task=planned.config.task, data=planned.config.data, recipe=planned.config.recipe)
+    origins = {key: planned.origins.get(key, origin) for key, origin in composed.origins.items()}
     return replace(composed, config=config, origins=origins)
 
 

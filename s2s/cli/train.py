@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from s2s.cli.command import Options, run_command
 from s2s.config import Config
 from s2s.distributed.strategy import chosen_strategy, join
+from s2s.training.planner import planner_of
 from s2s.training.signals import StopSignal
 
 if TYPE_CHECKING:
@@ -57,9 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _shown(composed: ComposedConfig[Config], plugins: Plugins) -> ComposedConfig[Config]:
-    """For --print-config: as a plugin completes it, without measuring anything that takes an update."""
-    found = plugins.hook.s2s_configure(composed=composed, plugins=plugins, world=None)
-    return composed if found is None else found
+    """For --print-config: as a planner completes it, without measuring anything that takes an update."""
+    return planner_of(composed.config, plugins).configure(composed, None)
 
 
 if __name__ == "__main__":

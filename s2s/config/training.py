@@ -7,7 +7,6 @@ __all__ = ["Precision", "TrainConfig"]
 from dataclasses import dataclass, field
 from typing import Literal
 
-from s2s.config.duration import parse_duration
 from s2s.config.marks import NEUTRAL
 from s2s.config.ranges import SHARE, THREADS, above, at_least, check_all_used, check_ranges
 from s2s.errors import ConfigError
@@ -21,9 +20,6 @@ class TrainConfig:
 
     steps: int = field(default=100_000, metadata=NEUTRAL)
     """Updates in all (section 5.2)."""
-    budget: str = field(default="", metadata=NEUTRAL)
-    """Time for updates and validations, such as 30m, 2h or 1h30m: train.steps, the schedule and the intervals follow
-    from the speed that is measured when the run begins. Empty: train.steps applies."""
     tokens: int | str = 25_000
     """Tokens on each side of one update's batch, over all devices (section 5.1). auto: as many as fit into memory at
     once, measured when the run begins."""
@@ -82,17 +78,10 @@ class TrainConfig:
 
     def _check_numbers(self) -> None:
         """Check the options that take a word besides numbers."""
-        if self.budget:
-            parse_duration(self.budget, "train.budget")
         if self.micro_tokens is not None and not _is_count_or_auto(self.micro_tokens):
             raise ConfigError(f"train.micro_tokens={self.micro_tokens} must be at least 1, or auto, or null")
         if not _is_count_or_auto(self.tokens):
             raise ConfigError(f"train.tokens={self.tokens} must be at least 1, or auto")
-
-    @property
-    def budget_seconds(self) -> float | None:
-        """budget in seconds; None where none is given."""
-        return parse_duration(self.budget, "train.budget") if self.budget else None
 
     @property
     def n_micro_tokens(self) -> int | None:

@@ -11,12 +11,12 @@ import torch
 
 from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
-from s2s.config import Config, GenerateConfig, Precision
+from s2s.config import Config, GenerateConfig
 from s2s.data.batching import Batches
 from s2s.data.preparation import PreparedData, prepare
 from s2s.distributed import OneProcess, World
 from s2s.distributed.strategy import chosen_strategy
-from s2s.errors import ConfigError, DataError, PluginError
+from s2s.errors import DataError, PluginError
 from s2s.generation.generator import Generator
 from s2s.log import Log
 from s2s.metrics import build_metrics
@@ -24,7 +24,6 @@ from s2s.objective import HasAuxiliary, WithAuxiliary
 from s2s.optim.learning_rate import checked
 from s2s.plugin import Plugins
 from s2s.run import RunDirectory
-from s2s.training.batch_plan import BatchPlan
 from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
@@ -32,6 +31,7 @@ from s2s.training.ema import EMA
 from s2s.training.length import following
 from s2s.training.objective_context import RunContext
 from s2s.training.other_runs import OtherRuns
+from s2s.training.planner import planner_of
 from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
@@ -42,6 +42,7 @@ from s2s.training.variation import varied
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s.data import MappedCorpus
     from s2s.decoding import Search
     from s2s.distributed import Sharding
     from s2s.metrics import Metric
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from s2s.objective import Objective
     from s2s.optim import Schedule
     from s2s.task import Task
+    from s2s.training.planner import Planner
 
 TYPICAL_LENGTH = 25
 """Tokens per sentence"""
@@ -87,12 +89,13 @@ class _Builder:
         model, made = build_model(self.config, self.plugins, self.world, task, prepared, run)
         train_step = self.train_step(model, task, metrics, sharding)
         validation = self.validation(train_step, task, prepared, metrics, search)
-        of_precision = self.choose_precision(train_step, prepared)
-        plan = self.batch_plan(train_step, prepared)
+        planner, corpora = planner_of(self.config, self.plugins), [corpus for corpus, _ in prepared.train]
+        precision_facts = self.choose_precision(planner, train_step, corpora)
+        plan = planner.batch(replace(self.config, train=train_step.config), train_step, corpora, run.path)
         train_step.apply_plan(plan)
         config = replace(self.config, train=train_step.config)
         planned = replace(self, config=config)
-        lines = (*task.describe(), *prepared.report, *of_precision, *plan.report)
+        lines = (*task.describe(), *prepared.report, *precision_facts, *plan.report)
         operations = planned.update_operations(model)
         planned.fit_threads(operations)
         ema = EMA(model, config.train.ema) if config.train.ema else None
@@ -160,37 +163,13 @@ class _Builder:
         build = self.plugins.registry.get("schedule", config.name).build
         return following(build, config, self.log.length)
 
-    def choose_precision(self, train_step: TrainStep, prepared: PreparedData) -> list[str]:
-        """Set the precision that a plugin chooses for train.precision=auto; returns its line for the first screen."""
+    def choose_precision(self, planner: Planner, train_step: TrainStep, corpora: Sequence[MappedCorpus]) -> list[str]:
+        """Set the precision that train.precision=auto means; returns its line for the first screen."""
         if self.config.train.precision != "auto":
             return []
-        found: tuple[Precision, str] | None = self.plugins.hook.s2s_choose_precision(
-            config=self.config,
-            train_step=train_step,
-            corpora=[corpus for corpus, _ in prepared.train],
-            directory=self.run.path,
-        )
-        if found is None:
-            absent_hint = self.plugins.registry.absent_hint()
-            raise ConfigError(
-                f"train.precision=auto: no plugin is loaded that measures it; give fp32 or bf16.{absent_hint}"
-            )
-        precision, line = found
+        precision, line = planner.precision(train_step, corpora, self.run.path)
         train_step.config = replace(train_step.config, precision=precision)
         return [line]
-
-    def batch_plan(self, train_step: TrainStep, prepared: PreparedData) -> BatchPlan:
-        """A plugin's values for train.tokens=auto and train.micro_tokens=auto, or else the configured ones."""
-        corpora, config = [corpus for corpus, _ in prepared.train], replace(self.config, train=train_step.config)
-        found: BatchPlan | None = self.plugins.hook.s2s_fit_batch(
-            config=config, train_step=train_step, corpora=corpora, directory=self.run.path
-        )
-        if found is None and self.config.train.tokens == "auto":
-            absent_hint = self.plugins.registry.absent_hint()
-            raise ConfigError(
-                f"train.tokens=auto: no plugin is loaded that measures memory; give a number.{absent_hint}"
-            )
-        return found or BatchPlan(self.config.train.n_tokens, self.config.train.n_micro_tokens)
 
     def sharding(self) -> Sharding:
         """How the processes share the model; a single process always holds all of it."""

@@ -13,13 +13,14 @@ from s2s import checkpoint
 from s2s.backend.device import peak_memory, training_threads
 from s2s.compose.yaml12 import to_text
 from s2s.config.duration import format_duration
-from s2s.errors import CheckpointError, ConfigError, Preempted, UserError
+from s2s.errors import CheckpointError, Preempted, UserError
 from s2s.io.json_files import read_checked
 from s2s.log import Log, choose_screen
 from s2s.log.length import RunLength
 from s2s.run import RunDirectory, run_path
 from s2s.training.build import build_trainer
 from s2s.training.checkpointing import AVERAGE
+from s2s.training.planner import planner_of
 from s2s.training.signals import Stopped, StopSignal
 from s2s.training.trial import time_updates, trial_run
 
@@ -38,8 +39,9 @@ def run_training(
     composed: ComposedConfig[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool
 ) -> int:
     """Train in the run's directory, resuming it if it has begun; returns the exit code."""
-    path = run_path(composed.config.run or plugins.hook.s2s_run_name(composed=composed))
-    composed = _configured(composed, plugins, world)
+    planner = planner_of(composed.config, plugins)
+    path = run_path(composed.config.run or planner.run_name(composed))
+    composed = planner.configure(composed, world)
     config = composed.config
     # so that the run's config.yaml and resolved.yaml, if used again, refer to this run
     config.run = composed.given["run"] = str(path)
@@ -58,7 +60,7 @@ def run_training(
                 log.warn(warning)
             with _recording_status(run), training_threads(config.train.threads), stop.as_stopped():
                 trainer = _built(config, plugins, world, run, log)
-                log.show_facts([*startup_facts(composed, trainer, plugins), *_plugin_facts(trainer, plugins)])
+                log.show_facts([*startup_facts(composed, trainer, plugins), *planner.facts(trainer)])
                 summary = trainer.train(stop)
             run.status("done", **summary)
     return 0
@@ -115,18 +117,6 @@ def _n_averaged(path: Path) -> int:
         return 0
 
 
-def _configured(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> ComposedConfig[Config]:
-    """The configuration as completed by a plugin."""
-    found: ComposedConfig[Config] | None = plugins.hook.s2s_configure(composed=composed, plugins=plugins, world=world)
-    config = composed.config
-    for key, value in (("train.budget", config.train.budget), ("recipe", config.recipe.name)):
-        if found is None and value not in ("", "none"):
-            blocked = ", ".join(plugins.registry.blocked)
-            off = f"; left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: {blocked}" if blocked else ""
-            raise ConfigError(f"{key}={value}: no plugin is loaded that could follow it{off}; leave it out")
-    return found or composed
-
-
 def startup_facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
     """What is shown before the first update: configuration, data, model, device, directory."""
     config, model, world = trainer.config, trainer.train_step.model, trainer.world
@@ -160,7 +150,8 @@ def startup_facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: P
 
 def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> int:
     """Prepare the data, build everything, make a few updates, and estimate time and memory of the whole run."""
-    composed = _configured(composed, plugins, world)
+    planner = planner_of(composed.config, plugins)
+    composed = planner.configure(composed, world)
     config = composed.config
     with trial_run(config, plugins, world) as trainer:
         trainer.log.show_facts([fact for fact in startup_facts(composed, trainer, plugins) if fact[0] != "run"])
@@ -168,14 +159,8 @@ def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) ->
         memory = peak_memory(world.device) / 2**30
         time = f"{seconds:.3g} s an update, {format_duration(seconds * steps)} for {steps:,}, {memory:.1f} GiB so far"
         kept = f"nothing is kept but the prepared data in {config.data.prepared}"
-        trainer.log.show_facts([("dry run", time), *_plugin_facts(trainer, plugins, seconds), ("dry run", kept)])
+        trainer.log.show_facts([("dry run", time), *planner.facts(trainer, seconds), ("dry run", kept)])
     return 0
-
-
-def _plugin_facts(trainer: Trainer, plugins: Plugins, seconds: float | None = None) -> list[tuple[str, str]]:
-    """Facts from plugins, in the order in which they were loaded."""
-    found = plugins.hook.s2s_facts(trainer=trainer, seconds=seconds)
-    return [fact for of_plugin in reversed(found) for fact in of_plugin]
 
 
 def _is_set_by_user(key: str, origin: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-import s2s_batch_size.batch_size
+import s2s_plan.batch_size
 from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.nn import LabelSmoothedConfig
@@ -16,8 +16,8 @@ from s2s.nn.loss import LabelSmoothed
 from s2s.task import Vocab
 from s2s.training.batch_plan import BatchPlan
 from s2s.training.train_step import TrainStep
-from s2s_batch_size.memory_guard import MemoryGuard
-from s2s_batch_size.peak_memory import PeakMemory
+from s2s_plan.memory_guard import MemoryGuard
+from s2s_plan.peak_memory import PeakMemory
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -36,12 +36,12 @@ def train_step() -> TrainStep:
 
 def main(folder: Path, free: int) -> None:
     """Print the report, the tokens, whether the weights are unchanged, and the bytes that such a batch takes."""
-    s2s_batch_size.batch_size.free_memory = lambda _: free
+    s2s_plan.batch_size.free_memory = lambda _: free
     update = train_step()
     weights = [p.detach().clone() for p in update.parameters]
     with PeakMemory(torch.device("cpu")) as before:
         pass
-    tokens, said = s2s_batch_size.batch_size.find_batch_size(update, MemoryGuard(), 64, folder)
+    tokens, said = s2s_plan.batch_size.find_batch_size(update, MemoryGuard(), 64, folder)
     same = all(torch.equal(p, w) for p, w in zip(update.parameters, weights, strict=True))
     with PeakMemory(torch.device("cpu")) as peak:
         update.trial([([5] * 63, [5] * 63)] * (tokens // 64), BatchPlan(tokens))

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-import s2s_batch_size.micro_batch
+import s2s_plan.micro_batch
 from harness.batch_size_process import train_step
 from s2s.training.batch_plan import BatchPlan
-from s2s_batch_size.memory_guard import MemoryGuard
-from s2s_batch_size.micro_batch import find_micro_tokens
-from s2s_batch_size.peak_memory import PeakMemory
+from s2s_plan.memory_guard import MemoryGuard
+from s2s_plan.micro_batch import find_micro_tokens
+from s2s_plan.peak_memory import PeakMemory
 
 PAIR = ([5] * 63, [5] * 63)
 N_PAIRS = 256
@@ -31,7 +31,7 @@ def configured(tokens: int = 64 * N_PAIRS) -> tuple[Any, Any]:
 
 def main(folder: Path, free: int) -> None:
     """Print what was found, whether the weights are unchanged, and the bytes that a batch then takes."""
-    s2s_batch_size.micro_batch.free_memory = lambda _: free
+    s2s_plan.micro_batch.free_memory = lambda _: free
     config, step = configured()
     weights = [p.detach().clone() for p in step.parameters]
     with PeakMemory(torch.device("cpu")) as before:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from s2s.corpus import Corpus
-from s2s.hooks import CoreHooks, Observer
+from s2s.hooks import Observer
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -40,11 +40,6 @@ def test_an_observer_is_closed_with_what_ends_training() -> None:
     with pytest.raises(ValueError), observer:
         raise error
     assert observer.ends == (None, error)
-
-
-def test_without_a_name_a_run_has_that_of_its_task_and_architecture() -> None:
-    composed = SimpleNamespace(chosen={"task": "translation", "arch": "rnn", "optim": "adam"})
-    assert CoreHooks().s2s_run_name(composed) == "translation-rnn"
 
 
 def test_lazy_names_are_those_that_a_package_declares_and_a_module_below_it_exports(

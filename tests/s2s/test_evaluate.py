@@ -70,8 +70,10 @@ def test_training_is_that_of_the_command_and_gives_its_directory(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], path: str, given: list[str]
 ) -> None:
     calls, codes = list[Any](), iter([0, 1])
-    composed = SimpleNamespace(config=SimpleNamespace(run=options.get("run", "")))
-    plugins = SimpleNamespace(hook=SimpleNamespace(s2s_run_name=lambda composed: "translation-rnn"))
+    composed = SimpleNamespace(
+        config=SimpleNamespace(run=options.get("run", "")), chosen={"task": "translation", "arch": "rnn"}
+    )
+    plugins = SimpleNamespace(hook=SimpleNamespace(s2s_plan=lambda config, plugins: None))
     monkeypatch.setattr(api, "_composed", lambda schema, arguments: (composed, plugins))
     monkeypatch.setattr("s2s.cli.train.train_or_launch", lambda *of: calls.append(of[2:]) or next(codes))
     assert str(s2s.train("task=translation", **options)) == path

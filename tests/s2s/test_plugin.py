@@ -167,8 +167,10 @@ def test_the_environment_blocks_plugins(install: Install, monkeypatch: pytest.Mo
 
 
 def test_a_blocked_name_that_no_plugin_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "recpie")
-    with pytest.raises(PluginError, match=r"S2S_BLOCK_PLUGINS=recpie: no such plugin .* Did you mean 'recipe'"):
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "distribtued")
+    with pytest.raises(
+        PluginError, match=r"S2S_BLOCK_PLUGINS=distribtued: no such plugin .* Did you mean 'distributed'"
+    ):
         load_plugins()
 
 

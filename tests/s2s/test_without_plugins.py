@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,7 @@ from s2s.compose import compose
 from s2s.config import Config, GenerateConfig, TrainConfig
 from s2s.data import tokenizer_kind
 from s2s.decoding import BeamConfig, BeamSearch
-from s2s.distributed import OneProcess, World
+from s2s.distributed import OneProcess
 from s2s.distributed.strategy import chosen_strategy, join
 from s2s.errors import ConfigError, DataError
 from s2s.generation import Generator, Input
@@ -22,11 +22,9 @@ from s2s.generation.acceleration import capture_steps
 from s2s.plugin import Plugins, load_plugins
 from s2s.training.batch_plan import BatchPlan
 from s2s.training.build import _Builder
+from s2s.training.planner import planner_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-BLOCKED = "alignment,batch_size,constraints,cuda,distributed,mbr,sentencepiece"
+BLOCKED = "alignment,constraints,cuda,distributed,mbr,plan,sentencepiece"
 
 
 @pytest.fixture
@@ -81,13 +79,12 @@ def test_steps_are_not_captured(bare: Plugins, monkeypatch: pytest.MonkeyPatch) 
 
 def test_memory_is_not_measured(bare: Plugins) -> None:
     config = Config(train=TrainConfig(micro_tokens="auto"))
-    prepared: Any = SimpleNamespace(train=[])
-    builder = _Builder(config, bare, World(), SimpleNamespace(path="run"), None)  # type: ignore[arg-type]
-    train_step: Any = SimpleNamespace(config=config.train)
-    assert builder.batch_plan(train_step, prepared) == BatchPlan(25_000)
+    planner = planner_of(config, bare)
+    train_step: Any = None
+    assert planner.batch(config, train_step, [], Path("run")) == BatchPlan(25_000)
     config.train.tokens = "auto"
-    with pytest.raises(ConfigError, match=r"train\.tokens=auto: no plugin is loaded that measures memory"):
-        builder.batch_plan(train_step, prepared)
+    with pytest.raises(ConfigError, match=r"train\.tokens=auto: nothing here decides it; give a number"):
+        planner.batch(config, train_step, [], Path("run"))
 
 
 def test_a_tokeniser_is_missed_by_its_name(bare: Plugins) -> None:

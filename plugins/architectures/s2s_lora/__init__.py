@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s import Seq2Seq, Vocab
-    from s2s.compose import ComposedConfig
     from s2s.config import Config
 
 ADAPTERS = r"\.lora_[ab]$"
@@ -61,10 +60,10 @@ def s2s_register(registry: Registry) -> None:
 
 
 @hookimpl(tryfirst=True)
-def s2s_configure(composed: ComposedConfig[Config]) -> None:
+def s2s_plan(config: Config) -> None:
     """Raise ConfigError for adapters of an untrained model, which would learn nothing."""
-    starts_from = composed.given.get("train", {}).get("init_from")  # an option of a plugin, which may be absent
-    if isinstance(composed.config.arch, LoRAConfig) and not starts_from:
+    starts_from = getattr(config.train, "init_from", None)  # an option of a plugin, which may be absent
+    if isinstance(config.arch, LoRAConfig) and not starts_from:
         raise ConfigError("arch=lora adapts a trained run; name it, as in train.init_from=runs/base")
 
 

@@ -95,11 +95,11 @@ def test_training_joins_the_others_and_leaves_them_also_after_an_error(
     assert len(closed) == 2
 
 
-@pytest.mark.parametrize("completed", [None, "completed"])
-def test_a_configuration_is_printed_as_a_plugin_completes_it(completed: str | None) -> None:
-    plugins: Any = SimpleNamespace(hook=SimpleNamespace(s2s_configure=lambda composed, plugins, world: completed))
-    composed: Any = "as given"
-    assert command._shown(composed, plugins) == (completed or "as given")
+def test_a_configuration_is_printed_as_a_planner_completes_it() -> None:
+    planner = SimpleNamespace(configure=lambda composed, world: (composed, world))
+    plugins: Any = SimpleNamespace(hook=SimpleNamespace(s2s_plan=lambda config, plugins: planner))
+    composed: Any = SimpleNamespace(config="as given")
+    assert command._shown(composed, plugins) == (composed, None)
 
 
 @pytest.mark.parametrize(("argv", "arguments"), [(["a", "b"], ["a", "b"]), (None, ["c", "d"])])

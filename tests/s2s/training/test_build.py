@@ -85,6 +85,7 @@ STRANGER = """
 from s2s.distributed import OneProcess
 from s2s.plugin import hookimpl
 from s2s.registry import Choice
+from s2s.training import Planner
 
 class Apart(OneProcess):
     def __init__(self, *arguments):
@@ -101,9 +102,13 @@ class Alone:
 def s2s_register(registry):
     registry.add("strategy", "alone", Choice, Alone)
 
-@hookimpl
-def s2s_choose_precision(config, train_step, corpora, directory):
-    return "bf16", f"bf16 for {len(corpora)} corpus"
+class Bf16(Planner):
+    def precision(self, train_step, corpora, directory):
+        return "bf16", f"bf16 for {len(corpora)} corpus"
+
+@hookimpl(tryfirst=True)
+def s2s_plan(plugins):
+    return Bf16(plugins)
 """
 
 
@@ -261,26 +266,26 @@ def test_of_several_processes_the_first_one_shows_a_trial(
 def test_without_a_plugin_that_measures_it_a_precision_must_be_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "precision")
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "plan")
     plugins = load_plugins([PLUGIN])
     given = ["train.precision=auto", f"data.prepared={tmp_path / 'prepared'}"]
     with pytest.raises(ConfigError) as caught:
         trial_run(letters_config(plugins, *given).config, plugins, World()).__enter__()
     assert str(caught.value) == (
-        "train.precision=auto: no plugin is loaded that measures it; give fp32 or bf16. "
-        "Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: precision."
+        "train.precision=auto: nothing here decides it; give fp32 or bf16. "
+        "Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: plan."
     )
 
 
 def test_without_a_plugin_that_measures_memory_batches_are_as_large_as_they_are_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "batch_size")
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "plan")
     with built(tmp_path, "train.tokens=30", "train.micro_tokens=10") as trainer:
         assert (trainer.config.train.tokens, trainer.config.train.micro_tokens) == (30, 10)
     with pytest.raises(ConfigError) as caught:
         built(tmp_path, "train.tokens=auto").__enter__()
     assert str(caught.value) == (
-        "train.tokens=auto: no plugin is loaded that measures memory; give a number. "
-        "Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: batch_size."
+        "train.tokens=auto: nothing here decides it; give a number. "
+        "Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: plan."
     )

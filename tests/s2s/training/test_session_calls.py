@@ -15,6 +15,7 @@ from s2s.errors import CheckpointError, ConfigError, Preempted
 from s2s.io.json_files import dump_checked, read_checked
 from s2s.run import find_run
 from s2s.training import session
+from s2s.training.planner import Planner
 from s2s.training.session import dry_run, run_training
 from s2s.training.signals import StopSignal
 from s2s.training.trial import Timing
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.plugin import Plugins
+    from s2s.training.trainer import Trainer
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     trainer = SimpleNamespace(train=train, facts=[], directory="x")
     monkeypatch.setattr(session, "build_trainer", lambda *_: trainer)
     monkeypatch.setattr(session, "startup_facts", lambda *_: [])
-    monkeypatch.setattr(session, "_plugin_facts", lambda *_: [])
+    monkeypatch.setattr("s2s_plan.planner.RunPlanner.facts", lambda *_: [])
     return calls
 
 
@@ -177,43 +179,8 @@ def test_a_run_that_cannot_be_built_leaves_no_folder_and_last_as_it_was(
         find_run("y")
 
 
-@pytest.mark.parametrize(
-    ("argument", "blocked", "message"),
-    [
-        ("train.budget=2h", {}, "train.budget=2h: no plugin is loaded that could follow it; leave it out"),
-        ("recipe=own", {"recipe": "m", "x": "m"}, "recipe=own: no plugin is loaded that could follow it; left out by "
-            "S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: recipe, x; leave it out"),
-    ],
-)  # fmt: skip
-def test_a_budget_and_a_recipe_need_a_plugin(
-    plugins: Plugins, argument: str, blocked: dict[str, str], message: str
-) -> None:
-    composed = letters_config(plugins)
-    key, _, value = argument.partition("=")
-    if key == "recipe":
-        composed.config.recipe.name = value
-    else:
-        composed.config.train.budget = value
-    hook = SimpleNamespace(s2s_configure=lambda **_: None)
-    without: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(blocked=blocked))
-    with pytest.raises(ConfigError) as caught:
-        session._configured(composed, without, World())
-    assert str(caught.value) == message
-    completed: Any = object()
-    hook.s2s_configure = lambda **_: completed
-    assert session._configured(composed, without, World()) is completed
-
-
-@pytest.mark.parametrize("recipe", ["", "none"])
-def test_without_a_budget_and_a_recipe_the_configuration_stays(plugins: Plugins, recipe: str) -> None:
-    composed = letters_config(plugins)
-    composed.config.recipe.name = recipe
-    without: Any = SimpleNamespace(hook=SimpleNamespace(s2s_configure=lambda **_: None), registry=None)
-    assert session._configured(composed, without, World()) is composed
-
-
 def test_a_dry_run_says_what_a_run_would_take(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Facts of plugins in the order in which these were loaded; hooks answer with the last first."""
+    """With the facts of the planner."""
     shown = list[tuple[str, str]]()
     trainer = SimpleNamespace(log=SimpleNamespace(show_facts=shown.extend))
 
@@ -223,11 +190,12 @@ def test_a_dry_run_says_what_a_run_would_take(plugins: Plugins, monkeypatch: pyt
 
         def __exit__(self, *_: object) -> None: ...
 
-    hook = SimpleNamespace(
-        s2s_configure=lambda **_: None,
-        s2s_facts=lambda trainer, seconds: [[("second", f"{seconds} s")], [("first", "1"), ("first", "2")]],
-    )
-    own: Any = SimpleNamespace(hook=hook, registry=plugins.registry)
+    class Forecasting(Planner):
+        def facts(self, trainer: Trainer, seconds: float | None = None) -> list[tuple[str, str]]:
+            return [("first", "1"), ("first", "2"), ("second", f"{seconds} s")]
+
+    own: Any = SimpleNamespace(registry=plugins.registry)
+    own.hook = SimpleNamespace(s2s_plan=lambda config, plugins: Forecasting(own))
     monkeypatch.setattr(session, "trial_run", lambda *_: Trial())
     monkeypatch.setattr(session, "time_updates", lambda trainer: Timing(0.5, 0.0))
     monkeypatch.setattr(session, "peak_memory", lambda device: 3 * 2**30)

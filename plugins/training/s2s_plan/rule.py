@@ -11,14 +11,14 @@ __all__ = ["auto"]
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s_recipe.decision import Decision
-from s2s_recipe.pace import MOST_EPOCHS, VALIDATIONS, interval, warmup
+from s2s_plan.decision import Decision
+from s2s_plan.pace import MOST_EPOCHS, VALIDATIONS, interval, warmup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from s2s_recipe import AutoConfig
-    from s2s_recipe.situation import Situation
+    from s2s_plan import AutoConfig
+    from s2s_plan.situation import Situation
 
 
 class Size(NamedTuple):

@@ -10,9 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from s2s import Example
-from s2s_recipe.counting import DistinctCounter, hashed
-from s2s_recipe.fingerprint import Fingerprint, Side
-from s2s_recipe.words import count_words
+from s2s_plan.counting import DistinctCounter, hashed
+from s2s_plan.fingerprint import Fingerprint, Side
+from s2s_plan.words import count_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Statistics of a corpus: size, lengths, types, duplicates, overlap. `s2s_recipe.words` counts the words."""
+"""Statistics of a corpus: size, lengths, types, duplicates, overlap. `s2s_plan.words` counts the words."""
 
 from __future__ import annotations
 

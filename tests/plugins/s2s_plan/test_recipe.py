@@ -16,10 +16,10 @@ from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.io.json_files import dump_record, read_record
 from s2s.plugin import load_plugins
-from s2s_recipe.decision import Decision
-from s2s_recipe.plan import PLAN, Plan
-from s2s_recipe.run_length import read_points
-from s2s_recipe.situation import recipe_of
+from s2s_plan.decision import Decision
+from s2s_plan.plan import PLAN, Plan
+from s2s_plan.run_length import read_points
+from s2s_plan.situation import recipe_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,7 +144,7 @@ def test_a_damaged_plan_is_said_to_be(tmp_path: Path) -> None:
 def test_without_the_plugin_values_are_as_configured(
     corpus: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "recipe")
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "plan")
     small = ["arch=transformer_tiny", "task.vocab_size=150", "train.tokens=256", "train.steps=2"]
     assert main([*corpus, *small]) == 0
     run = tmp_path / "runs" / "translation-transformer_tiny"
@@ -152,9 +152,11 @@ def test_without_the_plugin_values_are_as_configured(
     assert not (run / PLAN).exists()
     capsys.readouterr()
     assert main([*corpus, *small, "run=other", "train.budget=3s"]) == 2
-    assert "no plugin is loaded that could follow it; left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: recipe" in (
-        capsys.readouterr().err
+    missing, absent = (
+        "train.budget: no such option of train (TrainConfig)",
+        "Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: plan",
     )
+    assert f"{missing}. No loaded plugin offers it. {absent}" in capsys.readouterr().err
 
 
 def test_s2s_prepare_makes_what_s2s_train_finds(corpus: list[str], capsys: pytest.CaptureFixture[str]) -> None:

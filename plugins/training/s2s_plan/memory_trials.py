@@ -10,14 +10,14 @@ import numpy as np
 
 from s2s.backend import release_freed_memory
 from s2s.training import BatchPlan, is_memory_error
-from s2s_batch_size.peak_memory import PeakMemory
+from s2s_plan.peak_memory import PeakMemory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.data import MappedCorpus
     from s2s.training import TrainStep
-    from s2s_batch_size.memory_guard import MemoryGuard
+    from s2s_plan.memory_guard import MemoryGuard
 
 Pair = tuple[Any, Any]
 """Ids of a source and of its target, lists or arrays, without eos"""

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from s2s.task import Dependencies, Example, Rejected
-from s2s_recipe import corpus_pass
-from s2s_recipe.counting import DistinctCounter, hashed
-from s2s_recipe.fingerprint import Fingerprint
-from s2s_recipe.words import count_words
+from s2s_plan import corpus_pass
+from s2s_plan.counting import DistinctCounter, hashed
+from s2s_plan.fingerprint import Fingerprint
+from s2s_plan.words import count_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

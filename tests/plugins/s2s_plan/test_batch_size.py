@@ -15,9 +15,9 @@ from harness.batch_size_process import train_step
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
-from s2s_batch_size.batch_size import SAFE, _bytes_per_token, find_batch_size
-from s2s_batch_size.memory_guard import MemoryGuard
-from s2s_batch_size.memory_trials import MemoryTrials
+from s2s_plan.batch_size import SAFE, _bytes_per_token, find_batch_size
+from s2s_plan.memory_guard import MemoryGuard
+from s2s_plan.memory_trials import MemoryTrials
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
 
@@ -62,7 +62,7 @@ def test_a_number_that_was_given_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_too_little_memory_for_one_sentence_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s_batch_size.batch_size.free_memory", lambda _: 0)
+    monkeypatch.setattr("s2s_plan.batch_size.free_memory", lambda _: 0)
     update = train_step()
     with pytest.raises(ConfigError, match=r"data.max_len=64"):
         find_batch_size(update, MemoryGuard(), 64, tmp_path)

@@ -13,30 +13,33 @@ from s2s.compose import compose, flatten
 from s2s.config import Config
 from s2s.distributed import World, pick_device
 from s2s.run import run_path
-from s2s_recipe.budget import decide_steps, measure_pace
-from s2s_recipe.corpus_pass import take
-from s2s_recipe.decision import Decision
-from s2s_recipe.hardware import measure
-from s2s_recipe.plan import PLAN, Plan
-from s2s_recipe.run_length import LENGTHS, ended_after
-from s2s_recipe.situation import Situation, given_keys, recipe_of
+from s2s_plan.budget import decide_steps, measure_pace
+from s2s_plan.corpus_pass import take
+from s2s_plan.decision import Decision
+from s2s_plan.hardware import measure
+from s2s_plan.options import plan_options
+from s2s_plan.plan import PLAN, Plan
+from s2s_plan.run_length import LENGTHS, ended_after
+from s2s_plan.situation import Situation, given_keys, recipe_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s import Plugins
     from s2s.compose import ComposedConfig
-    from s2s_recipe.fingerprint import Fingerprint
-    from s2s_recipe.hardware import Hardware
+    from s2s_plan.fingerprint import Fingerprint
+    from s2s_plan.hardware import Hardware
 
 
-def configure(composed: ComposedConfig[Config], plugins: Plugins, world: World | None) -> ComposedConfig[Config]:
+def configure(
+    composed: ComposedConfig[Config], plugins: Plugins, world: World | None, name: str
+) -> ComposedConfig[Config]:
     """The requested configuration, completed by a plan. A continued run keeps the plan that it began with.
 
-    world: the processes of the run; None if the values are only shown, in which case train.budget is not measured.
+    name: of the run. world: its processes; None if the values are only shown: then train.budget is not measured.
     """
     config = composed.config
-    run = run_path(config.run or plugins.hook.s2s_run_name(composed=composed))
+    run = run_path(name)
     files: dict[str, bytes | None] = {PLAN: None, LENGTHS: None}
     if steps(run / "checkpoints"):
         plan, files = Plan.read(run), {PLAN: None}
@@ -55,7 +58,7 @@ def configure(composed: ComposedConfig[Config], plugins: Plugins, world: World |
 def _check_budget(composed: ComposedConfig[Config], plan: Plan | None, run: Path) -> None:
     """Raise ConfigError for a budget that nothing would keep: the length was not measured when the run began."""
     planned = plan is not None and plan.value("train.steps") is not None
-    budget = composed.config.train.budget
+    budget = plan_options(composed.config).budget
     if budget and not planned and "train.steps" not in given_keys(composed):
         raise ConfigError(
             f"train.budget={budget}: {run} began without one, and so has no measured length; give train.steps, or "
@@ -75,7 +78,8 @@ def _with_budget(composed: ComposedConfig[Config], plan: Plan | None, plugins: P
 
     If the recipe would choose another model at the measured speed, the plan is made again with that model.
     """
-    seconds, by = composed.config.train.budget_seconds, f"train.budget={composed.config.train.budget}"
+    options = plan_options(composed.config)
+    seconds, by = options.budget_seconds, f"train.budget={options.budget}"
     if seconds is None:
         return plan
     planned = _under(plan, composed, plugins).config
@@ -126,7 +130,7 @@ def _made(
     fingerprint = fingerprint or take(registry.get("task", config.task.name).build(config.task))
     values, keys = flatten(config), given_keys(composed)
     given = {key: value for key, value in values.items() if key in keys}
-    situation = Situation(fingerprint, hardware, config, given, config.train.budget_seconds, reached)
+    situation = Situation(fingerprint, hardware, config, given, plan_options(config).budget_seconds, reached)
     first = [] if asked else [Decision("recipe", name, "neither arch nor experiment is named")]
     return Plan(f"recipe={name}", (*first, *entry.build(options)(situation)), fingerprint, hardware)
 

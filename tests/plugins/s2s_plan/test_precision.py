@@ -14,7 +14,7 @@ from harness.batch_size_process import train_step
 from harness.tiny_runs import train_tiny
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError
-from s2s_precision.measuring import MOST_TOKENS, N_TURNS, choose_precision, typical_batch
+from s2s_plan.precision import MOST_TOKENS, N_TURNS, choose_precision, typical_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,23 +59,23 @@ def test_the_faster_one_is_chosen_in_turns(
 
 
 def test_bf16_must_be_clearly_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s_precision.measuring._measure", lambda *_: {"fp32": 1.0, "bf16": 0.97})
+    monkeypatch.setattr("s2s_plan.precision._measure", lambda *_: {"fp32": 1.0, "bf16": 0.97})
     update = auto_step()
     assert choose_precision(update, [CORPUS], tmp_path)[0] == "fp32"
 
 
 def test_a_run_that_continues_keeps_the_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s_precision.measuring._measure", lambda *_: {"fp32": 1.0, "bf16": 0.5})
+    monkeypatch.setattr("s2s_plan.precision._measure", lambda *_: {"fp32": 1.0, "bf16": 0.5})
     assert choose_precision(auto_step(), [CORPUS], tmp_path)[0] == "bf16"
     (tmp_path / "checkpoints/step-000001").mkdir(parents=True)
-    monkeypatch.setattr("s2s_precision.measuring._measure", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr("s2s_plan.precision._measure", lambda *_: pytest.fail("measured again"))
     kept = choose_precision(auto_step(), [CORPUS], tmp_path)
     assert kept == ("bf16", "train.precision=bf16, as found when the run began")
 
 
 def test_a_run_that_saved_nothing_measures_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for bf16, expected in ((0.5, "bf16"), (2.0, "fp32")):
-        monkeypatch.setattr("s2s_precision.measuring._measure", lambda *_, bf16=bf16: {"fp32": 1.0, "bf16": bf16})
+        monkeypatch.setattr("s2s_plan.precision._measure", lambda *_, bf16=bf16: {"fp32": 1.0, "bf16": bf16})
         assert choose_precision(auto_step(), [CORPUS], tmp_path)[0] == expected
 
 

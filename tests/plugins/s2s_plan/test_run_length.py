@@ -12,13 +12,14 @@ import pytest
 from harness.tiny_runs import SMALL, train_tiny
 from s2s.checkpoint import step_name
 from s2s.cli.train import main
-from s2s.config import Config, TrainConfig, ValidConfig
+from s2s.config import Config, ValidConfig
 from s2s.distributed import World
 from s2s.errors import CheckpointError
 from s2s.log.length import RunLength
 from s2s_optim.schedules import CosineConfig
-from s2s_recipe.budget import Pace
-from s2s_recipe.run_length import LENGTHS, TimeBudget, ended_after, read_points
+from s2s_plan import PlanConfig
+from s2s_plan.budget import Pace
+from s2s_plan.run_length import LENGTHS, TimeBudget, ended_after, read_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ class Machine:
     def __init__(self, directory: Path, planned: int, every: int = 0) -> None:
         self.now = 100.0
         config = Config(
-            train=TrainConfig(steps=planned, budget="20m"),
+            train=PlanConfig(steps=planned, budget="20m"),
             valid=ValidConfig(every=every),
             schedule=CosineConfig(name="cosine", steps=planned),
         )
@@ -62,7 +63,7 @@ class Machine:
         valid, state, began = self.trainer.config.valid, self.trainer.state, self.now
         length = self.trainer.length
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("s2s_recipe.run_length.time", self)
+            patch.setattr("s2s_plan.run_length.time", self)
             observer = TimeBudget(self.trainer, BUDGET, self.planned)
             while state.step < length.n_steps:
                 state.step += 1
@@ -162,7 +163,7 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("s2s_recipe.planning.measure_pace", lambda *_: Pace(update=0.05))
+    monkeypatch.setattr("s2s_plan.planning.measure_pace", lambda *_: Pace(update=0.05))
     for split in ("train", "dev"):
         for side in ("a", "b"):
             (tmp_path / f"{split}.{side}").write_text("a b c d\nc d a\nb b d\n" * 20)
@@ -171,7 +172,7 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
         "arch=transformer_tiny", "train.tokens=64", "schedule=cosine", "valid.score=false", "checkpoint.keep_last=50",
         "train.budget=1s", "train.threads=1", "log.tensorboard=false",
     ]  # fmt: skip
-    monkeypatch.setattr("s2s_recipe.run_length.time", Ticks(0.05))
+    monkeypatch.setattr("s2s_plan.run_length.time", Ticks(0.05))
     assert main([*command, "run=whole"]) == 0
     length = read_points(tmp_path / "runs" / "whole")[-1].length
     assert 6 < length < 15, "of 20 that were planned, of which each took twice as long"
@@ -183,7 +184,7 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
     checkpoints = Path("runs/killed/checkpoints")
     for step in range(6, length + 1):
         shutil.rmtree(checkpoints / step_name(step))
-    monkeypatch.setattr("s2s_recipe.run_length.time", Ticks(0.02))
+    monkeypatch.setattr("s2s_plan.run_length.time", Ticks(0.02))
     assert main([*command, "run=killed"]) == 0
     assert "continuing after update 5" in capsys.readouterr().out
     last = Path("checkpoints") / step_name(length) / "model.safetensors"

@@ -11,13 +11,13 @@ import pytest
 
 from s2s.compose import compose
 from s2s.config import Config
-from s2s.config.duration import parse_duration
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s_recipe.budget import Pace, decide_steps, times_longer
-from s2s_recipe.forecast import RARE, Forecast, rare_tokens
+from s2s_plan.budget import Pace, decide_steps, times_longer
+from s2s_plan.duration import parse_duration
+from s2s_plan.forecast import RARE, Forecast, rare_tokens
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s.training import time_updates, trial_run
-from s2s_recipe.decision import Decision
-from s2s_recipe.pace import VALIDATIONS, warmup
+from s2s_plan.decision import Decision
+from s2s_plan.pace import VALIDATIONS, warmup
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable

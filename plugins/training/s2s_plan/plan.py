@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from s2s import CheckpointError
 from s2s.io import dump_record, read_record
-from s2s_recipe.decision import Decision
-from s2s_recipe.fingerprint import Fingerprint
-from s2s_recipe.hardware import Hardware
+from s2s_plan.decision import Decision
+from s2s_plan.fingerprint import Fingerprint
+from s2s_plan.hardware import Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

@@ -19,10 +19,10 @@ from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
 from s2s.training import is_memory_error
-from s2s_batch_size import memory_guard, micro_batch
-from s2s_batch_size.memory_guard import MemoryGuard, NotEnoughMemoryError
-from s2s_batch_size.memory_trials import longest_pair
-from s2s_batch_size.micro_batch import find_micro_tokens
+from s2s_plan import memory_guard, micro_batch
+from s2s_plan.memory_guard import MemoryGuard, NotEnoughMemoryError
+from s2s_plan.memory_trials import longest_pair
+from s2s_plan.micro_batch import find_micro_tokens
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
 

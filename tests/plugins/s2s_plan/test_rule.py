@@ -11,10 +11,10 @@ import pytest
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.plugin import load_plugins
-from s2s_recipe import AutoConfig, Fingerprint, Hardware, Side, Situation
-from s2s_recipe.plan import Plan
-from s2s_recipe.rule import LADDER, UTILISATION, auto
-from s2s_recipe.situation import recipe_of
+from s2s_plan import AutoConfig, Fingerprint, Hardware, Side, Situation
+from s2s_plan.plan import Plan
+from s2s_plan.rule import LADDER, UTILISATION, auto
+from s2s_plan.situation import recipe_of
 
 PLUGINS = load_plugins()
 CPU = Hardware("cpu", 1, 2, 1e11, 5e10, 20 * 2**30)

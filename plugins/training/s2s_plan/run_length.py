@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from s2s import CheckpointError, Observer
 from s2s.checkpoint import step_name
 from s2s.io import dump_record, read_record, write_file
-from s2s_recipe.pace import interval, warmup
+from s2s_plan.options import plan_options
+from s2s_plan.pace import interval, warmup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +94,7 @@ class TimeBudget(Observer):
 
     def _report(self, length: int) -> None:
         if abs(length - self.reported) > WORTH_A_LINE * self.reported:
-            budget = self.trainer.config.train.budget
+            budget = plan_options(self.trainer.config).budget
             self.trainer.log.info(f"train.budget={budget}: {length:,} updates instead of {self.reported:,}")
             self.reported = length
 

@@ -1,0 +1,81 @@
+"""What the user leaves open: recipes, train.budget, and `auto` of train.precision, tokens and micro_tokens.
+
+A recipe is registered under a name (`registry.recipe("by_size", Config, factory)`) and called once, before the run
+begins. Its decisions override presets, are overridden by files and the command line, and are stored with the run. This
+plugin also measures what `train.budget` allows and produces the warnings on the first screen: docs/recipes.md.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "VALIDATIONS",
+    "AutoConfig",
+    "Decision",
+    "Fingerprint",
+    "Hardware",
+    "PlanConfig",
+    "Recipe",
+    "RunPlanner",
+    "Side",
+    "Situation",
+    "interval",
+    "warmup",
+]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s2s import Choice, Registry, hookimpl
+from s2s.config import above, check_ranges
+from s2s_plan.decision import Decision
+from s2s_plan.fingerprint import Fingerprint, Side
+from s2s_plan.hardware import Hardware
+from s2s_plan.options import PlanConfig, plan_options
+from s2s_plan.pace import VALIDATIONS, interval, warmup
+from s2s_plan.planner import RunPlanner, planned_steps
+from s2s_plan.situation import Recipe, Situation
+
+if TYPE_CHECKING:
+    from s2s import Observer, Plugins, TrainerView
+    from s2s.training import Planner
+
+
+@dataclass(kw_only=True)
+class AutoConfig(Choice):
+    """Size, subwords, regularisation and updates from the corpus and the measured speed and memory."""
+
+    hours: float = 8.0
+    """Longest run to plan for; an estimate only, whereas train.budget sets a time that is kept."""
+
+    def __post_init__(self) -> None:
+        check_ranges("recipe", self, hours=above(0))
+
+
+def none(_: Choice) -> Recipe:
+    """No decisions: the defaults of options and presets apply."""
+    return lambda _: ()
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.options(PlanConfig)
+    registry.recipe("auto", AutoConfig, "s2s_plan.rule:auto")
+    registry.recipe("none", Choice, none)
+
+
+@hookimpl
+def s2s_plan(plugins: Plugins) -> Planner:
+    """The planner of every run: a recipe and a budget if the configuration has them, and `auto`."""
+    return RunPlanner(plugins)
+
+
+@hookimpl
+def s2s_observe(trainer: TrainerView) -> Observer | None:
+    """The observer that ends a run within train.budget, unless the user has set train.steps."""
+    seconds = plan_options(trainer.config).budget_seconds
+    if seconds is None:
+        return None
+    from s2s_plan.run_length import TimeBudget
+
+    planned = planned_steps(trainer.directory)
+    return TimeBudget(trainer, seconds, planned) if planned == trainer.config.train.steps else None
