@@ -99,19 +99,6 @@ class Hooks:
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
         """Build the model; wrappers may freeze, compile or adapt the result."""
 
-    @hookspec(firstresult=True)
-    def s2s_load_models(self, config: GenerateConfig, plugins: Plugins, device: Any) -> Any:
-        """Load several models of s2s-generate as one, `s2s.generation.Models`; None leaves a single run to the core."""
-
-    @hookspec
-    def s2s_output_constraints(self, config: GenerateConfig, task: Task) -> Sequence[Any]:
-        """Constraints that options set on every output, each an `s2s.decoding.FixedWidthConstraint`."""
-        return ()
-
-    @hookspec(firstresult=True)
-    def s2s_sentence_constraint(self, task: Task, given: Any) -> Any:
-        """The `s2s.decoding.SentenceConstraint` for the prefix and phrases of an `s2s.generation.Input`."""
-
     @hookspec
     def s2s_finish_outputs(
         self, config: GenerateConfig, task: Task, model: Seq2Seq, device: Any, plugins: Plugins

@@ -39,6 +39,8 @@ SERVICES = {
     "tokenizer": "text as ids: factory(config) -> s2s.data.TokenizerKind",
     "input_format": "how s2s-generate reads inputs: factory(config) -> s2s.generation.InputFormat",
     "output_format": "how s2s-generate writes outputs: factory(config, generator) -> s2s.generation.OutputFormat",
+    "constraint": "what options and inputs require of outputs, all of which apply: "
+    "factory(config) -> s2s.generation.RequestConstraints",
     "screen": "what a run shows: factory(config) -> s2s.log.Screen",
     "strategy": "how a run uses several processes: factory(config) -> s2s.distributed.Strategy",
     "inference_engine": "another program that runs an exported model: "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from s2s.config.marks import NEUTRAL, OF_FILES, OF_MODELS, RERANKS, options_marked
-from s2s.config.ranges import THREADS, at_least, check_ranges
+from s2s.config.ranges import THREADS, at_least, check_all_used, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 
@@ -30,6 +30,12 @@ class GenerateConfig:
     checkpoint: str | list[str] = field(default="auto", metadata=OF_MODELS | NEUTRAL)
     """auto (the average, else the best, else the last), average, best, last, or a name or path; one for all runs, or
     a list with one for each. Several of a single run are an ensemble, too."""
+    fusion: str = field(default="", metadata=OF_MODELS | NEUTRAL)
+    """Shallow fusion: run of task=language_model, with the same vocabulary, whose log-probabilities are added."""
+    fusion_weight: float = field(default=0.3, metadata=OF_MODELS | NEUTRAL)
+    """Factor on the language model's log-probabilities."""
+    fusion_checkpoint: str = field(default="auto", metadata=OF_MODELS | NEUTRAL)
+    """Checkpoint of the language model, as `checkpoint`."""
     input: str = field(default="-", metadata=OF_FILES | NEUTRAL)
     """File to read; - is standard input."""
     output: str = field(default="-", metadata=OF_FILES | NEUTRAL)
@@ -102,6 +108,9 @@ class GenerateConfig:
         one = at_least(1)
         check_ranges("", self, nbest=one, buffer_size=one, max_source=at_least(2), threads=THREADS, workers=THREADS)
         check_ranges("", self, tokens=at_least(0), candidates=at_least(0, 100_000))
+        check_ranges("", self, fusion_weight=at_least(0))
+        for option in ("fusion_weight", "fusion_checkpoint"):
+            check_all_used(self, option, "fusion", self.fusion)
         for name in self.fields:
             if name not in FIELDS:
                 raise ConfigError(f"fields={self.fields}: {name!r} is none of them; choose of {', '.join(FIELDS)}")

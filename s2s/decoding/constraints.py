@@ -9,7 +9,6 @@ __all__ = [
     "ConstraintSet",
     "FixedWidthConstraint",
     "StackAutomaton",
-    "build_constraint",
     "tokens_allowed",
 ]
 
@@ -24,10 +23,6 @@ from s2s.task import Constraint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from s2s.config import GenerateConfig
-    from s2s.plugin import Plugins
-    from s2s.task import Task
 
 
 class FixedWidthConstraint(Constraint, Protocol):
@@ -59,14 +54,6 @@ class StackAutomaton(NamedTuple):
     """Index in `tokens` at which each list begins, and finally at which the last one ends"""
     tokens: Tensor
     """All lists, each in ascending order"""
-
-
-def build_constraint(config: GenerateConfig, task: Task, plugins: Plugins | None) -> Constraint | None:
-    """The task's and the user's constraints; None if every output is allowed."""
-    own = task.constraint() if config.constrained else None
-    found = plugins.hook.s2s_output_constraints(config=config, task=task) if plugins else []
-    others = [constraint for of_plugin in reversed(found) for constraint in of_plugin]
-    return ConstraintSet(own, others) if others else own
 
 
 def tokens_allowed(constraint: Constraint, states: Tensor, n_tokens: int | None = None) -> Tensor:

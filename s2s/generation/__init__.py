@@ -16,11 +16,11 @@ __all__ = [
     "InputFormat",
     "LoadedGenerator",
     "LoadedModels",
-    "Models",
     "Output",
     "OutputFormat",
     "OutputStage",
     "Record",
+    "RequestConstraints",
     "ScoredTarget",
     "Segment",
     "is_stream",
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from s2s.generation.files.streams import is_stream, standard_input
     from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
-    from s2s.generation.models import Models
     from s2s.generation.output_stages import OutputStage
     from s2s.generation.reading import Segment
+    from s2s.generation.request_constraints import RequestConstraints
     from s2s.generation.scoring import ScoredTarget, score
 
 
@@ -66,7 +66,7 @@ __getattr__ = lazy_names(
     "output_stages",
     "generator",
     "build",
-    "models",
     "reading",
+    "request_constraints",
     "scoring",
 )

@@ -13,12 +13,12 @@ import torch
 
 from s2s.compose import ComposedConfig, recompose
 from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, options_marked
-from s2s.decoding.constraints import build_constraint
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate, resolve_matmul, torch_threads
 from s2s.generation.generator import Generator
 from s2s.generation.models import Models, load_models
+from s2s.generation.request_constraints import output_constraint, registered_constraints
 from s2s.generation.workers import resolve_workers
 from s2s.io.atomic import sha256
 from s2s.plugin import Plugins
@@ -89,7 +89,7 @@ class LoadedModels:
         """The search, and what runs the computation, in words."""
         if config.backend == "native":
             return self.plugins.registry.get("search", chosen.name).build(chosen), self.description
-        constraint = build_constraint(config, self.models.first.task, self.plugins)
+        constraint = output_constraint(config, self.models.first.task, registered_constraints(self.plugins))
         given = EngineInput(self.models.directory, self.models.first, config, chosen, self.device, constraint)
         search = self.plugins.registry.get("inference_engine", config.backend).build(given)
         return search, search.describe()

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.config import GenerateConfig
-from s2s.decoding.constraints import build_constraint
 from s2s.generation.candidates import EMPTY_CANDIDATE, Counts, Input, Output
 from s2s.generation.output_stages import build_stages
 from s2s.generation.reading import Reader
+from s2s.generation.request_constraints import output_constraint, registered_constraints
 from s2s.generation.searching import Searcher, search_name
 from s2s.generation.writing import Writer
 
@@ -57,8 +57,9 @@ class Generator:
         config = replace(config, tokens=config.tokens or TOKENS.get(torch.device(device).type, DEFAULT_TOKENS))
         self.task, self.config, self.counts, self.plugins = task, config, Counts(), plugins
         limit = self.config.max_source if model.max_len is None else min(self.config.max_source, model.max_len)
-        constraint = build_constraint(self.config, task, plugins)
-        self.read = Reader(task, self.config, limit, self.counts, plugins)
+        constraints = registered_constraints(plugins)
+        constraint = output_constraint(self.config, task, constraints)
+        self.read = Reader(task, self.config, limit, self.counts, constraints)
         stages = build_stages(self.config, task, model, torch.device(device), plugins)
         self.search = Searcher(model, search, task.vocab, torch.device(device), self.config, stages, constraint)
         self.write = Writer(task, self.config, self.counts, stages, search_name(search))

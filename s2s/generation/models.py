@@ -1,4 +1,4 @@
-"""The model that writes outputs: that of one run, or several combined by plugins."""
+"""The models that write outputs: that of one run, or several as one, optionally fused with a language model."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ __all__ = ["Models", "load_models"]
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.errors import ConfigError
+from s2s.generation.ensemble import Ensemble
+from s2s.generation.shallow_fusion import ShallowFusion
 from s2s.io.atomic import sha256
-from s2s.run import find_run, load_run
+from s2s.run import find_run, load_run, tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,16 +41,81 @@ class Models(NamedTuple):
 
 
 def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:
-    """Load the models that the options name: one run, or several combined by plugins."""
-    combined: Models | None = plugins.hook.s2s_load_models(config=config, plugins=plugins, device=device)
-    if combined is not None:
-        return combined
-    names, checkpoints = (value if isinstance(value, list) else [value] for value in (config.run, config.checkpoint))
-    if len(names) > 1 or len(checkpoints) > 1:
+    """Load the runs and checkpoints that the options name as one model, with the language model that `fusion` names."""
+    names = _members(config)
+    directories = [find_run(name) for name, _ in names]
+    runs = [load_run(d, checkpoint, plugins, device) for d, (_, checkpoint) in zip(directories, names, strict=True)]
+    first, directory, members = runs[0], directories[0], [run.model for run in runs]
+    for run, path in zip(runs[1:], directories[1:], strict=True):
+        _check_same_task(run, path, first, directory)
+        _check_same_tokens("run", path, directory)
+    digests = [_digest(run) for run in runs]
+    if len(runs) == 1:
+        models = Models(first, directory, first.model, members, {"checkpoint": digests[0]}, "")
+    else:
+        description = f"an ensemble of {len(runs)} models"
+        models = Models(first, directory, Ensemble(members), members, {"checkpoint": digests}, description)
+    return _fused(models, config, plugins, device) if config.fusion else models
+
+
+def _fused(models: Models, config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:
+    """The models fused with the language model."""
+    path, weight = find_run(config.fusion, "fusion"), config.fusion_weight
+    _check_same_tokens("fusion", path, models.directory)
+    language_model = load_run(path, config.fusion_checkpoint, plugins, device)
+    fused = ShallowFusion(models.model, language_model.model, weight, _source(config, language_model))
+    fusion = {"checkpoint": _digest(language_model), "weight": weight}
+    description = ", ".join(filter(None, [models.description, f"fused with {path.name} by {weight:g}"]))
+    return models._replace(
+        model=fused,
+        members=[*models.members, language_model.model],
+        made_of={**models.made_of, "fusion": fusion},
+        description=description,
+    )
+
+
+def _digest(run: Run) -> str:
+    return sha256(run.checkpoint_path / "MANIFEST.json")
+
+
+def _members(config: GenerateConfig) -> list[tuple[str, str]]:
+    """Every member's run and checkpoint; a single one of either stands for all."""
+    runs, checkpoints = (value if isinstance(value, list) else [value] for value in (config.run, config.checkpoint))
+    n = max(len(runs), len(checkpoints))
+    for option, values in (("run", runs), ("checkpoint", checkpoints)):
+        if len(values) not in (1, n) or not all(values):
+            raise ConfigError(
+                f"{option}=[{','.join(values)}] names {len([v for v in values if v])} of {n} models; "
+                "give a checkpoint for each run, or one for all"
+            )
+    return list(zip(runs * (n // len(runs)), checkpoints * (n // len(checkpoints)), strict=True))
+
+
+def _source(config: GenerateConfig, run: Run) -> list[int]:
+    """The ids, eos included, that stand for every source: a language model's task encodes all sources alike."""
+    one, other = run.task.encode_source(["", "a"])  # two letters may both be unknown, and so encode alike
+    if one != other:
         raise ConfigError(
-            "several of run and checkpoint: no loaded plugin combines models." + plugins.registry.absent_hint()
+            f"fusion={config.fusion} is a run of task={run.config.task.name}, whose outputs depend on a source; "
+            "give a run of task=language_model"
         )
-    directory = find_run(names[0])
-    run = load_run(directory, checkpoints[0], plugins, device)
-    made_of = {"checkpoint": sha256(run.checkpoint_path / "MANIFEST.json")}
-    return Models(run, directory, run.model, [run.model], made_of, "")
+    return [*one, run.task.vocab.eos]
+
+
+def _check_same_task(other: Run, path: Path, first: Run, directory: Path) -> None:
+    names = other.config.task.name, first.config.task.name
+    if names[0] != names[1]:
+        raise ConfigError(
+            f"run: {path} has task={names[0]}, but {directory} has task={names[1]}; "
+            "only runs of one task can write an output together"
+        )
+
+
+def _check_same_tokens(option: str, other: Path, directory: Path) -> None:
+    """Raise ConfigError for models in which a token has different ids."""
+    actual, expected = (tokenizer.identity(path / "tokenizer") for path in (other, directory))
+    if actual != expected:
+        raise ConfigError(
+            f"{option}: {other} and {directory} do not share a vocabulary: the identities of their tokenisers are "
+            f"{actual[:12]} and {expected[:12]}. Train one with the prepared data or the tokeniser of the other"
+        )

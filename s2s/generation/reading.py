@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from s2s.decoding import SentenceConstraint
 from s2s.errors import DataError, PluginError
+from s2s.generation.request_constraints import sentence_constraint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.config import GenerateConfig
     from s2s.generation.candidates import Counts, Input
-    from s2s.plugin import Plugins
+    from s2s.generation.request_constraints import RequestConstraints
     from s2s.task import Task
 
 logger = logging.getLogger(__name__)
@@ -36,9 +37,15 @@ class Reader:
     """Makes segments of at most `longest` tokens, eos included."""
 
     def __init__(
-        self, task: Task, config: GenerateConfig, longest: int, counts: Counts, plugins: Plugins | None
+        self,
+        task: Task,
+        config: GenerateConfig,
+        longest: int,
+        counts: Counts,
+        constraints: Sequence[RequestConstraints],
     ) -> None:
-        self.task, self.config, self.longest, self.counts, self.plugins = task, config, longest, counts, plugins
+        self.task, self.config, self.longest, self.counts = task, config, longest, counts
+        self.constraints = constraints
 
     def __call__(self, inputs: Sequence[Input]) -> tuple[list[list[Segment]], DataError | None]:
         """The segments of each input; at an erroneous input, the error, and the segments of the inputs before it."""
@@ -46,7 +53,7 @@ class Reader:
         segments: list[list[Segment]] = []
         for given, ids in zip(inputs, encoded, strict=True):
             try:
-                segments.append(self._segments(given, ids, self._constraint(given)))
+                segments.append(self._segments(given, ids, sentence_constraint(self.task, given, self.constraints)))
             except DataError as error:
                 return segments, error
         return segments, None
@@ -90,17 +97,6 @@ class Reader:
             logger.warning("%s; truncated, as all others will be", self._too_long(worst.src, len(worst.ids)))
         self.counts.truncated += bool(too_long)
         return [Segment(segment.src, segment.ids[:room], segment.constraint) for segment in segments]
-
-    def _constraint(self, given: Input) -> SentenceConstraint | None:
-        """The constraint that the prefix and phrases of the output define; None if there are none."""
-        if not (given.prefix or any(given.phrases)):
-            return None
-        found: SentenceConstraint | None = None
-        if self.plugins:
-            found = self.plugins.hook.s2s_sentence_constraint(task=self.task, given=given)
-        if found is None:
-            raise DataError("prefix and phrases: no loaded plugin constrains single outputs; leave them out")
-        return found
 
     def _too_long(self, line: str, n: int) -> str:
         return (

@@ -16,10 +16,10 @@ from s2s.backend import prepack
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
+from s2s.generation.ensemble import Ensemble
 from s2s.plugin import Plugins, load_plugins
 from s2s_cpu.onednn import int8_is_exact
 from s2s_cpu.prepacked import has_int8_linear
-from s2s_ensemble.ensemble import Ensemble
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_testing.incremental import batch_of, pairs
 

@@ -21,8 +21,9 @@ from harness.table_model import Table
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.constraints import ConstraintSet, build_constraint
+from s2s.decoding.constraints import ConstraintSet
 from s2s.errors import ConfigError, PluginError
+from s2s.generation.request_constraints import output_constraint, registered_constraints
 from s2s.task import Encoded, Example, Vocab
 from s2s_constraints.tokens import BadWords, MinLength, NoRepeatNgram
 from s2s_search import SampleConfig
@@ -169,9 +170,9 @@ class Letters(Capitals):
 
 
 def test_options_become_constraints_beside_the_tasks_own() -> None:
-    assert build_constraint(GenerateConfig(), Letters(), None) is None
+    assert output_constraint(GenerateConfig(), Letters(), registered_constraints(None)) is None
     asked = generate_config(min_len=2, no_repeat_ngram_size=3, bad_words=["ab", "c"])
-    chosen = build_constraint(asked, Letters(), shipped())
+    chosen = output_constraint(asked, Letters(), registered_constraints(shipped()))
     assert isinstance(chosen, ConstraintSet)
     least, repeat, ban = chosen.others
     assert isinstance(least, MinLength)
@@ -184,17 +185,17 @@ def test_options_become_constraints_beside_the_tasks_own() -> None:
 def test_without_options_the_tasks_own_constraint_is_left_as_it_is(own: Any) -> None:
     task = Letters()
     task.constraint = lambda: own  # type: ignore[method-assign]
-    assert build_constraint(GenerateConfig(), task, None) is own
-    assert build_constraint(GenerateConfig(constrained=False), task, None) is None
+    assert output_constraint(GenerateConfig(), task, []) is own
+    assert output_constraint(GenerateConfig(constrained=False), task, []) is None
 
 
 def test_a_text_without_symbols_cannot_be_banned() -> None:
     with pytest.raises(ConfigError, match=r"bad_words: '\?' has no tokens"):
-        build_constraint(generate_config(bad_words=["?"]), Letters(), shipped())
+        output_constraint(generate_config(bad_words=["?"]), Letters(), registered_constraints(shipped()))
 
 
 def test_a_text_with_unknown_symbols_cannot_be_banned() -> None:
     task = Letters()
     task.vocab = replace(task.vocab, unk=4)
     with pytest.raises(ConfigError, match=r"bad_words: 'ba' has symbols that are not in the vocabulary of task="):
-        build_constraint(generate_config(bad_words=["b", "ba"]), task, shipped())
+        output_constraint(generate_config(bad_words=["b", "ba"]), task, registered_constraints(shipped()))

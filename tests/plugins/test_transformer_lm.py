@@ -12,9 +12,9 @@ from s2s.data.packing import pack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
+from s2s.generation.shallow_fusion import ShallowFusion
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s_ensemble.shallow_fusion import ShallowFusion
 from s2s_testing import VOCAB, check_arch
 from s2s_transformer_lm import TransformerLMConfig
 from s2s_transformer_lm.model import TransformerLM

@@ -17,10 +17,10 @@ from s2s import ConfigError, HasAuxiliary, Vocab, evaluating, make_batch
 from s2s.cli.train import main
 from s2s.config import TrainConfig
 from s2s.distributed import World
+from s2s.generation.ensemble import Ensemble
 from s2s.nn import LabelSmoothed, LabelSmoothedConfig
 from s2s.objective import WithAuxiliary
 from s2s.training.train_step import TrainStep
-from s2s_ensemble.ensemble import Ensemble
 from s2s_recurrent import RNNConfig
 from s2s_testing import check_arch
 from s2s_transformer import TransformerConfig

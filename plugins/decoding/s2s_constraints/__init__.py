@@ -5,19 +5,12 @@ No torch at import.
 
 from __future__ import annotations
 
-__all__ = ["ConstraintOptions", "s2s_output_constraints", "s2s_register", "s2s_sentence_constraint"]
+__all__ = ["ConstraintOptions", "s2s_register"]
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from s2s import Registry, hookimpl
+from s2s import Choice, Registry, hookimpl
 from s2s.config import GenerateConfig, at_least, check_ranges
-
-if TYPE_CHECKING:
-    from s2s import Task
-    from s2s.decoding import FixedWidthConstraint
-    from s2s.generation import Input
-    from s2s_constraints.lexical import LexicalConstraint
 
 
 @dataclass(kw_only=True)
@@ -39,19 +32,5 @@ class ConstraintOptions(GenerateConfig):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.options(ConstraintOptions)
-
-
-@hookimpl
-def s2s_output_constraints(config: ConstraintOptions, task: Task) -> list[FixedWidthConstraint]:
-    """The constraints that the options set on every output."""
-    from s2s_constraints.tokens import token_constraints
-
-    return token_constraints(config, task)
-
-
-@hookimpl(trylast=True)
-def s2s_sentence_constraint(task: Task, given: Input) -> LexicalConstraint:
-    """The constraint for the prefix and phrases of one output."""
-    from s2s_constraints.lexical import lexical_constraint
-
-    return lexical_constraint(task, given)
+    registry.add("constraint", "tokens", Choice, "s2s_constraints.tokens:TokenConstraints")
+    registry.add("constraint", "lexical", Choice, "s2s_constraints.lexical:LexicalConstraints")

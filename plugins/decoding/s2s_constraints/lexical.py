@@ -7,7 +7,7 @@ Shapes: B sentences, K hypotheses per sentence.
 
 from __future__ import annotations
 
-__all__ = ["LexicalBatchConstraint", "LexicalConstraint", "LexicalSizes", "lexical_constraint", "widen_state"]
+__all__ = ["LexicalBatchConstraint", "LexicalConstraint", "LexicalConstraints", "LexicalSizes", "widen_state"]
 
 from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from s2s import Constraint, DataError, Example, Vocab
 from s2s.decoding import BatchConstraint, ConstraintSet
+from s2s.generation import RequestConstraints
 from s2s_constraints.allocation import PhraseAllocation
 from s2s_constraints.phrases import PhraseConstraint, PhraseState, PrefixConstraint
 from s2s_constraints.tokens import NONE
@@ -24,7 +25,7 @@ from s2s_constraints.tokens import NONE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Task
+    from s2s import Choice, Task
     from s2s.decoding import FixedWidthConstraint, SentenceConstraint
     from s2s.generation import Input
 
@@ -145,17 +146,26 @@ def widen_state(
     return torch.cat([others, prefix, PhraseState(room, newest, ids).pack()], dim=-1)
 
 
-def lexical_constraint(task: Task, given: Input) -> LexicalConstraint:
-    """The prefix and phrases of an input's output as target tokens; DataError if they cannot be output verbatim."""
-    texts = [text for text in (given.prefix, *given.phrases) if text]
-    ids = [pair.tgt for pair in task.encode([Example(given.src, text) for text in texts])]
-    for text, tokens in zip(texts, ids, strict=True):
-        if not tokens:
-            raise DataError(f"{text!r} has no tokens in task={task.config.name}; leave it out of prefix and phrases")
-        if task.vocab.unk in tokens:
-            raise DataError(
-                f"{text!r} has symbols that are not in the vocabulary of task={task.config.name}, and would not come "
-                "out as it is; leave it out of prefix and phrases"
-            )
-    n_prefix = 1 if given.prefix else 0
-    return LexicalConstraint(ids[0] if n_prefix else (), ids[n_prefix:])
+class LexicalConstraints(RequestConstraints):
+    """The constraints that prefix and phrases of an input set on its output."""
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def for_sentence(self, task: Task, sentence: Input) -> LexicalConstraint | None:
+        """Prefix and phrases as target tokens; DataError if they cannot be output verbatim."""
+        texts = [text for text in (sentence.prefix, *sentence.phrases) if text]
+        if not texts:
+            return None
+        ids = [pair.tgt for pair in task.encode([Example(sentence.src, text) for text in texts])]
+        for text, tokens in zip(texts, ids, strict=True):
+            if not tokens:
+                name = task.config.name
+                raise DataError(f"{text!r} has no tokens in task={name}; leave it out of prefix and phrases")
+            if task.vocab.unk in tokens:
+                raise DataError(
+                    f"{text!r} has symbols that are not in the vocabulary of task={task.config.name}, and would not "
+                    "come out as it is; leave it out of prefix and phrases"
+                )
+        n_prefix = 1 if sentence.prefix else 0
+        return LexicalConstraint(ids[0] if n_prefix else (), ids[n_prefix:])

@@ -5,7 +5,7 @@ Shapes: B sentences, K hypotheses per sentence, V target tokens, W tokens rememb
 
 from __future__ import annotations
 
-__all__ = ["NONE", "BadWords", "MinLength", "NoRepeatNgram", "token_constraints"]
+__all__ = ["NONE", "BadWords", "MinLength", "NoRepeatNgram", "TokenConstraints"]
 
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from s2s import ConfigError, Example
+from s2s.generation import RequestConstraints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Task
+    from s2s import Choice, Task
     from s2s.decoding import FixedWidthConstraint
     from s2s_constraints import ConstraintOptions
 
@@ -27,17 +28,27 @@ NGRAM_WINDOW = 512
 """Number of tokens that `NoRepeatNgram` looks back: the same for every source, so that states can be concatenated"""
 
 
-def token_constraints(config: ConstraintOptions, task: Task) -> list[FixedWidthConstraint]:
-    """The constraints that the options set."""
-    vocab = task.vocab
-    found: list[FixedWidthConstraint] = []
-    if config.min_len:
-        found.append(MinLength(config.min_len, vocab.tgt, vocab.eos))
-    if config.no_repeat_ngram_size:
-        found.append(NoRepeatNgram(config.no_repeat_ngram_size, vocab.tgt))
-    if config.bad_words:
-        found.append(BadWords(_ids_of(config.bad_words, task), vocab.tgt))
-    return found
+class TokenConstraints(RequestConstraints):
+    """The constraints of min_len, no_repeat_ngram_size and bad_words."""
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def for_outputs(
+        self,
+        config: ConstraintOptions,  # type: ignore[override]  # which this plugin adds to GenerateConfig
+        task: Task,
+    ) -> list[FixedWidthConstraint]:
+        """The constraints that the options set."""
+        vocab = task.vocab
+        constraints: list[FixedWidthConstraint] = []
+        if config.min_len:
+            constraints.append(MinLength(config.min_len, vocab.tgt, vocab.eos))
+        if config.no_repeat_ngram_size:
+            constraints.append(NoRepeatNgram(config.no_repeat_ngram_size, vocab.tgt))
+        if config.bad_words:
+            constraints.append(BadWords(_ids_of(config.bad_words, task), vocab.tgt))
+        return constraints
 
 
 def _ids_of(texts: Sequence[str], task: Task) -> list[list[int]]:

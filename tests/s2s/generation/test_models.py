@@ -1,4 +1,4 @@
-"""One run is loaded as it is; a plugin makes one model of several."""
+"""One run is loaded as it is; of several, see test_ensemble_generation.py."""
 
 from __future__ import annotations
 
@@ -11,16 +11,10 @@ import pytest
 import torch
 
 from s2s.config import GenerateConfig
-from s2s.errors import ConfigError
 from s2s.generation import models
 from s2s.generation.models import load_models
 
 CPU = torch.device("cpu")
-
-
-def plugins(combined: Any = None) -> Any:
-    hook = SimpleNamespace(s2s_load_models=lambda config, plugins, device: combined)
-    return SimpleNamespace(hook=hook, registry=SimpleNamespace(absent_hint=lambda: " Blocked: ensemble."))
 
 
 @pytest.fixture(autouse=True)
@@ -37,21 +31,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     "options", [{"run": "x", "checkpoint": "last"}, {"run": ["x"], "checkpoint": ["last"]}], ids=str
 )
 def test_a_single_run_is_loaded_and_known_by_its_manifest(run: Any, options: dict[str, Any]) -> None:
-    found = load_models(GenerateConfig(**options), plugins(), CPU)
+    found = load_models(GenerateConfig(**options), None, CPU)  # type: ignore[arg-type]
     assert run.asked == [("runs/x", "last")]
     assert (found.first, found.directory, found.model, found.members) == (run, Path("runs/x"), run.model, [run.model])
     assert found.made_of == {"checkpoint": hashlib.sha256(b"{}").hexdigest()}
     assert found.description == ""
-
-
-@pytest.mark.parametrize("options", [{"run": ["x", "y"]}, {"run": "x", "checkpoint": ["last", "best"]}], ids=str)
-def test_several_need_a_plugin(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load_models(GenerateConfig(**options), plugins(), CPU)
-    assert str(caught.value) == ("several of run and checkpoint: no loaded plugin combines models. Blocked: ensemble.")
-
-
-def test_what_a_plugin_combines_is_taken(run: Any) -> None:
-    combined = object()
-    assert load_models(GenerateConfig(run=["x", "y"]), plugins(combined), CPU) is combined
-    assert run.asked == []

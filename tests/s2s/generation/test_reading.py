@@ -12,11 +12,13 @@ from s2s.errors import PluginError
 from s2s.generation import Input
 from s2s.generation.candidates import Counts
 from s2s.generation.reading import Reader, Segment
+from s2s.generation.request_constraints import RequestConstraints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.errors import DataError
+    from s2s.task import Task
 
 
 class Sentences(Capitals):
@@ -26,13 +28,22 @@ class Sentences(Capitals):
         return src.split(".")
 
 
+class Same(RequestConstraints):
+    """One constraint for each sentence."""
+
+    def __init__(self, constraint: Any) -> None:
+        self.constraint = constraint
+
+    def for_sentence(self, task: Task, sentence: Input) -> Any:
+        return self.constraint
+
+
 def read(
     texts: Sequence[str], too_long: Literal["split", "truncate", "error"] = "split", constraint: Any = None
 ) -> tuple[list[list[tuple[str, int, Any]]], Counts, DataError | None]:
     """Text, number of tokens and constraint of each segment, of at most 4 tokens, eos included."""
     counts = Counts()
-    reader = Reader(Sentences(), GenerateConfig(too_long=too_long), 4, counts, None)
-    reader._constraint = lambda given: constraint  # type: ignore[method-assign]
+    reader = Reader(Sentences(), GenerateConfig(too_long=too_long), 4, counts, [Same(constraint)])
     segments, error = reader([Input(text) for text in texts])
     return [[(one.src, len(one.ids), one.constraint) for one in of] for of in segments], counts, error
 
@@ -85,7 +96,7 @@ def test_a_task_that_needs_no_input_has_an_output_for_an_empty_one() -> None:
         def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
             return [[4] for _ in lines]
 
-    segments, error = Reader(Unconditional(), GenerateConfig(), 4, Counts(), None)([Input(""), Input(" ")])
+    segments, error = Reader(Unconditional(), GenerateConfig(), 4, Counts(), ())([Input(""), Input(" ")])
     assert (segments, error) == ([[Segment("", [4])], [Segment(" ", [4])]], None)
 
 
@@ -107,7 +118,7 @@ def test_of_a_long_line_the_beginning_is_shown(n: int, shown: str) -> None:
 
 @pytest.mark.parametrize("given", [Input("a", prefix="b"), Input("a", phrases=("", "b"))], ids=str)
 def test_what_an_output_should_contain_needs_a_plugin(given: Input) -> None:
-    reader = Reader(Sentences(), GenerateConfig(), 9, Counts(), None)
+    reader = Reader(Sentences(), GenerateConfig(), 9, Counts(), ())
     segments, error = reader([Input("c", phrases=("",)), given])
     assert segments == [[Segment("c", [6])]]
     assert str(error) == "prefix and phrases: no loaded plugin constrains single outputs; leave them out"
@@ -121,7 +132,7 @@ def test_ids_that_no_source_token_has_are_refused(ids: list[int]) -> None:
         def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
             return [[], ids]
 
-    reader = Reader(Wide(), GenerateConfig(), 4, Counts(), None)
+    reader = Reader(Wide(), GenerateConfig(), 4, Counts(), ())
     with pytest.raises(PluginError) as caught:
         reader([Input("a"), Input("b")])
     assert str(caught.value) == f"Wide.encode_source: expected ids below 30, vocab.src, got {ids}"

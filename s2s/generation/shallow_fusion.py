@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s import ConfigError
-from s2s_ensemble.ensemble import CombinedModel, MemberMemories
+from s2s.errors import ConfigError
+from s2s.generation.ensemble import CombinedModel, MemberMemories
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from s2s import Seq2Seq
+    from s2s.model import Seq2Seq
 
 
 class ShallowFusion(CombinedModel):

@@ -119,21 +119,3 @@ def test_an_output_is_not_continued_with_other_members(trained: Path, capsys: An
     assert code == 2
     assert "out.partial cannot be continued: checkpoint was [" in err
     assert call("s2s-generate", [*command, "run=[x,y]"], capsys)[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (["run=[x,y]"], "no loaded plugin combines models."),
-        (["run=x", "checkpoint=[last,step-000004]"], "no loaded plugin combines models."),
-        (["run=x", "fusion=y"], "fusion: no such option. No loaded plugin offers it."),
-    ],
-    ids=["runs", "checkpoints", "fusion"],
-)
-def test_several_models_without_the_plugin_are_refused(
-    asked: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "ensemble")
-    code, _, err = call("s2s-generate", [*GENERATE, *asked], capsys)
-    assert code == 2
-    assert f"{said} Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: ensemble." in err

@@ -20,11 +20,11 @@ from harness.table_model import Table
 from s2s.decoding import BeamConfig, FixedQueue, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
+from s2s.generation.ensemble import Ensemble
+from s2s.generation.shallow_fusion import ShallowFusion
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
 from s2s_constraints.lexical import LexicalConstraint
-from s2s_ensemble.ensemble import Ensemble
-from s2s_ensemble.shallow_fusion import ShallowFusion
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 from s2s_testing import assert_causal, assert_state_joins, assert_state_reorders, assert_step_is_decode

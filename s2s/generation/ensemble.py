@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Self
 import torch
 from torch import Tensor, nn
 
-from s2s import Memory, Seq2Seq, State
 from s2s.decoding import log_probs
+from s2s.model import Memory, Seq2Seq, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
