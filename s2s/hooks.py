@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["GROUP", "CoreHooks", "Hooks", "Observer", "Plugins", "TrainerView", "hookimpl"]
+__all__ = ["GROUP", "CoreHooks", "Hooks", "Plugins", "hookimpl"]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -17,63 +17,13 @@ if TYPE_CHECKING:
 
     from s2s.config import Config, GenerateConfig
     from s2s.model import Seq2Seq
+    from s2s.observer import Observer, TrainerView
     from s2s.task import Task, Vocab
     from s2s.training.planner import Planner
 
 GROUP = "s2s"
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)
-
-
-class TrainerView(Protocol):
-    """What hooks may use of the trainer that calls them; `s2s.training.trainer.Trainer` has the types."""
-
-    config: Config
-    directory: Path
-    """Of the run"""
-    world: Any
-    """Ranks: `rank`, `size`, `is_main`, and the collectives"""
-    state: Any
-    """`step`, `epoch`, and the rest of what a checkpoint keeps of the loop"""
-    train_step: Any
-    """`model`, `vocab`, `optimizer`, `parameters`"""
-    data_loader: Any
-    """`batches`, with the encoded training `corpora` and the `weights` of each"""
-    validation: Any
-    checkpoints: Any
-    """`folder`"""
-    log: Any
-    """An `s2s.log.Log`"""
-    length: Any
-    """`n_steps`, the number of the last update, which a time budget may change"""
-
-
-class Observer:
-    """Follows one run and keeps its own state; made by `s2s_observe`, it overrides the methods that it needs.
-
-    Every process of a run makes one, and gets the same records.
-    """
-
-    def update(self, record: Mapping[str, Any]) -> None:
-        """After every update, with its values."""
-
-    def validated(self, record: Mapping[str, Any]) -> None:
-        """After every validation, with its scores."""
-
-    def saved(self, path: Path, seconds: float) -> None:
-        """When a checkpoint is verified on disk, `seconds` after it was begun; in the process that wrote it."""
-
-    def finished(self, summary: Mapping[str, Any]) -> None:
-        """After the last update, validation and checkpoint, in the reverse order of observers."""
-
-    def close(self, error: BaseException | None) -> None:
-        """Last of all; error: what ended training, if anything, such as `Preempted` for a run that can be resumed."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        self.close(error)
 
 
 class Hooks:

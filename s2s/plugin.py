@@ -22,7 +22,8 @@ import pluggy
 
 from s2s.backend.providers import add_provider
 from s2s.errors import PluginError, did_you_mean
-from s2s.hooks import GROUP, CoreHooks, Hooks, Observer, Plugins, TrainerView, hookimpl
+from s2s.hooks import GROUP, CoreHooks, Hooks, Plugins, hookimpl
+from s2s.observer import Observer, TrainerView
 from s2s.registry import Registry
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_same_kind", "flatten_state", "unflatten_state"]
+__all__ = ["flatten_state", "unflatten_state"]
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 Json = Any
 """What json.dumps takes, and json.loads gives back unchanged"""
-NUMBER = int | float | Tensor
 
 
 def flatten_state(tree: Any) -> tuple[Json, dict[str, Tensor]]:
@@ -40,18 +39,6 @@ def unflatten_state(structure: Json, tensors: Mapping[str, Tensor]) -> Any:
     if kind == "tuple":
         return tuple(unflatten_state(item, tensors) for item in content)
     return {key: unflatten_state(value, tensors) for key, value in content}
-
-
-def check_same_kind(name: str, own: Any, saved: Any) -> None:
-    """Raise TypeError unless an option of the optimizer was saved as a value of its kind."""
-    are_tuples = isinstance(own, tuple) and isinstance(saved, tuple)
-    if are_tuples and len(own) == len(saved):
-        for each, other in zip(own, saved, strict=True):
-            check_same_kind(name, each, other)
-        return
-    is_number = [isinstance(value, NUMBER) and not isinstance(value, bool) for value in (own, saved)]
-    if are_tuples or (not all(is_number) and type(own) is not type(saved)):
-        raise TypeError(f"optim.{name}: {str(saved)[:60]!r} instead of {own!r}")
 
 
 def _flatten(tree: Any, path: str, tensors: dict[str, Tensor]) -> Json:

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.hooks import Observer
 from s2s.log.files import JsonLines
+from s2s.observer import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -88,7 +88,7 @@ class Log(Observer):
             self.write(f"warning: {text}")
             self._record({"kind": "warning", "step": self.step, "text": text})
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def updated(self, record: Mapping[str, Any]) -> None:
         """Step, loss, the objective's extras, lr, gnorm, tokens and whatever else is worth keeping."""
         self.step = record["step"]
         self._record({"kind": "update", **record}, show=self.is_due(self.step))

@@ -9,22 +9,23 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from s2s.config.duration import format_duration
-from s2s.hooks import Observer
 from s2s.log.lines import GAP, MovingMeans, UpdateLine, scores, short, valid_line
 from s2s.log.live import LiveScreen
+from s2s.observer import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from s2s.hooks import TrainerView
+    from s2s.log.log import Log
+    from s2s.observer import TrainerView
 
 
 class RunLines(Observer):
     """One line every log.every updates, one for a validation with its checkpoint, and the summary."""
 
-    def __init__(self, trainer: TrainerView) -> None:
-        self.log = trainer.log
+    def __init__(self, trainer: TrainerView, log: Log) -> None:
+        self.log = log
         self.directory = trainer.directory
         self.means = MovingMeans(max(trainer.config.log.every, 1), trainer.train_step.objective.extras)
         self.mark = time.monotonic()
@@ -32,7 +33,7 @@ class RunLines(Observer):
         self.pending: Mapping[str, Any] | None = None
         """A validation whose line will be shown with the following checkpoint"""
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def updated(self, record: Mapping[str, Any]) -> None:
         """Show a line if one is due; on a terminal, redraw the live line."""
         self._flush()
         now = time.monotonic()

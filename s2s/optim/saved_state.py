@@ -1,11 +1,11 @@
-"""Compares an optimizer's state from a checkpoint with what the optimizer keeps, before any step uses it.
+"""Loads an optimizer's state from a checkpoint, compared with what the optimizer keeps before any step uses it.
 
 A fused kernel reads as many moments as there are weights, whatever the size of the state.
 """
 
 from __future__ import annotations
 
-__all__ = ["check_same_state"]
+__all__ = ["check_same_kind", "check_same_state", "load_state"]
 
 import copy
 from collections import defaultdict
@@ -16,9 +16,62 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from torch.optim import Optimizer
+
+    Shard = Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], dict[str, Tensor]]
+
+NUMBER = int | float | Tensor
+
+
+def load_state(optimizer: Optimizer, saved: Mapping[str, Any], shard_like: Shard) -> None:
+    """Load what `Optimizer.state_dict` returned, with full tensors; `shard_like` is that of the strategy.
+
+    Tensors keep the types that they were saved in, such as step counts in fp32 beside weights in bf16. Options of
+    groups that were not saved, which a newer torch has added, stay as they are. Raises ValueError or TypeError if this
+    optimizer cannot have saved it.
+    """
+    check_same_state(optimizer, saved["state"])
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    held = {n: p for n, p in enumerate(parameters) if n in saved["state"]}
+    sharded = {n: _sharded(saved["state"][n], p, shard_like) for n, p in held.items()}
+    groups = [_completed(own, group) for own, group in zip(optimizer.param_groups, saved["param_groups"], strict=True)]
+    optimizer.load_state_dict({**saved, "state": {**saved["state"], **sharded}, "param_groups": groups})
+    for n, p in held.items():
+        _restore_types(optimizer.state[p], sharded[n])
+
+
+def _sharded(state: Mapping[str, Any], parameter: nn.Parameter, shard_like: Shard) -> dict[str, Any]:
+    """The state of one parameter, with this rank's parts of its tensors."""
+    tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
+    return {**state, **shard_like(tensors, dict.fromkeys(tensors, parameter))}
+
+
+def _completed(own: Mapping[str, Any], saved: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a saved group, and those of the optimizer that were not saved."""
+    for name in (own.keys() & saved.keys()) - {"params"}:
+        check_same_kind(name, own[name], saved[name])
+    return {**own, **saved}
+
+
+def _restore_types(loaded: dict[str, Any], saved: Mapping[str, Any]) -> None:
+    """Undo that torch casts floating-point tensors of the state to the type of the weights."""
+    for name, value in saved.items():
+        if isinstance(value, Tensor) and loaded[name].dtype != value.dtype:
+            loaded[name] = value.to(loaded[name].device)
+
+
+def check_same_kind(name: str, own: Any, saved: Any) -> None:
+    """Raise TypeError unless an option of the optimizer was saved as a value of its kind."""
+    are_tuples = isinstance(own, tuple) and isinstance(saved, tuple)
+    if are_tuples and len(own) == len(saved):
+        for each, other in zip(own, saved, strict=True):
+            check_same_kind(name, each, other)
+        return
+    is_number = [isinstance(value, NUMBER) and not isinstance(value, bool) for value in (own, saved)]
+    if are_tuples or (not all(is_number) and type(own) is not type(saved)):
+        raise TypeError(f"optim.{name}: {str(saved)[:60]!r} instead of {own!r}")
 
 
 def check_same_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Any]]) -> None:

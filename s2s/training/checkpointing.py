@@ -6,19 +6,17 @@ __all__ = ["AVERAGE", "CheckpointContent", "CheckpointManager"]
 
 import copy
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from torch import Tensor
-
 from s2s import checkpoint
-from s2s.checkpoint.state_tree import check_same_kind
 from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.io.prefetch import Job
 from s2s.log import Log
-from s2s.optim.saved_state import check_same_state
+from s2s.optim.saved_state import load_state
 from s2s.training.ema import EMA
 from s2s.training.nonfinite import check_finite
 from s2s.training.retention import Retention
@@ -26,11 +24,13 @@ from s2s.training.state import TrainerState
 from s2s.training.train_step import TrainStep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from torch import Tensor
 
 
 AVERAGE = "average"
 """Name of the checkpoint that holds the mean of others"""
+OBSERVERS = "observers"
+"""The group of tensors, and the part of the state, that belong to observers"""
 MAX_FAILED_SAVES = 5
 """Consecutive saves that may fail, e.g. because the disk is full, before the run is aborted."""
 
@@ -46,6 +46,8 @@ class CheckpointContent(NamedTuple):
     """Group -> name -> tensor; empty tensors on ranks other than the first"""
     optim: Any
     """Structure of the optimizer's state, from which `checkpoint.unflatten_state` restores it"""
+    observers: Any = None
+    """The same of the states of observers; None if they have none"""
 
 
 class PendingSave(NamedTuple):
@@ -77,9 +79,11 @@ class CheckpointManager:
     and their mean, are those of an uninterrupted run"""
     n_failed: int = 0
     pending: PendingSave | None = None
+    observers: Mapping[str, Any] = field(default_factory=dict)
+    """States of observers in the checkpoint that was restored"""
 
-    def gather(self) -> CheckpointContent:
-        """Collect what is to be saved, on the first rank; a collective call."""
+    def gather(self, observers: Mapping[str, Any]) -> CheckpointContent:
+        """Collect what is to be saved, on the first rank; a collective call. observers: their states by their keys."""
         model, full_tensors = self.train_step.model, self.train_step.strategy.full_tensors
         optim, optim_tensors = checkpoint.flatten_state(full_tensors(self.train_step.optimizer.state_dict()))
         tensors: dict[str, Mapping[str, Tensor]] = {
@@ -88,7 +92,12 @@ class CheckpointManager:
         }
         if self.ema:
             tensors["ema"] = full_tensors(self.ema.mean)
-        return CheckpointContent(tensors, optim)
+        if not observers:
+            return CheckpointContent(tensors, optim)
+        structure, observer_tensors = checkpoint.flatten_state(dict(observers))
+        return CheckpointContent(
+            tensors | ({OBSERVERS: observer_tensors} if observer_tensors else {}), optim, structure
+        )
 
     def save(self, state: TrainerState, content: CheckpointContent, *, may_fail: bool = False) -> None:
         """Start writing a checkpoint and removing those not kept; no-op if `state` is already saved.
@@ -180,7 +189,8 @@ class CheckpointManager:
         """Restore everything from a checkpoint."""
         path = found.path
         self.load_weights(found.tensors["model"], path)
-        self._load_optimizer(checkpoint.unflatten_state(found.state["optim"], found.tensors["optim"]))
+        optim = checkpoint.unflatten_state(found.state["optim"], found.tensors["optim"])
+        load_state(self.train_step.optimizer, optim, self.train_step.strategy.shard_like)
         self.train_step.scaler.load_state_dict(found.state["scaler"])
         self.train_step.split_factor = split_factor = found.state["split_factor"]
         if type(split_factor) is not int or not 1 <= split_factor <= MAX_SPLIT:
@@ -190,30 +200,14 @@ class CheckpointManager:
         state = TrainerState.from_json(found.state["trainer"])
         self.saved = copy.deepcopy(state)
         self.interim = path.name if found.state.get("interim") else ""
+        if OBSERVERS in found.state:
+            self.observers = checkpoint.unflatten_state(found.state[OBSERVERS], found.tensors.get(OBSERVERS, {}))
         return state
 
     def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:
         """Load full weights into the model, of which this process may hold only a shard."""
         model, strategy = self.train_step.model, self.train_step.strategy
         checkpoint.load_weights(model, strategy.shard_like(tensors, model.state_dict()), path)
-
-    def _load_optimizer(self, state: dict[str, Any]) -> None:
-        optimizer = self.train_step.optimizer
-        check_same_state(optimizer, state["state"])
-        held = list(enumerate(p for group in optimizer.param_groups for p in group["params"]))
-        for number, p in held:
-            of_parameter = state["state"].get(number, {})
-            tensors = {name: t for name, t in of_parameter.items() if isinstance(t, Tensor)}
-            of_parameter |= self.train_step.strategy.shard_like(tensors, dict.fromkeys(tensors, p))
-        for own, saved in zip(optimizer.param_groups, state["param_groups"], strict=True):
-            for name in own.keys() - {"params"}:  # an older torch may not have saved all
-                check_same_kind(name, own[name], saved.setdefault(name, own[name]))
-        optimizer.load_state_dict(state)
-        for number, p in held:
-            for name, value in state["state"].get(number, {}).items():
-                loaded = optimizer.state[p][name]
-                if isinstance(value, Tensor) and loaded.dtype != value.dtype:  # torch casts it to that of the weights
-                    optimizer.state[p][name] = value.to(loaded.device)
 
     def average(self, state: TrainerState) -> Path | None:
         """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""
@@ -238,14 +232,15 @@ class CheckpointManager:
             "scaler": self.train_step.scaler.state_dict(),
             "split_factor": self.train_step.split_factor,
             "interim": interim,
+            **({} if content.observers is None else {OBSERVERS: content.observers}),
         }
         tensors = {group: checkpoint.snapshot(named) for group, named in content.tensors.items()}
+        learnt = {group: named for group, named in tensors.items() if group != OBSERVERS}
         name, previous_interim = checkpoint.step_name(state.step), self.interim
-
         parameters = {name for name, _ in self.train_step.model.named_parameters()}
 
         def write() -> Path:
-            check_finite(tensors, parameters, state.step, self.folder)
+            check_finite(learnt, parameters, state.step, self.folder)
             path = checkpoint.save(self.folder, name, tensors, saved)
             self.retention.apply(name, state, previous_interim)
             return path

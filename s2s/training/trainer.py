@@ -24,6 +24,7 @@ from s2s.log.progress import RunLines
 from s2s.training.checkpointing import AVERAGE, CheckpointContent, CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.nonfinite import NonFiniteGuard
+from s2s.training.observer_states import load_states, observer_states
 from s2s.training.signals import StopSignal
 from s2s.training.state import TrainerState
 from s2s.training.train_step import TrainStep
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from s2s.data.pairs import Pair
-    from s2s.hooks import Observer
+    from s2s.observer import Observer
     from s2s.training.step_result import StepResult
 
 
@@ -60,8 +61,7 @@ class Trainer:
         self.ema = self.checkpoints.ema
         self.state = TrainerState()
         self.nonfinite = NonFiniteGuard.from_config(self.config.train, self.directory, self.log)
-        self.stop = StopSignal()
-        self.saved_at = time.monotonic()
+        self.stop, self.saved_at = StopSignal(), time.monotonic()
         self.observers: Sequence[Observer] = ()
 
     def train(self, stop: StopSignal) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Trainer:
             "memory": peak_memory(self.world.device),
         }
         for observer in self.observers:
-            observer.update(record)
+            observer.updated(record)
 
     def record_skipped(self, batch: Sequence[Pair], result: StepResult) -> None:
         """Record a skipped update; raises after too many consecutive ones (`NonFiniteGuard.limit`)."""
@@ -168,7 +168,7 @@ class Trainer:
 
     def save(self, write: Callable[[TrainerState, CheckpointContent], None]) -> None:
         """Finish the previous save, then start writing a checkpoint on the first rank while training goes on."""
-        content = self.checkpoints.gather()
+        content = self.checkpoints.gather(observer_states(self.observers))
         if self.world.is_main:
             self.finish_save()
             write(self.state, content)
@@ -189,10 +189,11 @@ class Trainer:
     def observed(self) -> Iterator[None]:
         """Inside the block, the log, the progress lines and the plugins' observers follow the run."""
         found = self.hook.s2s_observe(trainer=self)[::-1]  # in the order in which plugins were loaded
-        self.observers = [self.log, RunLines(self), *found]
+        self.observers = [self.log, RunLines(self, self.log), *found]
         with ExitStack() as stack:
             for observer in self.observers:
                 stack.enter_context(observer)
+            load_states(self.observers, self.checkpoints.observers)
             yield
 
     @contextmanager

@@ -40,11 +40,11 @@ class Run(Observer):
         trainer: Any = SimpleNamespace(
             directory=self.path, config=self.config, log=self.log, train_step=step_of_objective
         )
-        self.observers.append(RunLines(trainer))
+        self.observers.append(RunLines(trainer, trainer.log))
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def updated(self, record: Mapping[str, Any]) -> None:
         for observer in self.observers:
-            observer.update(record)
+            observer.updated(record)
 
     def validated(self, record: Mapping[str, Any]) -> None:
         for observer in self.observers:

@@ -93,7 +93,7 @@ class Watch(Observer):
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def updated(self, record: Mapping[str, Any]) -> None:
         weights = [p.detach().double().sum().item() for p in self.trainer.train_step.parameters]
         tell("update", step=record["step"], weights=sum(weights))
         send("updating", record["step"])

@@ -23,7 +23,7 @@ def test_the_updates_after_the_first_ones_are_traced(tmp_path: Path, n_updates: 
     tracing = Tracing(tmp_path / "profile.json", said.append)
     for step in range(n_updates):
         torch.ones(3) @ torch.ones(3)
-        tracing.update({"step": step})
+        tracing.updated({"step": step})
     tracing.close(None)
     events = json.loads((tmp_path / "profile.json").read_text())["traceEvents"]
     n_products = sum(event.get("name") == "aten::dot" for event in events)

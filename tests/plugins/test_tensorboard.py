@@ -32,7 +32,7 @@ def test_it_gets_the_numbers(tmp_path: Path) -> None:
     assert plots
     for step in (1, 2, 3, 4):
         record = {"step": step, "loss": 1.0 / step, "skipped": False}
-        plots.update(record | {"tokens": 10 * step, "seconds": 1.5, "wait": 0.5})
+        plots.updated(record | {"tokens": 10 * step, "seconds": 1.5, "wait": 0.5})
     plots.validated({"step": 4, "nll": 1.0, "bleu": 30.5, "best": True, "signatures": {"bleu": "x"}})
     plots.close(None)
     events = EventAccumulator(str(tmp_path / "tensorboard"))

@@ -81,7 +81,7 @@ def test_wandb_hears_how_training_ended(tmp_path: Path, error: BaseException | N
     wandb = Mock()
     tracker = s2s_wandb.Tracker(trainer(tmp_path), wandb)
     for step in range(1, 6):
-        tracker.update({"step": step, "loss": 1.0, "mfu": None})
+        tracker.updated({"step": step, "loss": 1.0, "mfu": None})
     tracker.close(error)
     run = wandb.init.return_value
     assert [call.kwargs["step"] for call in run.log.call_args_list] == [2, 4, 5]

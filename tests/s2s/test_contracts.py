@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from s2s.corpus import Corpus
-from s2s.hooks import Observer
 from s2s.lazy import lazy_names
+from s2s.observer import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

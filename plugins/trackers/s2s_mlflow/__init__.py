@@ -41,7 +41,7 @@ class Tracker(Observer):
         while some := dict(islice(parameters, AT_ONCE)):
             mlflow.log_params(some)
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def updated(self, record: Mapping[str, Any]) -> None:
         """Every log.every updates, and the last."""
         if self.log.is_due(record["step"]):
             self.mlflow.log_metrics(scalars(record, "train/"), step=record["step"])

@@ -22,7 +22,7 @@ class Plots(Observer):
         self.n_tokens, self.seconds = 0, 0.0
         """Since the last update that was plotted"""
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def updated(self, record: Mapping[str, Any]) -> None:
         """Every log.every updates, and the last."""
         self.n_tokens += record["tokens"]
         self.seconds += record["seconds"] + record["wait"]

@@ -37,7 +37,7 @@ class Tracker(Observer):
             config=flatten(trainer.config),
         )
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def updated(self, record: Mapping[str, Any]) -> None:
         """Every log.every updates, and the last."""
         if self.log.is_due(record["step"]):
             self.run.log(scalars(record, "train/"), step=record["step"])

@@ -75,19 +75,19 @@ class TimeBudget(Observer):
         last = max((point for point in self.points.values() if point.step <= step), key=_step, default=None)
         trainer.length.n_steps = last.length if last else planned
         self.began = now - (last.seconds * step / last.step if last else trainer.state.seconds)
-        self.updated, self.validation, self.validating = now, 0.0, 0.0
+        self.update_ended, self.validation, self.validating = now, 0.0, 0.0
         """When the last update ended; seconds of the newest validation, and of all since the last point"""
         self.previous, self.pace = (step, now), 0.0
         """Step and time of the last point; seconds of an update, a running mean that weights the newest most"""
         self.reported = trainer.length.n_steps
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def updated(self, record: Mapping[str, Any]) -> None:
         """At a point, make a decision, or repeat the stored one."""
-        step, self.updated = record["step"], time.monotonic()
+        step, self.update_ended = record["step"], time.monotonic()
         if step % interval(self.planned):
             return
         point = self.points.get(step) or self._decided(step)
-        self.previous, self.validating = (step, self.updated), 0.0
+        self.previous, self.validating = (step, self.update_ended), 0.0
         if point.length != self.trainer.length.n_steps:
             self.trainer.length.n_steps = point.length
             self._report(point.length)
@@ -100,12 +100,12 @@ class TimeBudget(Observer):
 
     def validated(self, record: Mapping[str, Any]) -> None:
         """Record the time of the validation separately from that of updates."""
-        self.validation = time.monotonic() - self.updated
+        self.validation = time.monotonic() - self.update_ended
         self.validating += self.validation
 
     def _decided(self, step: int) -> Point:
         """The decision of the first process, which stores it before it takes effect."""
-        seconds, world = self.updated - self.began, self.trainer.world
+        seconds, world = self.update_ended - self.began, self.trainer.world
         point = Point(**world.all_gather(asdict(Point(step, seconds, self._length(step, seconds))))[0])
         self.points[step] = point
         if world.is_main:
@@ -120,7 +120,7 @@ class TimeBudget(Observer):
         has_validations = self.trainer.validation and 0 < every < self.planned
         if step < warmup(self.planned) or step >= length or (has_validations and not self.validation):
             return length
-        newest = max(self.updated - then - self.validating, 1e-6) / (step - before)
+        newest = max(self.update_ended - then - self.validating, 1e-6) / (step - before)
         self.pace = (newest + (self.pace or newest)) / 2
         pace = self.pace + (self.validation / every if has_validations else 0.0)
         left = max((self.seconds - seconds) / pace, interval(self.planned) / 4, 1)

@@ -30,7 +30,7 @@ class Tracing(Observer):
         self.profile = profile(activities=activities, schedule=plan, on_trace_ready=self._write)
         self.profile.start()
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def updated(self, record: Mapping[str, Any]) -> None:
         """One more update."""
         self.profile.step()
 

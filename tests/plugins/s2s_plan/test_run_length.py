@@ -68,7 +68,7 @@ class Machine:
             while state.step < length.n_steps:
                 state.step += 1
                 self.now += update(self.now - began)
-                observer.update({"step": state.step})
+                observer.updated({"step": state.step})
                 if valid.every and (state.step % valid.every == 0 or state.step == length.n_steps):
                     self.now += validation
                     observer.validated({"step": state.step})

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from harness.small_checkpoints import assert_same, save, tensors
 from s2s import checkpoint
 from s2s.checkpoint import size_limit
-from s2s.checkpoint.state_tree import check_same_kind
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -170,20 +169,6 @@ def test_a_checkpoint_without_a_model_has_no_weights_to_give(tmp_path: Path) -> 
     found = checkpoint.load(tmp_path / "step-000001")
     with pytest.raises(CheckpointError, match="step-000001 holds no weights of a model"):
         checkpoint.evaluated_weights(found)
-
-
-@pytest.mark.parametrize(
-    ("own", "saved", "fits"),
-    [
-        *((0.1, value, fits) for value, fits in ((0.2, True), (1, True), (torch.tensor(0.2), True), ("x", False))),
-        *((0.1, value, False) for value in (None, True, [], (0.1,))),
-        *(((0.9, 0.98), value, False) for value in (None, 0.9, (0.9,), (0.9, "x"), [0.9, 0.98])),
-        *(((0.9, 0.98), (1, 0), True), (None, None, True), (False, True, True), (False, 1, False)),
-    ],
-)
-def test_an_option_of_an_optimizer_is_believed_where_it_is_of_its_kind(own: Any, saved: Any, fits: bool) -> None:
-    with nullcontext() if fits else pytest.raises(TypeError, match=r"optim\.x"):
-        check_same_kind("x", own, saved)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from s2s.checkpoint.state_tree import check_same_kind, flatten_state, unflatten_state
+from s2s.checkpoint.state_tree import flatten_state, unflatten_state
 from s2s.errors import CheckpointError
 
 TREES = [
@@ -59,34 +59,3 @@ def test_tensors_are_named_by_their_path() -> None:
 def test_what_json_cannot_hold_is_named(tree: Any, path: str, kind: str) -> None:
     with pytest.raises(CheckpointError, match=rf"^'{path}' is of type {kind}: a checkpoint holds"):
         flatten_state(tree)
-
-
-@pytest.mark.parametrize(
-    ("own", "saved", "fits"),
-    [
-        (0.1, 1, True),
-        (1, torch.tensor(2.0), True),
-        (True, False, True),
-        (None, None, True),
-        ("a", "b", True),
-        ((0.9, 0.98), (1, 2.0), True),
-        ((), (), True),
-        (True, 1, False),
-        (1, True, False),
-        (0.1, "0.1", False),
-        (0.1, None, False),
-        (None, 0.1, False),
-        ("a", 1, False),
-        ((0.9, 0.98), (1,), False),
-        ((0.9, 0.98), (1, "x"), False),
-        ((0.9,), 0.9, False),
-        (0.9, (0.9,), False),
-    ],
-    ids=str,
-)
-def test_an_option_keeps_its_kind(own: Any, saved: Any, fits: bool) -> None:
-    if fits:
-        check_same_kind("x", own, saved)
-        return
-    with pytest.raises(TypeError, match=r"^optim\.x: .* instead of "):
-        check_same_kind("x", own, saved)

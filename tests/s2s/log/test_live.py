@@ -55,7 +55,7 @@ def test_on_a_terminal_one_line_moves_at_most_once_a_second(
             run.start(0)
             for step in range(1, 101):
                 clock.now += 0.04
-                run.update(update(step))
+                run.updated(update(step))
             run.log.info("a line that stays")
 
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -106,7 +106,7 @@ def test_the_live_line_shows_as_much_as_the_terminal_has_room_for(
             run.start(12_397)
             for step in (12_398, 12_399, 12_400):
                 clock.now += 1
-                run.update(update(step))
+                run.updated(update(step))
 
     written = on_terminal(action, monkeypatch, columns).encode()
     for end in range(len(written)):
@@ -141,7 +141,7 @@ def test_no_color_is_respected(tmp_path: Path, clock: Clock, monkeypatch: pytest
         with make(tmp_path) as run:
             run.start(0)
             clock.now += 1
-            run.update(update(1))
+            run.updated(update(1))
 
     monkeypatch.setenv("NO_COLOR", "1")
     text = on_terminal(action, monkeypatch)

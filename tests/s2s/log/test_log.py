@@ -34,7 +34,7 @@ def test_every_update_is_in_the_journal(tmp_path: Path) -> None:
     with make(tmp_path) as log:
         log.start(0)
         for step in range(1, 6):
-            log.update(update(step, loss=float("nan"), epoch=0))
+            log.updated(update(step, loss=float("nan"), epoch=0))
             assert journal(tmp_path)[-1]["step"] == step, "each record is flushed"
     assert [r["step"] for r in journal(tmp_path)] == [1, 2, 3, 4, 5]
     assert journal(tmp_path)[0] == {"kind": "update", **update(1, loss=None, epoch=0)}
@@ -44,13 +44,13 @@ def test_a_resumed_run_has_one_record_for_each_step(tmp_path: Path) -> None:
     with make(tmp_path) as log:
         log.start(0)
         for step in range(1, 8):
-            log.update(update(step, tokens=1))
+            log.updated(update(step, tokens=1))
     with (tmp_path / "log.jsonl").open("a") as file:
         file.write('{"kind": "update", "step": 8, "lo')
     with make(tmp_path) as log:
         log.start(5)
         for step in (6, 7):
-            log.update(update(step, tokens=2))
+            log.updated(update(step, tokens=2))
     assert [(r["step"], r["tokens"]) for r in journal(tmp_path)] == [
         (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 2), (7, 2),
     ]  # fmt: skip
@@ -59,16 +59,16 @@ def test_a_resumed_run_has_one_record_for_each_step(tmp_path: Path) -> None:
 def test_a_full_disk_tears_a_record_and_not_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path) as log:
         log.start(0)
-        log.update(update(1))
+        log.updated(update(1))
         assert log.jsonl is not None
         whole, log.jsonl.file = log.jsonl.file, open("/dev/full", "wb")  # noqa: SIM115, PTH123
-        log.update(update(2))
-        log.update(update(3))
+        log.updated(update(2))
+        log.updated(update(3))
         with pytest.raises(OSError, match="space left"):
             log.jsonl.file.close()
         log.jsonl.file = whole
         whole.write(b'{"kind": "upd')
-        log.update(update(4))
+        log.updated(update(4))
     assert capsys.readouterr().err.count("the log cannot be written, training goes on") == 1
     with make(tmp_path) as log:
         log.start(4)

@@ -28,7 +28,7 @@ def test_an_update_is_one_line_with_everything_in_it(
         run.start(12_398)
         for step in (12_399, 12_400):
             clock.now += 0.2336
-            run.update(update(step))
+            run.updated(update(step))
     assert capsys.readouterr().out == (
         "update  12,400/100,000   12%  loss 3.214  nll 1.98  lr 6.3e-4  gnorm 0.41  176.4k tok/s  "
         "mfu 43% (40 GFLOP/s)  pad 6%  wait 2%  1.9 GB  ETA 05:41:03\n"
@@ -39,15 +39,15 @@ def test_losses_are_means_per_token_since_the_line_before(tmp_path: Path, capsys
     with make(tmp_path) as run:
         run.start(0)
         for step, (tokens, loss) in enumerate([(9, 100.0), (9, 100.0), (10, 1.0), (30, 2.0)], start=1):
-            run.update(update(step, tokens=tokens, loss=loss))
+            run.updated(update(step, tokens=tokens, loss=loss))
     assert "loss 1.750" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_a_skipped_update_does_not_count_in_the_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path) as run:
         run.start(0)
-        run.update(update(1, loss=float("nan"), gnorm=float("inf")))
-        run.update(update(2, loss=1.5))
+        run.updated(update(1, loss=float("nan"), gnorm=float("inf")))
+        run.updated(update(2, loss=1.5))
     assert "loss 1.500" in capsys.readouterr().out
 
 
@@ -57,13 +57,13 @@ def test_validation_and_saving_do_not_count_as_training_time(
     with make(tmp_path, n_steps=10) as run:
         run.start(0)
         clock.now += 2
-        run.update(update(1))
+        run.updated(update(1))
         clock.now += 500
         run.validated({"step": 1, "nll": 1.0, "best": True})
         clock.now += 300
         run.saved(tmp_path / "checkpoints/step-000001", 300.0)
         clock.now += 2
-        run.update(update(2))
+        run.updated(update(2))
     assert capsys.readouterr().out.endswith("ETA 00:00:16\n")
 
 
@@ -72,10 +72,10 @@ def test_a_clock_that_jumps_changes_nothing(
 ) -> None:
     with make(tmp_path, n_steps=3) as run:
         run.start(0)
-        run.update(update(1))
+        run.updated(update(1))
         real = time.time
         monkeypatch.setattr(time, "time", lambda: real() - 86_400)
-        run.update(update(2))
+        run.updated(update(2))
     assert "ETA 00:00:0" in capsys.readouterr().out
 
 
@@ -86,7 +86,7 @@ def test_a_validation_and_its_checkpoint_share_a_line(tmp_path: Path, capsys: py
         run.validated({**record, "signatures": {"bleu": "nrefs:1"}})
         run.saved(tmp_path / "checkpoints/step-012000", 1.1)
         run.validated({**record, "best": False})
-        run.update(update(12_001))
+        run.updated(update(12_001))
         run.saved(tmp_path / "checkpoints/step-012001", 0.25)
     assert capsys.readouterr().out.splitlines() == [
         "valid @12,000  nll 1.87  ppl 6.49  bleu 24.71 (beam 4)  best  saved checkpoints/step-012000 (1.1 s, verified)",
@@ -110,8 +110,8 @@ def test_train_log_keeps_what_was_shown(tmp_path: Path, capsys: pytest.CaptureFi
     with make(tmp_path) as run:
         run.log.show_facts([("run", "runs/x"), ("data", "12 pairs"), ("data", "none dropped")])
         run.start(0)
-        run.update(update(1))
-        run.update(update(2))
+        run.updated(update(1))
+        run.updated(update(2))
         run.validated({"step": 2, "nll": 1.0})
     shown = capsys.readouterr().out
     assert shown.startswith("run   runs/x\ndata  12 pairs\n      none dropped\nupdate")
@@ -122,7 +122,7 @@ def test_quiet_leaves_warnings_and_files(tmp_path: Path, capsys: pytest.CaptureF
     with make(tmp_path, quiet=True) as run:
         run.start(0)
         run.log.info("hello")
-        run.update(update(2))
+        run.updated(update(2))
         run.log.warn("careful")
         run.finished({"steps": 2, "tokens": 10, "seconds": 1.0})
     assert capsys.readouterr() == ("", "warning: careful\n")
@@ -134,7 +134,7 @@ def test_other_ranks_print_and_write_nothing(tmp_path: Path, capsys: pytest.Capt
         run.start(0)
         run.log.info("hello")
         run.log.warn("careful")
-        run.update(update(2))
+        run.updated(update(2))
         run.validated({"step": 2, "nll": 1.0})
         run.saved(tmp_path, 1.0)
         run.finished({"steps": 2, "tokens": 10, "seconds": 1.0})
@@ -147,7 +147,7 @@ def test_for_programs_every_line_is_json(tmp_path: Path, capsys: pytest.CaptureF
         run.log.info("hello")
         run.start(0)
         for step in (1, 2):
-            run.update(update(step))
+            run.updated(update(step))
         run.validated({"step": 2, "nll": float("inf"), "best": True})
         run.saved(tmp_path / "checkpoints/step-000002", 0.5)
         run.finished({"steps": 2, "tokens": 10, "seconds": 1.0})

@@ -46,7 +46,7 @@ def test_every_so_many_updates_are_shown_and_the_last(every: int, due: list[int]
         log.start(0)
         assert [step for step in range(1, 6) if log.is_due(step)] == due
         for step in range(1, 6):
-            log.update({"step": step})
+            log.updated({"step": step})
         assert [record["step"] for record in log.records("update")] == [1, 2, 3, 4, 5]
     assert screen.records == [{"kind": "update", "step": step} for step in due]
 
@@ -57,7 +57,7 @@ def test_all_but_updates_are_always_shown_with_their_kind_and_step(tmp_path: Pat
         assert list(log.records("valid")) == []
         log.start(3)
         log.validated({"step": 4, "loss": 1.0})
-        log.update({"step": 5})
+        log.updated({"step": 5})
         log.saved(tmp_path / "checkpoints" / "x", 0.5)
         log.saved(tmp_path.parent / "elsewhere", 0.5)
         log.warn("careful")
@@ -89,7 +89,7 @@ def test_other_ranks_write_nothing_and_warn_of_nothing(tmp_path: Path, capsys: p
     screen = Recording()
     with Log(tmp_path, LogConfig(every=1), RunLength(5), screen, rank=1) as log:
         log.start(0)
-        log.update({"step": 1})
+        log.updated({"step": 1})
         log.warn("careful")
         log.show("text")
     assert list(tmp_path.iterdir()) == []

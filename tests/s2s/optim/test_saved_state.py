@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from s2s.optim.saved_state import check_same_state
+from s2s.optim.saved_state import check_same_kind, check_same_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,3 +112,34 @@ def test_of_an_optimizer_that_cannot_step_alone_numbers_are_checked() -> None:
     state[0]["d"][0] = torch.nan
     with pytest.raises(ValueError, match=r"optim\.state\.0\.d holds NaN"):
         check_same_state(optimizer, state)
+
+
+@pytest.mark.parametrize(
+    ("own", "saved", "fits"),
+    [
+        (0.1, 1, True),
+        (1, torch.tensor(2.0), True),
+        (True, False, True),
+        (None, None, True),
+        ("a", "b", True),
+        ((0.9, 0.98), (1, 2.0), True),
+        ((), (), True),
+        (True, 1, False),
+        (1, True, False),
+        (0.1, "0.1", False),
+        (0.1, None, False),
+        (None, 0.1, False),
+        ("a", 1, False),
+        ((0.9, 0.98), (1,), False),
+        ((0.9, 0.98), (1, "x"), False),
+        ((0.9,), 0.9, False),
+        (0.9, (0.9,), False),
+    ],
+    ids=str,
+)
+def test_an_option_keeps_its_kind(own: Any, saved: Any, fits: bool) -> None:
+    if fits:
+        check_same_kind("x", own, saved)
+        return
+    with pytest.raises(TypeError, match=r"^optim\.x: .* instead of "):
+        check_same_kind("x", own, saved)

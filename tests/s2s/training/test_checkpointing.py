@@ -58,7 +58,7 @@ def manager(folder: Path, *, ema: float | None = None, average: int = 0) -> Chec
 
 def saved(own: CheckpointManager, step: int, how: str = "save", **state: Any) -> Path | None:
     """Save and wait; the path, if anything was written."""
-    getattr(own, how)(TrainerState(step=step, **state), own.gather())
+    getattr(own, how)(TrainerState(step=step, **state), own.gather({}))
     done = own.finish_save()
     return done and done[0]
 
@@ -79,9 +79,9 @@ def test_what_is_restored_is_what_was_saved(tmp_path: Path) -> None:
     assert state == other.saved == TrainerState(step=7, n_tokens=30, best=[(-1.0, 5)])
     assert state is not other.saved, "the run goes on with the one, and the other stays"
     assert (other.train_step.split_factor, other.interim) == (4, "")
-    for one, two in zip(own.gather().tensors.values(), other.gather().tensors.values(), strict=True):
+    for one, two in zip(own.gather({}).tensors.values(), other.gather({}).tensors.values(), strict=True):
         assert all(torch.equal(one[name], two[name]) for name in one.keys() | two.keys())
-    assert own.gather().tensors.keys() == {"model", "optim", "ema"}
+    assert own.gather({}).tensors.keys() == {"model", "optim", "ema"}
 
 
 class Halves(torch.optim.SGD):
@@ -168,7 +168,7 @@ def test_a_save_goes_on_beside_training_and_takes_what_the_clock_says(
     own = manager(tmp_path)
     assert not own.save_is_done
     assert own.finish_save() is None
-    own.save(TrainerState(step=1), own.gather())
+    own.save(TrainerState(step=1), own.gather({}))
     assert not own.save_is_done
     gate.set()
     assert own.pending is not None
@@ -206,7 +206,7 @@ def test_a_save_that_may_fail_is_tried_again_a_few_times(tmp_path: Path, monkeyp
 
 def changed(own: CheckpointManager, **values: Any) -> None:
     """Save update 1 with other values in state.json."""
-    own.save(TrainerState(step=1), own.gather())
+    own.save(TrainerState(step=1), own.gather({}))
     own.finish_save()
     found = checkpoint.load(own.folder / "step-000001")
     state = json.loads(json.dumps({**found.state, **values}))

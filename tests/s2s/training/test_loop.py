@@ -110,7 +110,7 @@ class Records:
     def __init__(self) -> None:
         self.updates: list[Any] = []
 
-    def update(self, record: Any) -> None:
+    def updated(self, record: Any) -> None:
         self.updates.append(record)
 
 

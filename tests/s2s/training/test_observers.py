@@ -32,7 +32,9 @@ def trainer(log: Observer, *observers: Observer) -> Any:
     hook = SimpleNamespace(s2s_observe=lambda trainer: list(reversed(observers)))
     config = SimpleNamespace(train=SimpleNamespace(steps=3), log=SimpleNamespace(every=1))
     train_step = SimpleNamespace(objective=SimpleNamespace(extras=("nll",)))
-    return SimpleNamespace(hook=hook, log=log, config=config, directory=Path("run"), train_step=train_step)
+    checkpoints = SimpleNamespace(observers={})
+    parts = {"log": log, "train_step": train_step, "checkpoints": checkpoints}
+    return SimpleNamespace(hook=hook, config=config, directory=Path("run"), **parts)
 
 
 def test_the_log_is_first_lines_are_second_and_others_follow_as_they_were_loaded() -> None:
