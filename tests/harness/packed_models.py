@@ -27,6 +27,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "wide": {"d_model": 96, "d_ff": 200, "n_heads": 4},
     "an inner layer wider than attention": {"d_model": 32, "d_ff": 1000},
     "no positions": {"positions": "none", "share_embeddings": "none"},
+    "bias, unscaled": {"positions": "learned", "output_bias": True, "scale_embeddings": False},
 }
 
 

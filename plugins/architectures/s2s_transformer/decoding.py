@@ -5,7 +5,7 @@ Shapes: B sentences, K hypotheses, S source length, P positions, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["TransformerState"]
+__all__ = ["GuidedMemory", "TransformerState", "first_state"]
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -13,11 +13,22 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor
 
+from s2s import Memory
 from s2s.backend import bucket_size
-from s2s.nn import KeysValues, KVCacheState
+from s2s.nn import Guided, GuidedSource, KeysValues, KVCacheState, empty_kv_cache
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s_transformer.layers import DecoderLayer
     from s2s_transformer.positions import Positions
+
+
+@dataclass
+class GuidedMemory(Memory):
+    """The encoder's output, of tokens or of words, and what the guide reads from it."""
+
+    guided: Guided
 
 
 @dataclass
@@ -77,3 +88,16 @@ class TransformerState(KVCacheState):
             return self
         sources = [KeysValues(*(x[:, :, :longest] for x in source)) for source in sources]
         return replace(self, sentence=(sources, seen[:, :longest], guided))
+
+
+def first_state(decoder: Sequence[DecoderLayer], memory: Memory) -> TransformerState:
+    """Each layer's keys and values of the source, once per sentence, and none of the target yet."""
+    keys_values = (layer.keys_values(memory.hidden) for layer in decoder)
+    sources = [KeysValues(*(x.contiguous() for x in of_layer)) for of_layer in keys_values if of_layer]
+    like = sources[0].k if sources else memory.hidden
+    guided = memory.guided if isinstance(memory, GuidedMemory) else None
+    source = GuidedSource(*(t.clone() for t in guided.source)) if guided else None  # `select` modifies it
+    heads = [layer.attention.heads for layer in decoder]
+    state = empty_kv_cache((sources, ~memory.pad, source), len(memory.pad), heads, like=like)
+    positions, guide = memory.hidden.flatten(0, 1)[:0], guided.start if guided else None
+    return TransformerState(**vars(state), positions=positions, guide=guide)

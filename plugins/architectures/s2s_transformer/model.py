@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["Transformer"]
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,21 +20,17 @@ from s2s.nn import (
     Dropout,
     Embeddings,
     Guidance,
-    Guided,
-    GuidedSource,
-    KeysValues,
     PaddedLayout,
     PaddedLayoutWithWeights,
     SourceWords,
     VarlenLayout,
     WordDropout,
     WordLabels,
-    empty_kv_cache,
     recording_weights,
 )
 from s2s_transformer.attention_weights import attention_maps, cross_attention_weights, layer_number
 from s2s_transformer.cost import forward_operations
-from s2s_transformer.decoding import TransformerState
+from s2s_transformer.decoding import GuidedMemory, TransformerState, first_state
 from s2s_transformer.fused import fused_decoder, fused_encoder, fused_state, has_hooks
 from s2s_transformer.initialization import init_weights
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, stack, stack_norm
@@ -49,13 +45,6 @@ if TYPE_CHECKING:
     from s2s.backend import FusedDecoder, FusedEncoder, FusedState
     from s2s.nn import Layout
     from s2s_transformer import TransformerConfig
-
-
-@dataclass
-class GuidedMemory(Memory):
-    """The encoder's output, of tokens or of words, and what the guide reads from it."""
-
-    guided: Guided
 
 
 class Transformer(Seq2Seq):
@@ -87,10 +76,8 @@ class Transformer(Seq2Seq):
         if config.guide != "none":
             d, p = config.d_model, config.dropout
             self.guidance = Guidance(vocab, config.guide, d, (d, d), pooled=self.pooled, dropout=p)
-        self.supports_packing, self.ignores_labels = (
-            self.supports_packing and not (self.guidance or self.pooled),
-            self.pooled,
-        )
+        self.supports_packing = self.supports_packing and not (self.guidance or self.pooled)
+        self.ignores_labels = self.pooled
         self.labels: WordLabels | None = None
         if config.label_loss:
             self.labels = WordLabels(vocab, config.d_model, config.label_loss)
@@ -220,16 +207,7 @@ class Transformer(Seq2Seq):
     def start(self, memory: Memory) -> TransformerState:
         """Each layer's keys and values of the source, once per sentence, and none of the target yet."""
         self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.decoder_norm, self.config)
-        keys_values = (layer.keys_values(memory.hidden) for layer in self.decoder)
-        sources = [KeysValues(*(x.contiguous() for x in of_layer)) for of_layer in keys_values if of_layer]
-        heads = [layer.attention.heads for layer in self.decoder]
-        like = sources[0].k if sources else memory.hidden
-        guided = memory.guided if isinstance(memory, GuidedMemory) else None
-        source = GuidedSource(*(t.clone() for t in guided.source)) if guided else None  # `select` modifies it
-        state = empty_kv_cache((sources, ~memory.pad, source), len(memory.pad), heads, like=like)
-        return TransformerState(
-            **vars(state), positions=memory.hidden.flatten(0, 1)[:0], guide=guided.start if guided else None
-        )
+        return first_state(self.decoder, memory)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]. All hypotheses of a sentence attend to one copy of its source."""

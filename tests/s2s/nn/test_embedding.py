@@ -59,3 +59,13 @@ def test_words_of_several_tokens_are_scaled_as_tokens_are() -> None:
     tokens = embeddings.source(src)
     torch.testing.assert_close(words[0], torch.stack([tokens[0, 0] + tokens[0, 1], tokens[0, 2], tokens[0, 3]]))
     torch.testing.assert_close(words[1, :2], tokens[1, :2])
+
+
+def test_logits_have_a_bias_and_embeddings_no_scale() -> None:
+    embeddings = Embeddings(Vocab(src=9, tgt=7), 4, "target", scaled=False, has_bias=True)
+    embeddings.init_weights()
+    assert torch.equal(embeddings.bias, torch.zeros(7))
+    embeddings.bias.data = torch.arange(7.0)
+    assert torch.equal(embeddings.target(torch.arange(7)), embeddings.tgt)
+    assert torch.allclose(embeddings.logits(torch.eye(4)), embeddings.tgt.T + torch.arange(7.0))
+    assert embeddings.vocab_rows("e") == {"e.src": "src", "e.tgt": "tgt", "e.bias": "tgt"}
