@@ -118,7 +118,7 @@ def measure(unit: str, count: int, **actions: Callable[[], object]) -> list[Meas
 def measure_text(files: list[Path], options: Options, folder: Path) -> tuple[list[Measured], MappedCorpus]:
     """Measure reading and encoding; returns the encoded corpus."""
     pairs = [pair for pair in read_pairs(files) if isinstance(pair, Example)]
-    lines = [line for pair in pairs for line in pair]
+    lines = [line for pair in pairs for line in (pair.src, pair.tgt)]
     train_subwords(lines, folder / "model", options.kind, options.size)  # type: ignore[arg-type]
     subwords, workers = Subwords(folder / "model"), usable_cores()
     own = sentencepiece.SentencePieceProcessor(model_file=str(folder / "model"))

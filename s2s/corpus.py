@@ -38,6 +38,11 @@ class Corpus(ABC):
         """
         return {}
 
+    def version(self, split: str) -> str:
+        """A stamp of data that are not in files, such as the revision of a remote data set; when it changes, the corpus
+        is prepared again."""
+        return ""
+
     def describe(self) -> Iterable[str]:
         """Lines for the first screen, such as how many trees were cleaned."""
         return ()

@@ -39,11 +39,14 @@ TokenNames = str | tuple[str, ...]
 """What identifies a token across runs; of several names, the most specific first"""
 
 
-class Example(NamedTuple):
-    """One pair, as text in the task's own form."""
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One pair, as text in the task's own form; or an input, which has no target."""
 
     src: str
-    tgt: str
+    tgt: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What is known beside the texts, such as language, domain or document; a task reads what it needs"""
 
 
 class Rejected(NamedTuple):
@@ -100,6 +103,9 @@ class Task(ABC):
     """Registered metrics that judge an output, the main one first; a dict gives options beside its `name`."""
     metric_options: Mapping[str, Any] = MappingProxyType({})
     """Options for every metric that has them and does not set them itself, such as the outputs' language."""
+    fields: type | None = None
+    """A dataclass of the fields of examples and inputs that this task reads, such as the language of the output; a
+    field without a default is required. None: it reads the texts alone."""
     views: Mapping[str, Callable[[str], str]] = MappingProxyType({})
     """Other ways to show an output, on any number of lines, such as a drawing: s2s-generate format=NAME."""
 
@@ -138,6 +144,10 @@ class Task(ABC):
     @abstractmethod
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of new inputs, without bos and eos; an input without ids, such as an empty one, has an empty output."""
+
+    def encode_inputs(self, inputs: Sequence[Example]) -> list[list[int]]:
+        """The same for inputs with their fields; a task overrides it if it reads any."""
+        return self.encode_source([one.src for one in inputs])
 
     @abstractmethod
     def detokenize(self, ids: Sequence[int], src: str) -> str:

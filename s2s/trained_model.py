@@ -17,6 +17,7 @@ from s2s.compose import arguments_of, compose
 from s2s.config import OF_FILES, OF_MODELS, GenerateConfig, options_marked
 from s2s.errors import ConfigError, DataError
 from s2s.generation import load_for_decoding, score
+from s2s.generation.input_fields import INPUT_TYPES, as_input
 from s2s.metrics import build_metrics
 from s2s.model import AttentionMap, evaluating
 from s2s.task import Example
@@ -24,7 +25,8 @@ from s2s.task import Example
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from s2s.generation import Generator, Input, Output, ScoredTarget
+    from s2s.generation import Generator, Output, ScoredTarget
+    from s2s.generation.input_fields import AnyInput
     from s2s.metrics import Score
     from s2s.plugin import Plugins
     from s2s.task import Side
@@ -62,31 +64,32 @@ class TrainedModel:
         self.description = self._ready.description
         """Device, backends, and any combined models, in words"""
 
-    def translate(self, texts: str | Iterable[str | Input], **options: Any) -> Any:
+    def translate(self, texts: AnyInput | Iterable[AnyInput], **options: Any) -> Any:
         """The output text of a text, or of each of several; with nbest=N > 1, the list of the N best.
 
-        Options are those of s2s-generate that do not concern the models: search={"beam": 8}, min_len=3, raw=True, ….
+        A text with fields is a mapping, {"src": "A cat.", "language": "de"}; `input_fields` are fields of all. Options
+        are those of s2s-generate that do not concern the models: search={"beam": 8}, min_len=3, raw=True, ….
         """
-        if isinstance(texts, str):
+        if isinstance(texts, INPUT_TYPES):
             return self.translate([texts], **options)[0]
         outputs = self.generate(texts, **options)
         if options.get("nbest", self._nbest) == 1:
             return [output.hyp for output in outputs]
         return [[candidate.hyp for candidate in output.nbest] for output in outputs]
 
-    def parse(self, texts: str | Iterable[str | Input], **options: Any) -> Any:
+    def parse(self, texts: AnyInput | Iterable[AnyInput], **options: Any) -> Any:
         """As `translate`, with every output text as the task's own object, such as an nltk.Tree."""
-        if isinstance(texts, str):
+        if isinstance(texts, INPUT_TYPES):
             return self.parse([texts], **options)[0]
         found = self.translate(texts, **options)
         read = self.task.as_object
         return [read(hyp) if isinstance(hyp, str) else list(map(read, hyp)) for hyp in found]
 
-    def generate(self, texts: Iterable[str | Input], **options: Any) -> Iterator[Output]:
+    def generate(self, texts: Iterable[AnyInput], **options: Any) -> Iterator[Output]:
         """The output of each text, in order, with its candidates, their scores, tokens and log-probabilities.
 
-        `texts` may be endless: `buffer_size` of them are read ahead. An `s2s.generation.Input` also says how the output
-        begins, and what it contains.
+        `texts` may be endless: `buffer_size` of them are read ahead. An `s2s.generation.Input`, or a mapping with its
+        keys, also says how the output begins, and what it contains.
         """
         return self.generator(**options)(texts)
 
@@ -101,25 +104,25 @@ class TrainedModel:
             self._generators[key] = self._ready.generator(composed).generator
         return self._generators[key]
 
-    def score(self, src: str | Sequence[str], tgt: str | Sequence[str], tokens: int = 4000) -> Any:
+    def score(self, src: AnyInput | Sequence[AnyInput], tgt: str | Sequence[str], tokens: int = 4000) -> Any:
         """The log-probability of each target under the models, in nats (`ScoredTarget.log_prob`), and of each token.
 
         tokens: tokens of both sides in a batch.
         """
-        if isinstance(src, str) and isinstance(tgt, str):
+        if isinstance(src, INPUT_TYPES) and isinstance(tgt, str):
             (scored,) = self.score([src], [tgt], tokens)
             return scored
-        if isinstance(src, str) or isinstance(tgt, str):
+        if isinstance(src, INPUT_TYPES) or isinstance(tgt, str):
             raise DataError("one of source and target is a text, and the other several; give two texts, or two lists")
         if len(src) != len(tgt):
             raise DataError(f"{len(src):,} sources and {len(tgt):,} targets; give one for each")
         found: list[ScoredTarget] = list(
-            score(self.model, self.task, map(Example, map(self._read, src), tgt), self.device, tokens)
+            score(self.model, self.task, map(self._example, src, tgt), self.device, tokens)
         )
         return found
 
     def evaluate(
-        self, src: Sequence[str], refs: Sequence[str], metrics: Any = None, samples: int = 1000, **options: Any
+        self, src: Sequence[AnyInput], refs: Sequence[str], metrics: Any = None, samples: int = 1000, **options: Any
     ) -> dict[str, Score]:
         """The scores of the outputs for `src`, under the names of `metrics`: by default the task's."""
         if len(src) != len(refs):
@@ -129,13 +132,13 @@ class TrainedModel:
         return {metric.name: metric.scored(hyps, [refs], samples) for metric in built}
 
     @torch.no_grad()
-    def attention(self, src: str, tgt: str | None = None) -> PairAttention:
+    def attention(self, src: AnyInput, tgt: str | None = None) -> PairAttention:
         """The attention of every kind, layer and head while `tgt` is predicted; by default the model's own output."""
         if tgt is None:
             output = next(self.generate([src]))
-            pair = (self.task.encode_source([self._read(src)])[0], output.tokens)
+            pair = (self.task.encode_inputs([self._example(src)])[0], output.tokens)
         else:
-            (pair,) = self.task.encode([Example(self._read(src), tgt)])
+            (pair,) = self.task.encode([self._example(src, tgt)])
         batch = make_batch([pair], self.task.vocab).to(self.device)
         with evaluating(self.model):
             maps = self.model.attention_maps(batch.src, batch.src_pad, batch.tgt_in)
@@ -146,9 +149,11 @@ class TrainedModel:
         sources = self._names([*pair[0], vocab.eos], "src")
         return PairAttention(sources, self._names([*vocab.start[1:], *pair[1], vocab.eos], "tgt"), of_pair)
 
-    def _read(self, src: str) -> str:
+    def _example(self, one: AnyInput, tgt: str = "") -> Example:
         """The source as the task encodes it: `raw`, given to `load`, means raw text for every method."""
-        return self.task.read_raw(src) if self._raw else src
+        given = as_input(one)
+        src = self.task.read_raw(given.src) if self._raw else given.src
+        return Example(src, tgt, self.generator().read.fields(given))
 
     def _names(self, ids: Sequence[int], side: Side) -> list[str]:
         """Tokens as text; by their ids where the task does not list its vocabulary."""

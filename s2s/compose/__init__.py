@@ -11,7 +11,6 @@ __all__ = [
     "Option",
     "Setting",
     "arguments_of",
-    "build_choice",
     "build_config",
     "choice_config",
     "compose",
@@ -41,7 +40,7 @@ from s2s.compose.composition import (
     merge_groups,
     recompose,
 )
-from s2s.compose.conversion import build_choice, entry_config
+from s2s.compose.conversion import entry_config
 from s2s.compose.merging import default_choice
 from s2s.compose.options import Option, hints_of, is_section, options_of, type_text
 from s2s.compose.printing import differences, flatten, to_yaml

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["GenerateConfig"]
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from s2s.config.marks import NEUTRAL, OF_FILES, OF_MODELS, RERANKS, options_marked
 from s2s.config.ranges import THREADS, at_least, check_all_used, check_ranges
@@ -45,6 +45,9 @@ class GenerateConfig:
     command continues. Under torchrun each process takes a shard."""
     resume: bool = field(default=False, metadata=OF_FILES | NEUTRAL)
     """Continue the output file of a killed command."""
+    input_fields: dict[str, Any] = field(default_factory=dict)
+    """Fields that the task reads of inputs, for all that do not have them themselves, such as input_fields.language=de;
+    the objects of a jsonl file may have them as keys."""
     raw: bool = False
     """The input is raw text, which the task tokenises into words if it needs them."""
     input_format: str = field(default="auto", metadata=OF_FILES)

@@ -10,22 +10,25 @@ __all__ = [
     "MAX_LINE",
     "NUL",
     "PAD",
+    "PAIR_FILES",
     "TOO_LONG",
     "UNK",
     "Corpora",
     "CorpusOptions",
+    "CorpusTask",
     "FileForm",
     "FileStamp",
     "Invalid",
     "Line",
     "MappedCorpus",
     "PreparationSpec",
+    "TextConfig",
+    "TextTask",
     "Tokenizer",
     "TokenizerKind",
     "blocks",
     "first_misaligned_line",
     "has_same_contents",
-    "joined_vocab",
     "missing_file_error",
     "numbered_lines",
     "open_bytes",
@@ -43,9 +46,11 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
+    from s2s.data.corpus_task import CorpusTask
     from s2s.data.file_stamp import FileStamp, has_same_contents, stamp_file
     from s2s.data.mapped_corpus import MappedCorpus
     from s2s.data.misalignment import first_misaligned_line
+    from s2s.data.pair_files import PAIR_FILES
     from s2s.data.preparation import prepare
     from s2s.data.preparation_spec import PreparationSpec
     from s2s.data.text import (
@@ -63,7 +68,9 @@ if TYPE_CHECKING:
         pair_format,
         read_lines,
     )
-    from s2s.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerKind, joined_vocab, tokenizer_kind
+    from s2s.data.text_config import TextConfig
+    from s2s.data.text_task import TextTask
+    from s2s.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerKind, tokenizer_kind
 
 
 __getattr__ = lazy_names(
@@ -78,5 +85,9 @@ __getattr__ = lazy_names(
         "preparation_spec",
         "preparation",
         "tokenizer",
+        "pair_files",
+        "corpus_task",
+        "text_config",
+        "text_task",
     ),
 )

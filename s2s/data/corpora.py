@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Corpora", "CorpusOptions", "FileForm", "NamedCorpus", "parse_corpora"]
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,7 @@ from s2s.compose import entry_config
 from s2s.data.corpus_options import CorpusOptions, FileForm, parse_corpora
 from s2s.errors import ConfigError, UserError, did_you_mean
 from s2s.plugin import load_plugins
-from s2s.task import Dependencies
+from s2s.task import Dependencies, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from s2s.corpus import Corpus
     from s2s.registry import Registry
-    from s2s.task import Example, Rejected
+    from s2s.task import Example
 
 PREPARED = ("train", "valid")
 """Splits whose changes require a new preparation; a test set is read as it is"""
-COMMON = ("corpus", "name", "weight")
+COMMON = ("corpus", "name", "weight", "fields")
 """Options that every corpus has"""
 
 
@@ -39,11 +39,28 @@ class NamedCorpus(NamedTuple):
     """How often each pair is seen in one epoch"""
     options: Mapping[str, Any]
     """As they are given for it, those of the task included"""
+    fields: Mapping[str, Any]
+    """Fields that all its examples have, unless they bring others"""
+
+    def examples(self, split: str) -> Iterator[Example | Rejected]:
+        """Its examples, with the common fields."""
+        if not self.fields:
+            return self.corpus.examples(split)
+        return (
+            one if isinstance(one, Rejected) else replace(one, fields={**self.fields, **one.fields})
+            for one in self.corpus.examples(split)
+        )
 
     def settings(self) -> dict[str, Any]:
         """What its examples depend on besides files, as JSON: all its options, unless the corpus selects some."""
         given: dict[str, Any] = json.loads(json.dumps(self.options, default=str))
         return self.corpus.settings() or given
+
+    def dependencies(self, split: str, name: str, files: Sequence[Path]) -> list[Any]:
+        """All that its examples depend on, as JSON, under its name in a split."""
+        further = {"fields": dict(self.fields), "version": self.corpus.version(split)}
+        further = {key: value for key, value in further.items() if value}
+        return [split, name, self.entry, self.settings(), list(map(str, files)), *([further] if further else [])]
 
 
 class Corpora:
@@ -78,15 +95,14 @@ class Corpora:
 
     def examples(self, split: str, name: str) -> Iterator[Example | Rejected]:
         """The raw examples of one corpus."""
-        return self.in_split(split)[name].corpus.examples(split)
+        return self.in_split(split)[name].examples(split)
 
     def dependencies(self, settings: Mapping[str, Any], others: Sequence[Path] = ()) -> Dependencies:
         """The training and development files and `others`, with the task's `settings` and those of every corpus."""
         corpora = [(split, *item) for split in PREPARED for item in self.in_split(split).items()]
         files = [list(named.corpus.files(split)) for split, _, named in corpora]
         of_corpora = [
-            [split, name, named.entry, named.settings(), list(map(str, own))]
-            for (split, name, named), own in zip(corpora, files, strict=True)
+            named.dependencies(split, name, paths) for (split, name, named), paths in zip(corpora, files, strict=True)
         ]
         return Dependencies([*chain.from_iterable(files), *others], {**settings, "corpora": of_corpora})
 
@@ -106,7 +122,7 @@ class Corpora:
             shared = {name: value for name, value in self.shared.items() if name in known}
             options = {**shared, **given.options}
             config = entry_config(entry, {"name": entry.name, **options}, given.key)
-            return NamedCorpus(entry.build(config), entry.name, given.weight, options)
+            return NamedCorpus(entry.build(config), entry.name, given.weight, options, given.fields)
         except UserError as error:
             if str(error).startswith(given.key):
                 raise

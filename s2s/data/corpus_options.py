@@ -6,7 +6,7 @@ __all__ = ["CorpusOptions", "FileForm", "parse_corpora"]
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.config.ranges import at_least
@@ -46,6 +46,8 @@ class CorpusOptions:
     """Options of that entry"""
     weight: float = 1.0
     """How often each pair is seen in one epoch"""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of all its examples, such as their language"""
     key: str = "task.train"
     """The option that names it, for error messages"""
 
@@ -54,7 +56,8 @@ def parse_corpora(value: Any, key: str, form: FileForm) -> list[CorpusOptions]:
     """The corpora that the option `key` names; none if it is empty.
 
     A corpus is given as file names in `form`, as `{files: …, weight: 2}`, or as `{corpus: NAME, …}` with the options of
-    a registered corpus. Several are given as a list, or under names of their own: `{news: {files: …}, web: …}`.
+    a registered corpus; `fields: {language: de}` are fields of all its examples. Several are given as a list, or under
+    names of their own: `{news: {files: …}, web: …}`.
     """
     if value is None or (isinstance(value, str | Sequence | Mapping) and not value):
         return []
@@ -69,7 +72,7 @@ def _corpus(value: Any, key: str, form: FileForm) -> CorpusOptions:
     """One corpus, from a file name, a list of them, or a mapping with options."""
     if not isinstance(value, Mapping):
         return _from_files(value, key, form)
-    options = {str(name): item for name, item in value.items() if name not in ("corpus", "name", "weight")}
+    options = {str(name): item for name, item in value.items() if name not in ("corpus", "name", "weight", "fields")}
     corpus = value.get("corpus", form.corpus)
     if not isinstance(corpus, str):
         raise ConfigError(f"{key}.corpus={corpus!r} must be the name of a registered corpus")
@@ -81,6 +84,9 @@ def _corpus(value: Any, key: str, form: FileForm) -> CorpusOptions:
         found = replace(files, options={**options, **files.options}, key=key)
     if "weight" in value:
         found = replace(found, weight=_weight(value["weight"], f"{key}.weight"))
+    if not isinstance(fields := value.get("fields") or {}, Mapping):
+        raise ConfigError(f"{key}.fields={fields!r} must be a mapping, such as {{language: de}}")
+    found = replace(found, fields={str(name): item for name, item in fields.items()})
     return replace(found, name=str(value["name"])) if value.get("name") else found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerKind", "joined_vocab", "tokenizer_kind"]
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerKind", "tokenizer_kind"]
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -10,9 +10,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from s2s.compose import build_choice
+from s2s.compose.conversion import build_choice
 from s2s.errors import ConfigError, DataError
-from s2s.vocab import Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,6 +27,8 @@ class Tokenizer(ABC):
 
     pad, unk, bos, eos = PAD, UNK, BOS, EOS
     """Special ids, which a task takes over into its `Vocab`"""
+    start: Sequence[int] = ()
+    """The tokens with which decoding starts; empty: bos"""
     library = ""
     """The library that can also read its file, such as sentencepiece, for exporters"""
     path: Path
@@ -108,13 +109,3 @@ def tokenizer_kind(
     """
     built: TokenizerKind = build_choice(value, "tokenizer", registry, option, defaults)
     return built
-
-
-def joined_vocab(src: Tokenizer, tgt: Tokenizer, *, joint: bool) -> Vocab:
-    """The vocabulary of a task with these tokenisers, and with their special ids; DataError if these differ."""
-    if src.special != tgt.special:
-        raise DataError(
-            f"{src.path} has the special ids {src.special}, and {tgt.path} {tgt.special} (pad, unk, bos, eos): both "
-            "sides need the same; give task.joint=true"
-        )
-    return Vocab(src=src.size, tgt=tgt.size, joint=joint, pad=tgt.pad, unk=tgt.unk, bos=tgt.bos, eos=tgt.eos)

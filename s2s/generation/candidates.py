@@ -5,22 +5,24 @@ from __future__ import annotations
 __all__ = ["EMPTY_CANDIDATE", "NO_OUTPUT", "Candidate", "Counts", "Input", "Output"]
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input, and the lexical constraints on its output."""
+    """One input: its text, and what is asked of its output."""
 
     src: str
     prefix: str = ""
     """Text with which the output must begin"""
     phrases: tuple[str, ...] = ()
     """Texts that the output must contain, each at least once, in any order"""
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Fields that the task reads (`Task.fields`), such as the language of the output; others are refused"""
+    record: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """All that a file or a corpus has beside the text, of which the task reads its fields"""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.config import GenerateConfig
-from s2s.generation.candidates import EMPTY_CANDIDATE, Counts, Input, Output
+from s2s.generation.candidates import EMPTY_CANDIDATE, Counts, Output
+from s2s.generation.input_fields import AnyInput, as_input
 from s2s.generation.output_stages import build_stages
 from s2s.generation.reading import Reader
 from s2s.generation.request_constraints import output_constraint, registered_constraints
@@ -64,15 +65,15 @@ class Generator:
         self.search = Searcher(model, search, task.vocab, torch.device(device), self.config, stages, constraint)
         self.write = Writer(task, self.config, self.counts, stages, search_name(search))
 
-    def __call__(self, inputs: Iterable[Input | str]) -> Iterator[Output]:
+    def __call__(self, inputs: Iterable[AnyInput]) -> Iterator[Output]:
         """An output for each input, in order; at most `buffer_size` inputs are read ahead."""
         inputs = iter(inputs)
         while buffer := list(itertools.islice(inputs, self.config.buffer_size)):
             yield from self.generate(buffer)
 
-    def generate(self, inputs: Sequence[Input | str]) -> Iterator[Output]:
+    def generate(self, inputs: Sequence[AnyInput]) -> Iterator[Output]:
         """An output for each of these inputs, in order, each as soon as those before it are known."""
-        given = [one if isinstance(one, Input) else Input(one) for one in inputs]
+        given = [as_input(one) for one in inputs]
         if self.config.raw:
             given = [replace(one, src=self.task.read_raw(one.src)) for one in given]
         segments, error = self.read(given)

@@ -5,12 +5,14 @@ from __future__ import annotations
 __all__ = ["Reader", "Segment"]
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from s2s.decoding import SentenceConstraint
 from s2s.errors import DataError, PluginError
+from s2s.generation.input_fields import InputFields
 from s2s.generation.request_constraints import sentence_constraint
+from s2s.task import Example
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,27 +47,36 @@ class Reader:
         constraints: Sequence[RequestConstraints],
     ) -> None:
         self.task, self.config, self.longest, self.counts = task, config, longest, counts
-        self.constraints = constraints
+        self.constraints, self.fields = constraints, InputFields(task, config.input_fields)
 
     def __call__(self, inputs: Sequence[Input]) -> tuple[list[list[Segment]], DataError | None]:
         """The segments of each input; at an erroneous input, the error, and the segments of the inputs before it."""
-        encoded = self._encoded([given.src for given in inputs])
+        examples, error = self._examples(inputs)
+        encoded = self._encoded(examples)
         segments: list[list[Segment]] = []
-        for given, ids in zip(inputs, encoded, strict=True):
+        for given, example, ids in zip(inputs, examples, encoded, strict=False):  # no example of what is erroneous
             try:
-                segments.append(self._segments(given, ids, sentence_constraint(self.task, given, self.constraints)))
-            except DataError as error:
-                return segments, error
-        return segments, None
+                segments.append(self._segments(example, ids, sentence_constraint(self.task, given, self.constraints)))
+            except DataError as erroneous:
+                return segments, erroneous
+        return segments, error
 
-    def _encoded(self, lines: Sequence[str]) -> list[list[int]]:
-        """The ids of each line; a blank line is read as an empty one. Raises PluginError for ids of no such token."""
-        encoded, name = (
-            self.task.encode_source([line if line.strip() else "" for line in lines]),
-            type(self.task).__name__,
-        )
-        if len(encoded) != len(lines):
-            raise PluginError(f"{name}.encode_source gave {len(encoded)} lists of ids for {len(lines)} lines")
+    def _examples(self, inputs: Sequence[Input]) -> tuple[list[Example], DataError | None]:
+        """The inputs with the fields that the task reads, up to the first whose fields are wrong, and its error."""
+        examples: list[Example] = []
+        for given in inputs:
+            try:
+                examples.append(Example(given.src, fields=self.fields(given)))
+            except DataError as error:
+                return examples, error
+        return examples, None
+
+    def _encoded(self, inputs: Sequence[Example]) -> list[list[int]]:
+        """The ids of each input; a blank line is read as an empty one. Raises PluginError for ids of no such token."""
+        name = type(self.task).__name__
+        encoded = self.task.encode_inputs([one if one.src.strip() else replace(one, src="") for one in inputs])
+        if len(encoded) != len(inputs):
+            raise PluginError(f"{name}.encode_source gave {len(encoded)} lists of ids for {len(inputs)} lines")
         for ids in filter(None, encoded):
             if not 0 <= min(ids) <= max(ids) < self.task.vocab.src:
                 raise PluginError(
@@ -73,7 +84,7 @@ class Reader:
                 )
         return encoded
 
-    def _segments(self, given: Input, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:
+    def _segments(self, given: Example, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:
         """One segment, or one for each part of an input that is too long and has no constraint of its own."""
         if constraint is not None and not ids:
             raise DataError("an input without tokens has an empty output; leave out its prefix and phrases")
@@ -82,7 +93,8 @@ class Reader:
         if self.config.too_long == "error":
             raise DataError(f"{self._too_long(given.src, len(ids))}; shorten it, or give too_long=split")
         parts = self.task.split(given.src) if self.config.too_long == "split" and constraint is None else []
-        segments = [Segment(part, of) for part, of in zip(parts, self._encoded(parts), strict=True) if of]
+        encoded = self._encoded([replace(given, src=part) for part in parts])
+        segments = [Segment(part, own) for part, own in zip(parts, encoded, strict=True) if own]
         if len(segments) < 2:
             segments = [Segment(given.src, ids, constraint)]
         self.counts.split += len(segments) > 1

@@ -170,7 +170,7 @@ class Validation:
     def _local_hyps(self) -> list[str]:
         """Outputs for this rank's share of the examples."""
         own = self.examples[self.world.rank :: self.world.size]
-        return [output.hyp for output in self.generator(example.src for example in own)]
+        return [output.hyp for output in self.generator(own)]
 
 
 def check_best(config: Config, metrics: Sequence[str]) -> None:
@@ -191,7 +191,7 @@ def dev_examples(task: Task, config: Config, world: World) -> list[Example]:
     names = [name for name, _ in task.corpora("valid")]
     pairs = (pair for name in names for pair in task.examples("valid", name) if isinstance(pair, Example))
     found = list(islice(pairs, config.valid.sentences or None))
-    digests = world.all_gather(hashlib.sha256(json.dumps(found).encode()).hexdigest())
+    digests = world.all_gather(hashlib.sha256(repr([(one.src, one.tgt) for one in found]).encode()).hexdigest())
     if len(set(digests)) > 1 or (names and not found):
         what = "other ones in each process" if found else "none when they are read again, after preparation"
         raise DataError(

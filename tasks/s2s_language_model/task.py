@@ -5,15 +5,15 @@ from __future__ import annotations
 __all__ = ["LanguageModel"]
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from s2s import ConfigError, DataError, Dependencies, Encoded, Example, Rejected, Task, Vocab
-from s2s.data import Corpora, CorpusOptions, FileForm, parse_corpora, tokenizer_kind
+from s2s import ConfigError, DataError, Encoded, Example, Vocab
+from s2s.data import CorpusOptions, CorpusTask, FileForm, tokenizer_kind
 from s2s.io import expand_user, read_json
 from s2s.run import find_run, tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from s2s import Registry, Side, TokenNames
@@ -24,10 +24,21 @@ MODELS = ("tgt.model", "joint.model")
 """Files in which a run keeps the subword model of its outputs"""
 
 
-class LanguageModel(Task):
+MONOLINGUAL = FileForm(
+    "monolingual",
+    is_one=lambda _: False,
+    accepts=lambda _: True,
+    name_of=lambda files: str(files[0]),
+    expected="a file, or several as {key}=[news.de,books.de]",
+)
+"""Every file is a corpus of its own."""
+
+
+class LanguageModel(CorpusTask):
     """Text in the vocabulary of another run, whose tokeniser is copied so that both have the same identity."""
 
     config: LanguageModelConfig
+    file_form = MONOLINGUAL
     subwords: Tokenizer
     """Set, as `lowercase` and `no_source`, by `learn` or `load`"""
     lowercase: bool
@@ -36,27 +47,24 @@ class LanguageModel(Task):
 
     def __init__(self, config: LanguageModelConfig, registry: Registry | None = None) -> None:
         """Without a `registry`, corpora are those of the installed plugins."""
-        super().__init__(config)
         if not config.train or not config.tokenizer:
             raise ConfigError(
                 f"task.train={config.train} task.tokenizer={config.tokenizer}: give both, the text and the run whose "
                 "vocabulary it gets, as in task.train=news.de task.tokenizer=runs/my_run"
             )
-        self._corpora = Corpora(registry, self._named, {"invalid": config.invalid})
-        self._kind = tokenizer_kind(config.subword, self._corpora.registry)
+        super().__init__(config, registry)
+        self._kind = tokenizer_kind(config.subword, self.sources.registry)
 
-    def dependencies(self) -> Dependencies:
-        """The text, and the tokeniser with how its files are read."""
-        settings = {"tokenizer": tokenizer.identity(self._tokenizer()), "subword": self.config.subword}
-        return self._corpora.dependencies(settings)
+    def settings(self) -> dict[str, Any]:
+        """The tokeniser with how its files are read."""
+        return {"tokenizer": tokenizer.identity(self._tokenizer()), "subword": self.config.subword}
 
-    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        """Names and weights, as the configuration gives them."""
-        return self._corpora.names_and_weights(split)
-
-    def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """The lines of one corpus."""
-        return self._corpora.examples(split, corpus)
+    def named_corpora(self, split: str) -> list[CorpusOptions]:
+        """The corpora that the option of a split names; raises ConfigError for a file that is named twice."""
+        given = getattr(self.config, split)
+        if isinstance(given, list) and len(set(map(str, given))) < len(given):
+            raise ConfigError(f"task.{split}={given} names a file twice; leave one out")
+        return super().named_corpora(split)
 
     def learn(self, directory: Path) -> None:
         """Copy the tokeniser."""
@@ -104,26 +112,9 @@ class LanguageModel(Task):
         """Whose vocabulary is used."""
         yield f"vocabulary of {self.config.tokenizer}, for fusion with runs that have the same one"
 
-    def _named(self, split: str) -> list[CorpusOptions]:
-        """The corpora that the option of a split names; raises ConfigError for a file that is named twice."""
-        given = getattr(self.config, split)
-        if isinstance(given, list) and len(set(map(str, given))) < len(given):
-            raise ConfigError(f"task.{split}={given} names a file twice; leave one out")
-        return parse_corpora(given, f"task.{split}", MONOLINGUAL)
-
     def _tokenizer(self) -> Path:
         """The folder that is copied."""
         folder = expand_user(self.config.tokenizer, "task.tokenizer")
         if any((folder / name).exists() for name in MODELS):
             return folder
         return find_run(self.config.tokenizer, "task.tokenizer") / "tokenizer"
-
-
-MONOLINGUAL = FileForm(
-    "monolingual",
-    is_one=lambda _: False,
-    accepts=lambda _: True,
-    name_of=lambda files: str(files[0]),
-    expected="a file, or several as {key}=[news.de,books.de]",
-)
-"""Every file is a corpus of its own."""

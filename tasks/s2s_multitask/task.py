@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Multitask"]
 
-from dataclasses import fields
+from dataclasses import fields, make_dataclass
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,8 @@ class Multitask(Task):
         self.tasks = {name: _task(name, options, registry) for name, options in config.tasks.items()}
         for task in self.tasks.values():
             task.counts = self.counts
+        read = dict.fromkeys(task.fields for task in self.tasks.values() if task.fields)
+        self.fields = make_dataclass("Fields", [], bases=tuple(read), kw_only=True) if read else None
         metrics = (_metrics(name, task, registry) for name, task in self.tasks.items())
         self.metrics = list(chain.from_iterable(metrics))
 
@@ -85,18 +87,26 @@ class Multitask(Task):
         encoded: list[Encoded] = [Encoded([], [])] * len(pairs)
         for name, task in self.tasks.items():
             indices = [index for index, (of, _, _) in enumerate(pairs) if of == name]
-            own = [Example(pairs[index][1], split_prefix(pairs[index][2], [name])[1]) for index in indices]
+            own = [
+                Example(pairs[index][1], split_prefix(pairs[index][2], [name])[1], examples[index].fields)
+                for index in indices
+            ]
             for index, (src, tgt) in zip(indices, task.encode(own), strict=True):
                 encoded[index] = Encoded(self._tagged(name, src), tgt)
         return encoded
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of new inputs, without bos and eos, beginning with the tag; empty for an empty input."""
-        texts = {index: split_prefix(line, self.tasks) for index, line in enumerate(lines) if line}
-        encoded: list[list[int]] = [[]] * len(lines)
+        return self.encode_inputs([Example(line) for line in lines])
+
+    def encode_inputs(self, inputs: Sequence[Example]) -> list[list[int]]:
+        """The same, with fields for the tasks that read some."""
+        texts = {index: split_prefix(one.src, self.tasks) for index, one in enumerate(inputs) if one.src}
+        encoded: list[list[int]] = [[]] * len(inputs)
         for name, task in self.tasks.items():
             indices = [index for index, (of, _) in texts.items() if of == name]
-            for index, src in zip(indices, task.encode_source([texts[index][1] for index in indices]), strict=True):
+            own = [Example(texts[index][1], fields=inputs[index].fields) for index in indices]
+            for index, src in zip(indices, task.encode_inputs(own), strict=True):
                 encoded[index] = self._tagged(name, src)
         return encoded
 
@@ -209,9 +219,10 @@ class Multitask(Task):
     def _examples(self, name: str, split: str, corpora: Iterable[str]) -> Iterator[Example | Rejected]:
         for corpus in corpora:
             for one in self.tasks[name].examples(split, corpus):
-                yield (
-                    one if isinstance(one, Rejected) else Example(add_prefix(name, one.src), add_prefix(name, one.tgt))
-                )
+                if isinstance(one, Rejected):
+                    yield one
+                else:
+                    yield Example(add_prefix(name, one.src), add_prefix(name, one.tgt), one.fields)
 
 
 def _first(names: TokenNames) -> str:

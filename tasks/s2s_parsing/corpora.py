@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["TREEBANK", "TreeCleaning", "TreebankCorpus", "corpora_of"]
+__all__ = ["TREEBANK", "TreeCleaning", "TreebankCorpus", "style_of", "treebanks"]
 
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, Corpus, DataError, Example, Rejected
-from s2s.data import Corpora, CorpusOptions, FileForm, parse_corpora
+from s2s.data import CorpusOptions, FileForm, parse_corpora
 from s2s_parsing.treebank import (
     MALFORMED,
     NOTHING_LEFT,
@@ -24,7 +24,6 @@ from s2s_parsing.treebank import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from s2s import Registry
     from s2s_parsing import ParsingConfig, TreebankConfig
     from s2s_parsing.tree import Tree
 
@@ -63,23 +62,24 @@ class TreebankCorpus(Corpus):
         return {"invalid": self.config.invalid}
 
 
-def corpora_of(config: ParsingConfig, registry: Registry | None) -> Corpora:
-    """`task.treebank` and what `task.train`, `task.valid` and `task.test` add; without any, the synthetic corpus."""
+def treebanks(config: ParsingConfig, split: str) -> list[CorpusOptions]:
+    """`task.treebank` and what the option of a split adds; without any treebank, the synthetic corpus."""
+    if not config.has_files:
+        options = {"tgt": "tree", "pairs": config.trees, "seed": config.synthetic_seed}
+        return [CorpusOptions(SYNTHETIC, SYNTHETIC, options, key="task")]
+    found = parse_corpora(getattr(config, split), f"task.{split}", TREEBANK)
+    if config.treebank:
+        options = {"files": [config.treebank], "standard_split": True}
+        found = [CorpusOptions(WSJ, TREEBANK.corpus, options, key="task.treebank"), *found]
+    names = [corpus.name for corpus in found]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"task.{split}: of {', '.join(names)}, two have one name; give each its own")
+    return found
 
-    def named(split: str) -> list[CorpusOptions]:
-        if not config.has_files:
-            options = {"tgt": "tree", "pairs": config.trees, "seed": config.synthetic_seed}
-            return [CorpusOptions(SYNTHETIC, SYNTHETIC, options, key="task")]
-        found = parse_corpora(getattr(config, split), f"task.{split}", TREEBANK)
-        if config.treebank:
-            options = {"files": [config.treebank], "standard_split": True}
-            found = [CorpusOptions(WSJ, TREEBANK.corpus, options, key="task.treebank"), *found]
-        names = [corpus.name for corpus in found]
-        if len(set(names)) < len(names):
-            raise ConfigError(f"task.{split}: of {', '.join(names)}, two have one name; give each its own")
-        return found
 
-    return Corpora(registry, named, {"invalid": config.invalid})
+def style_of(corpus: CorpusOptions) -> str:
+    """The annotation style of a corpus: its field `style`, or else one of its own, under its name."""
+    return str(corpus.fields.get("style", corpus.name))
 
 
 class TreeCleaning:

@@ -28,7 +28,7 @@ class Styles:
         self._warned: set[str] = set()
         if names and default not in names:
             raise ConfigError(
-                f"task.style={default}: not the name of a corpus in task.train.{did_you_mean(default, names)}"
+                f"task.style={default}: not the style of a corpus in task.train.{did_you_mean(default, names)}"
             )
         for name in names:
             if words_of(name) != [name]:
@@ -36,12 +36,12 @@ class Styles:
                     f"task.train.{name}: as a style, a corpus needs a name without blanks and round brackets"
                 )
 
-    def of_corpus(self, sentence: str, corpus: str) -> str:
-        """A corpus's sentence behind the mark of this corpus if it is a style, else the default one.
+    def in_style(self, sentence: str, style: str) -> str:
+        """A corpus's sentence behind the mark of its style if that is known, else behind the default one.
 
         A first word that equals a mark is a word here: only sentences from a user have marks of their own.
         """
-        mark = mark_of(corpus)
+        mark = mark_of(style)
         return f"{mark if mark in self.marks else self.default} {sentence}" if self.marks else sentence
 
     def marked(self, sentence: str) -> str:

@@ -10,11 +10,11 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from s2s import DataError, Dependencies, Encoded, Example, Rejected, Task, Vocab
-from s2s.data import missing_file_error, tokenizer_kind
+from s2s import DataError, Encoded, Example, Rejected, Vocab
+from s2s.data import CorpusOptions, CorpusTask, missing_file_error, tokenizer_kind
 from s2s.io import read_json, write_file
 from s2s_parsing.constraint.fallback import fallback
-from s2s_parsing.corpora import TreeCleaning, corpora_of
+from s2s_parsing.corpora import TREEBANK, TreeCleaning, style_of, treebanks
 from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Tagged, UnwritableError
 from s2s_parsing.ptb_tokenizer import tokenize
 from s2s_parsing.source_encoder import SourceEncoder, words_of
@@ -41,10 +41,11 @@ N_ENDS = {"none": 0, "mark": 1, "number": PERIOD}
 UNWRITABLE = Rejected("labels that task.linear cannot tell apart")
 
 
-class Parsing(Task):
+class Parsing(CorpusTask):
     """Sentences of words separated by blanks, and their trees."""
 
     config: ParsingConfig
+    file_form = TREEBANK
     source: SourceEncoder | WordParts
     """Set, as `target`, by `learn` or `load`."""
     target: TreeVocabulary
@@ -52,32 +53,36 @@ class Parsing(Task):
 
     def __init__(self, config: ParsingConfig, form: Linear | None = None, registry: Registry | None = None) -> None:
         """Without a `form`, `config.linear` names a shipped one; without a `registry`, plugins are loaded."""
-        super().__init__(config)
+        super().__init__(config, registry)
         self.metrics = config.metrics
         self.metric_options = {"param": config.param}
         form = form or FORMS[config.linear](LinearConfig(name=config.linear))
         form = Tagged(form) if config.tags == "predict" else form
         self.form = Numbered(form) if config.word_ends == "number" else form
-        self._corpora = corpora_of(config, registry)
-        self.styles = Styles([c.name for c in self._corpora.named("train")] if config.style else (), config.style)
-        self._kind = tokenizer_kind(config.subword, self._corpora.registry)
+        styles = dict.fromkeys(style_of(corpus) for corpus in self.named_corpora("train")) if config.style else ()
+        self.styles = Styles([*styles], config.style)
+        self._kind = tokenizer_kind(config.subword, self.sources.registry)
         self._cleaning = TreeCleaning(config)
 
-    def dependencies(self) -> Dependencies:
-        """The corpora of training and development, and every option that determines trees or ids."""
+    def named_corpora(self, split: str) -> list[CorpusOptions]:
+        """Treebanks, or the synthetic corpus."""
+        return treebanks(self.config, split)
+
+    def settings(self) -> dict[str, Any]:
+        """Every option that determines trees or ids."""
         config = self.config
         settings = {**self._shape(), "subword": config.subword, "size": config.size}
-        settings |= {"style": config.style} if config.style else {}
-        return self._corpora.dependencies(settings, self._kind.files())
+        return settings | ({"style": config.style} if config.style else {})
 
-    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        """Names and weights, as the configuration gives them."""
-        return self._corpora.names_and_weights(split)
+    def files(self) -> Sequence[Path]:
+        """Those of the tokeniser."""
+        return self._kind.files()
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """Words separated by blanks, with styles behind the mark of theirs, and the cleaned tree on one line."""
-        for tree in self._cleaning.clean(self._corpora.examples(split, corpus), split, corpus):
-            yield tree if isinstance(tree, Rejected) else self._example(tree, corpus)
+        style = next((style_of(one) for one in self.named_corpora(split) if one.name == corpus), "")
+        for tree in self._cleaning.clean(super().examples(split, corpus), split, corpus):
+            yield tree if isinstance(tree, Rejected) else self._example(tree, style)
 
     def learn(self, directory: Path) -> None:
         """Train the subwords and collect the target vocabulary, from all usable training trees."""
@@ -198,7 +203,7 @@ class Parsing(Task):
         if not self.config.has_files:
             yield f"no treebank is given: {self.config.trees:,} English trees of the synthetic corpus"
         yield from self._cleaning.describe()
-        yield from self._corpora.describe()
+        yield from super().describe()
 
     def _shape(self) -> dict[str, Any]:
         """The options that determine the target vocabulary."""
@@ -221,7 +226,7 @@ class Parsing(Task):
             return load_words(directory / WORDS)
         return SourceEncoder(self._kind.load(directory / SOURCE), N_ENDS[self.config.word_ends])
 
-    def _example(self, tree: Tree, corpus: str) -> Example | Rejected:
+    def _example(self, tree: Tree, style: str) -> Example | Rejected:
         written = self._written(tree)
         try:
             self.form.tokens(written)
@@ -229,7 +234,7 @@ class Parsing(Task):
             return UNWRITABLE
         if written is not tree and str(split_joined(written)) != str(tree):
             return UNWRITABLE
-        return Example(self.styles.of_corpus(" ".join(word for _, word in leaves(tree)), corpus), str(tree))
+        return Example(self.styles.in_style(" ".join(word for _, word in leaves(tree)), style), str(tree))
 
     def _written(self, tree: Tree) -> Tree:
         """The tree as it is linearised: with task.unary=join, one bracket for every chain."""
@@ -241,15 +246,9 @@ class Parsing(Task):
 
     def _sentences(self, statistics: TreeStatistics) -> Iterator[str]:
         """The training sentences; their trees are added to `statistics` meanwhile, so that files are read only once."""
-        for example in self._usable():
+        for example in self.usable():
             statistics.add(self._written(read_tree(example.tgt)))
             yield " ".join(self._words(example.src))
-
-    def _usable(self) -> Iterator[Example]:
-        for corpus, _ in self.corpora("train"):
-            for example in self.examples("train", corpus):
-                if isinstance(example, Example):
-                    yield example
 
 
 def read_tree(line: str) -> Tree:

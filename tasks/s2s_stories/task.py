@@ -11,16 +11,16 @@ __all__ = ["Stories", "sentences"]
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from s2s import DataError, Dependencies, Encoded, Example, Rejected, Task, Vocab
-from s2s.data import Corpora, CorpusOptions, FileForm, missing_file_error, parse_corpora
+from s2s import DataError, Encoded, Vocab
+from s2s.data import CorpusOptions, CorpusTask, FileForm, missing_file_error
 from s2s.io import read_json, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from s2s import Registry, Side, TokenNames
+    from s2s import Example, Registry, Side, TokenNames
     from s2s_stories import StoriesConfig
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<sentence>")
@@ -39,39 +39,37 @@ FILES = FileForm(
 """Any number of files are one corpus."""
 
 
-class Stories(Task):
+class Stories(CorpusTask):
     """Words separated by blanks; a sentence ends with . ? or !"""
 
     config: StoriesConfig
+    file_form = FILES
     names: list[str]
     """By id; set, as `ids`, by `learn` or `load`"""
     ids: dict[str, int]
 
     def __init__(self, config: StoriesConfig, registry: Registry | None = None) -> None:
         """Without a `registry`, corpora are those of the installed plugins."""
-        super().__init__(config)
+        super().__init__(config, registry)
         self.metrics = config.metrics
-        self._corpora = Corpora(registry, self._named, {"invalid": config.invalid})
 
-    def dependencies(self) -> Dependencies:
-        """The corpora."""
-        return self._corpora.dependencies({})
+    def named_corpora(self, split: str) -> list[CorpusOptions]:
+        """The corpora that the option of a split names, or without task.train the generated one."""
+        config = self.config
+        if config.train:
+            return super().named_corpora(split)
+        options = {"facts": config.facts, "stories": config.stories, "sentences": config.sentences}
+        return [CorpusOptions("stories", "stories", {**options, "seed": config.synthetic_seed}, key="task")]
 
-    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        """Names and weights, as the configuration gives them."""
-        return self._corpora.names_and_weights(split)
-
-    def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """Texts and answers of one corpus."""
-        return self._corpora.examples(split, corpus)
+    def settings(self) -> dict[str, Any]:
+        """Words are all that determines ids."""
+        return {}
 
     def learn(self, directory: Path) -> None:
         """All words of the training stories and answers."""
         words: set[str] = set()
-        for corpus, _ in self.corpora("train"):
-            for example in self.examples("train", corpus):
-                if isinstance(example, Example):
-                    words.update(WORD.findall(example.src), example.tgt.split())
+        for example in self.usable():
+            words.update(WORD.findall(example.src), example.tgt.split())
         if not words:
             raise DataError("task.train: there is no story to learn from")
         write_file(directory / WORDS, json.dumps(sorted(words), ensure_ascii=False, indent=0).encode() + b"\n")
@@ -131,18 +129,10 @@ class Stories(Task):
             c = self.config
             facts = "one sentence" if c.facts == 1 else f"{c.facts} sentences"
             yield f"no stories are given: {c.stories:,} are generated, whose questions are answered from {facts}"
-        yield from self._corpora.describe()
+        yield from super().describe()
 
     def _id(self, word: str) -> int:
         return self.ids.get(word, self.vocab.unk)
-
-    def _named(self, split: str) -> list[CorpusOptions]:
-        """The corpora that the option of a split names, or without task.train the generated one."""
-        config = self.config
-        if config.train:
-            return parse_corpora(getattr(config, split), f"task.{split}", FILES)
-        options = {"facts": config.facts, "stories": config.stories, "sentences": config.sentences}
-        return [CorpusOptions("stories", "stories", {**options, "seed": config.synthetic_seed}, key="task")]
 
 
 def tokens(text: str) -> list[tuple[str, int | None]]:

@@ -64,7 +64,7 @@ class Reversing(Task):
         self.vocab = Vocab(src=FIRST + len(LETTERS), tgt=FIRST + len(LETTERS), joint=True)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        return [Encoded(*self.encode_source(example)) for example in examples]
+        return [Encoded(*self.encode_source([example.src, example.tgt])) for example in examples]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         return [[FIRST + LETTERS.index(letter) for letter in line] for line in lines]

@@ -44,7 +44,7 @@ class Strokes(WithoutFiles):
         return "".join(LETTERS[i - 4] if i >= 4 else "?" for i in ids).replace("_", " ").strip()
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        return [Encoded(*self.encode_source(example)) for example in examples]
+        return [Encoded(*self.encode_source([example.src, example.tgt])) for example in examples]
 
 
 class Says(Seq2Seq):

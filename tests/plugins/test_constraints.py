@@ -166,7 +166,7 @@ def test_states_that_would_be_taken_for_those_of_another_constraint_are_refused(
 
 class Letters(Capitals):
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        return [Encoded(*self.encode_source(pair)) for pair in examples]
+        return [Encoded(*self.encode_source([pair.src, pair.tgt])) for pair in examples]
 
 
 def test_options_become_constraints_beside_the_tasks_own() -> None:

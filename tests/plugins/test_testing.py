@@ -296,7 +296,9 @@ class Letters(Task):
         self.vocab = Vocab(src=4 + len(self.letters), tgt=4 + len(self.letters), joint=True)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        return [Encoded(*(self.encode_source([text])[0] for text in example)) for example in examples]
+        return [
+            Encoded(*(self.encode_source([text])[0] for text in (example.src, example.tgt))) for example in examples
+        ]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         return [[4 + self.letters.index(c) for c in line] for line in lines]
@@ -385,7 +387,7 @@ def test_a_sound_task_passes(kind: type[Task], tmp_path: Path) -> None:
         (HasNoWordForSome, "target_words gives 1 words for 2 tokens of 'ba'"),
         (ReadsThemAsOne, "pieces gives 1 for 2 tokens"),
         (KnowsFewerSymbols, r"src ids \[6\] are not in 0..5"),
-        (EncodesSourcesAnotherWay, "encode_source and encode disagree"),
+        (EncodesSourcesAnotherWay, "encode_inputs and encode disagree"),
         (Constrained, "constraint forbids token 3 .* of the reference 'acbb'"),
     ],
 )

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.folders import DATA
+from s2s.data import PAIR_FILES
 from s2s.data import text as text_module
 from s2s.data.corpus_options import parse_corpora
 from s2s.data.text import MAX_LINE, TOO_LONG, numbered_lines, read_lines
 from s2s.errors import ConfigError, DataError
 from s2s.task import Example, Rejected
 from s2s_text_corpora.parallel import read_pairs
-from s2s_translation.corpora import PARALLEL
 
 FUZZ = settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -221,7 +221,7 @@ json_value = st.recursive(
 @given(json_value)
 def test_any_value_names_corpora_or_is_refused(value: object) -> None:
     try:
-        corpora = parse_corpora(value, "task.train", PARALLEL)
+        corpora = parse_corpora(value, "task.train", PAIR_FILES)
     except ConfigError as error:
         assert str(error).startswith("task.train")  # noqa: PT017
         return
@@ -256,7 +256,7 @@ def test_any_value_names_corpora_or_is_refused(value: object) -> None:
     ids=str,
 )
 def test_every_way_to_name_corpora(value: object, expected: list[tuple[str, list[str], float]]) -> None:
-    found = parse_corpora(value, "task.train", PARALLEL)
+    found = parse_corpora(value, "task.train", PAIR_FILES)
     assert [(c.name, c.corpus, c.options["files"], c.weight) for c in found] == [
         (name, "parallel", files, weight) for name, files, weight in expected
     ]
@@ -285,7 +285,7 @@ def test_every_way_to_name_corpora(value: object, expected: list[tuple[str, list
 )  # fmt: skip
 def test_what_names_no_corpus_is_refused_with_an_example(value: object, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        parse_corpora(value, "task.train", PARALLEL)
+        parse_corpora(value, "task.train", PAIR_FILES)
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:

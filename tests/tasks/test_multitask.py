@@ -174,7 +174,7 @@ def test_states_that_are_no_whole_numbers_are_refused() -> None:
 
 
 def _without_names(example: Example) -> Example:
-    return Example(*(side.removeprefix("parse: ") for side in example))
+    return Example(*(side.removeprefix("parse: ") for side in (example.src, example.tgt)))
 
 
 def test_each_metric_judges_its_own_lines(task: Multitask) -> None:

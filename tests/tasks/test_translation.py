@@ -93,9 +93,9 @@ def test_corpora_have_names_weights_and_forms(files: list[str], tmp_path: Path) 
     assert task.corpora("train") == [("main", 2.0), ("more", 1.0), ("web", 1.0)]
     assert task.corpora("valid") == [("train", 1.0)]
     assert task.corpora("test") == []
-    assert list(task.examples("train", "more")) == [("one", "eins"), ("two", "zwei")]
-    assert list(task.examples("train", "web")) == [("three", "drei")]
-    assert list(task.examples("valid", "train")) == list(zip(EN, DE, strict=True))
+    assert list(task.examples("train", "more")) == [Example("one", "eins"), Example("two", "zwei")]
+    assert list(task.examples("train", "web")) == [Example("three", "drei")]
+    assert list(task.examples("valid", "train")) == list(map(Example, EN, DE))
 
 
 def test_bad_lines_stop_or_are_dropped(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_bad_lines_stop_or_are_dropped(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.en:2: invalid UTF-8"):
         list(translation(files).examples("train", "a"))
     first, *others = translation(files, invalid="drop", lowercase=True).examples("train", "a")
-    assert first == ("one", "eins")
+    assert first == Example("one", "eins")
     assert [type(pair) for pair in others] == [Rejected, Rejected]
 
 

@@ -47,8 +47,7 @@ class Sorting(Task):
         self.vocab = Vocab(src=size, tgt=size, joint=True)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        sides = zip(*(self.encode_source([e[side] for e in examples]) for side in (0, 1)), strict=True)
-        return [Encoded(src, tgt) for src, tgt in sides]
+        return [Encoded(*self.encode_source([example.src, example.tgt])) for example in examples]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         known = {symbol: FIRST + i for i, symbol in enumerate(self.symbols)}

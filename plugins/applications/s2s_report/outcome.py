@@ -60,8 +60,8 @@ def decode(models: Mapping[str, TrainedModel], config: ReportConfig, plugins: Pl
     if not examples:
         return None
     nbest = 4 if getattr(first.config.search, "beam", 1) >= 4 else 1
-    srcs, refs = [e.src for e in examples], [e.tgt for e in examples]
-    outputs = {name: list(model.generate(srcs, nbest=nbest)) for name, model in models.items()}
+    refs = [e.tgt for e in examples]
+    outputs = {name: list(model.generate(examples, nbest=nbest)) for name, model in models.items()}
     hyps = {name: [output.hyp for output in found] for name, found in outputs.items()}
     metrics = build_metrics(first.task, plugins.registry, None)
     compared = [compare(metric, hyps, [refs], config.samples) for metric in metrics]
@@ -132,11 +132,10 @@ def read_statistics(task: Task, n: int) -> DataStatistics:
                 continue
             some.append(example)
         found.n_pairs += len(some)
-        for src, tgt in some:
-            found.lengths["src"].append(len(src.split()))
-            found.lengths["tgt"].append(len(tgt.split()))
-            found.words["src"].update(src.split())
-            found.words["tgt"].update(tgt.split())
+        for example in some:
+            for side, words in (("src", example.src.split()), ("tgt", example.tgt.split())):
+                found.lengths[side].append(len(words))
+                found.words[side].update(words)
         for pair in task.encode(some):
             found.pieces.update(token for token in pair.tgt if token not in special)
     return found

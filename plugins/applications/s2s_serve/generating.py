@@ -6,8 +6,8 @@ __all__ = ["Sentence", "TextCandidate", "TextOptions", "join_lines", "lines_of",
 
 import asyncio
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s import DataError
 from s2s.generation import EMPTY_CANDIDATE, Input, Output, Segment
@@ -30,6 +30,8 @@ class TextOptions:
 
     prefix: str = ""
     phrases: tuple[str, ...] = ()
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Fields of each input that the task reads"""
     split: bool = True
     """Split each line into sentences, where the task can"""
     raw: bool = False
@@ -78,7 +80,8 @@ def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentenc
     sentences = []
     for number, line in enumerate(lines):
         parts = task.split(line) if options.split and not constrained and line.strip() else [line]
-        given = [Input(task.read_raw(p) if options.raw else p, options.prefix, options.phrases) for p in parts]
+        texts = [task.read_raw(part) if options.raw else part for part in parts]
+        given = [Input(text, options.prefix, options.phrases, options.fields) for text in texts]
         try:
             segments, error = generator.read(given)
         except DataError as bad:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from s2s import DataError, Example
-from s2s.generation import score
+from s2s.generation import Input, score
 from s2s_serve.answers import sentence_fields, text_fields
 from s2s_serve.connection import cancel_on_disconnect
 from s2s_serve.engine import Engine
@@ -112,7 +112,13 @@ async def _validate(server: Server, body: GenerateBody) -> ValidatedRequest:
     align = "align" in body.fields
     phrases = tuple(filter(None, body.phrases))
     options = TextOptions(
-        prefix=body.prefix, phrases=phrases, split=body.split, raw=body.raw, nbest=body.nbest, align=align
+        prefix=body.prefix,
+        phrases=phrases,
+        fields=body.input_fields,
+        split=body.split,
+        raw=body.raw,
+        nbest=body.nbest,
+        align=align,
     )
     return ValidatedRequest(engine, texts, [await read_text(engine, text, options) for text in texts], options, body)
 
@@ -180,10 +186,18 @@ def _event(name: str, data: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
 
 
+def _examples(engine: Engine, body: ScoreBody) -> list[Example]:
+    read = engine.generator.read.fields
+    try:
+        return [Example(pair.src, pair.tgt, read(Input(pair.src, fields=body.input_fields))) for pair in body.pairs]
+    except DataError as error:
+        raise invalid(f"input_fields: {error}") from error
+
+
 async def _scores(server: Server, body: ScoreBody) -> Response:
     engine = server.engine(body.run)
     device = engine.generator.search.device
-    examples = [Example(pair.src, pair.tgt) for pair in body.pairs]
+    examples = _examples(engine, body)
     found = []
     with server.running():
         async with server.within(body.deadline):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Body", "GenerateBody", "Pair", "ParseBody", "ScoreBody"]
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -18,7 +18,15 @@ def _encodable(text: str) -> str:
     return text
 
 
+def _encodable_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields that are read as text: numbers, truth values and lists are written the same way everywhere."""
+    _encodable(str(fields))
+    return fields
+
+
 Text = Annotated[str, AfterValidator(_encodable)]
+InputFields = Annotated[dict[str, Any], AfterValidator(_encodable_fields)]
+INPUT_FIELDS = "Fields of each text that the run's task reads, such as the language of the output."
 
 
 class Body(BaseModel):
@@ -35,6 +43,7 @@ class GenerateBody(Body):
 
     text: Text | list[Text] = Field(description="One text or several; each may have several lines and sentences.")
     nbest: int = Field(default=1, ge=1, description="Outputs of each text, best first.")
+    input_fields: InputFields = Field(default={}, description=INPUT_FIELDS)
     prefix: Text = Field(default="", description="How the output begins; for a text of one line.")
     phrases: list[Text] = Field(
         default=[], max_length=64, description="What the output contains, in any order; for a text of one line."
@@ -73,3 +82,4 @@ class ScoreBody(Body):
     """How probable given outputs are."""
 
     pairs: list[Pair] = Field(min_length=1, max_length=256)
+    input_fields: InputFields = Field(default={}, description=INPUT_FIELDS)

@@ -140,7 +140,7 @@ def _decode(job: Job, plugins: Plugins, examples: Sequence[Example]) -> tuple[li
     write_file(file, to_yaml(given))
     generator = load(compose(GenerateConfig, [str(file)], plugins), plugins).generator
     began = time.perf_counter()
-    hyps = [output.hyp for output in generator(example.src for example in examples)]
+    hyps = [output.hyp for output in generator(examples)]
     seconds = time.perf_counter() - began
     return hyps, {
         "sentences_per_second": len(hyps) / seconds,

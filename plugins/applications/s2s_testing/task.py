@@ -46,9 +46,9 @@ def assert_task_round_trips(
     encoded = task.encode(examples)
     assert again.encode(examples) == encoded, "after load, texts are encoded differently"
     _check_ids(encoded, task.vocab)
-    for example, pair, src in zip(examples, encoded, task.encode_source([e.src for e in examples]), strict=True):
+    for example, pair, src in zip(examples, encoded, task.encode_inputs(examples), strict=True):
         pair = Encoded([i for i in pair.src if i not in task.vocab.labels], pair.tgt)
-        assert list(src) == pair.src, f"encode_source and encode disagree on {example.src!r}"
+        assert list(src) == pair.src, f"encode_inputs and encode disagree on {example.src!r}"
         _check_tokens(task, example, pair)
         text = task.detokenize(pair.tgt, example.src)
         assert normalise(text) == normalise(example.tgt), f"{example.tgt!r} comes back as {text!r}"

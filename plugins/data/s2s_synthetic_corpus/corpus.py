@@ -39,8 +39,11 @@ class SyntheticCorpus(Corpus):
 
     def settings(self) -> dict[str, Any]:
         """The size, and a hash that changes with the seed, the direction and the grammar."""
-        sample = repr(list(islice(self._generate("train"), N_SAMPLE)))
-        return {"pairs": self.config.pairs, "sample": hashlib.sha256(sample.encode()).hexdigest()}
+        examples = islice(self._generate("train"), N_SAMPLE)
+        spelt = ", ".join(
+            f"Example(src={one.src!r}, tgt={one.tgt!r})" for one in examples
+        )  # by which folders are named
+        return {"pairs": self.config.pairs, "sample": hashlib.sha256(f"[{spelt}]".encode()).hexdigest()}
 
     def _generate(self, split: str) -> Iterator[Example]:
         """All examples of a split; a pair's split is that of its source sentence."""

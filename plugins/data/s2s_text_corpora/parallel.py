@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = ["ParallelCorpus", "read_pairs"]
 
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,7 +143,8 @@ def _record(line: str) -> Example | Rejected:
         if not isinstance(record.get(key), str):
             raise _Unusable(f'"{key}" is {"not text" if key in record else "missing"}, {expected}')
         _check_no_escapes(key, record[key])
-    return _pair(record["src"], record["tgt"])
+    pair = _pair(record.pop("src"), record.pop("tgt"))
+    return replace(pair, fields=record) if isinstance(pair, Example) and record else pair
 
 
 def _check_no_escapes(key: str, text: str) -> None:

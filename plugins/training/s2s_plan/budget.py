@@ -137,7 +137,7 @@ def _validation(trainer: Trainer) -> tuple[float, float, int]:
     seconds = []
     for some in (examples[:1], examples):
         began = time.monotonic()
-        outputs = list(validation.generator(example.src for example in some))
+        outputs = list(validation.generator(some))
         seconds.append(time.monotonic() - began)
     setup, decoding = seconds
     targets = validation.task.encode(examples)

@@ -45,7 +45,7 @@ def take(task: Task) -> Fingerprint:
         tgt.add([pair.tgt for pair in examples])
         weighted_pairs += weight * len(examples)
         weighted_words += weight * (tgt.n_words - before)
-        pairs.add([hashed(*pair) for pair in examples])
+        pairs.add([hashed(pair.src, pair.tgt) for pair in examples])
         if looked_for:
             seen.update(looked_for.intersection([hashed(pair.src) for pair in examples]))
     return Fingerprint(

@@ -30,7 +30,8 @@ class TsvInput(InputFormat):
 
 
 class JsonlInput(InputFormat):
-    """An object with `src`, and optionally `prefix` and `phrases` of the output; all fields are kept."""
+    """An object with `src`, and optionally `prefix` and `phrases` of the output and fields that the task reads; all
+    fields are kept."""
 
     def __init__(self, config: Choice) -> None:
         pass
@@ -65,7 +66,7 @@ def _input(fields: dict[str, Any], location: str) -> Input:
         raise DataError(f"{location}: 'prefix' is the text with which the output begins, not {json.dumps(prefix)[:60]}")
     if not isinstance(phrases, list) or not all(isinstance(phrase, str) for phrase in phrases):
         raise DataError(f"{location}: 'phrases' is a list of texts for the output, not {json.dumps(phrases)[:60]}")
-    return Input(fields["src"], prefix, tuple(phrases))
+    return Input(fields["src"], prefix, tuple(phrases), record=fields)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -46,7 +46,7 @@ class TornCapitals(Capitals):
     views = MappingProxyType({"column": "\n".join})
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        return [Encoded(*self.encode_source(pair)) for pair in examples]
+        return [Encoded(*self.encode_source([pair.src, pair.tgt])) for pair in examples]
 
     def read_raw(self, line: str) -> str:
         return line.lower()

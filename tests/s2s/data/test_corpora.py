@@ -107,6 +107,38 @@ def test_what_is_prepared_depends_on_all_options_of_a_corpus_without_settings(tm
     directories = [prepared({}), prepared({"column": 0}), prepared({"column": 2}), prepared({}, invalid="drop")]
     assert len(set(directories)) == len(directories)
     assert prepared({"column": 2, "weight": 3}) == directories[2]
+    assert prepared({"column": 2, "fields": {"language": "de"}}) not in directories
+
+
+def test_common_fields_are_those_that_an_example_does_not_bring(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"src": "one", "tgt": "eins", "language": "de", "id": 3}\n'
+        '{"src": "two", "tgt": "twee"}\n{"src": "", "tgt": "x"}\n'
+    )
+    files = {"files": str(tmp_path / "a.jsonl"), "fields": {"language": "nl", "domain": "numbers"}}
+    one, two, empty = task_of("translation", train={"a": files}).examples("train", "a")
+    assert one == Example("one", "eins", {"language": "de", "domain": "numbers", "id": 3})
+    assert two == Example("two", "twee", {"language": "nl", "domain": "numbers"})
+    assert isinstance(empty, Rejected)
+    with pytest.raises(ConfigError, match=r"task.train.a.fields='de' must be a mapping, such as {language: de}"):
+        task_of("translation", train={"a": {**files, "fields": "de"}}).corpora("train")
+
+
+def test_a_corpus_is_prepared_again_when_its_version_changes(tmp_path: Path) -> None:
+    remote = COLUMNS.replace(
+        "    def examples", "    def version(self, split):\n        return os.environ['REVISION']\n\n    def examples"
+    )
+    (tmp_path / "columns.py").write_text(f"import os\n{remote}")
+    entry = load_plugins([str(tmp_path / "columns.py")]).registry.get("task", "translation")
+
+    def prepared(revision: str) -> Path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("REVISION", revision)
+            config = entry_config(entry, {"train": {"corpus": "columns"}}, "task")
+            return PreparationSpec(entry.build(config), DataConfig()).directory
+
+    assert prepared("a1") == prepared("a1") != prepared("b2")
+    assert prepared("") not in (prepared("a1"), prepared("b2"))
 
 
 @pytest.mark.parametrize(

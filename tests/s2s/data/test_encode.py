@@ -66,7 +66,7 @@ class Letters:
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         ids = lambda text: [1 if c == "z" else ord(c) - 93 for c in text]  # noqa: E731
-        return [Encoded(ids(src), ids(tgt)) for src, tgt in examples][self.lost :]
+        return [Encoded(ids(one.src), ids(one.tgt)) for one in examples][self.lost :]
 
 
 PAIRS = [

@@ -57,7 +57,7 @@ class Words(Task):
     def learn(self, directory: Path) -> None:
         self.n_learnt += 1
         pairs = (p for name, _ in self.corpora("train") for p in self.examples("train", name))
-        words = sorted({w for p in pairs if isinstance(p, Example) for side in p for w in side.split()})
+        words = sorted({w for p in pairs if isinstance(p, Example) for side in (p.src, p.tgt) for w in side.split()})
         (directory / "words.json").write_text(json.dumps(words))
         self.load(directory)
 
@@ -67,7 +67,9 @@ class Words(Task):
         self.vocab = Vocab(src=len(words) + 4, tgt=len(words) + 4, joint=True)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        return [Encoded(*(self.encode_source([side])[0] for side in example)) for example in examples]
+        return [
+            Encoded(*(self.encode_source([side])[0] for side in (example.src, example.tgt))) for example in examples
+        ]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         return [[self.ids.get(w, 1) for w in line.split() if w != "silent"] for line in lines]

@@ -139,7 +139,7 @@ class Refusing(Capitals):
         for example in examples:
             if not example.tgt.isalpha():
                 raise DataError(f"{example.tgt!r} has other signs than letters; write it anew")
-        return [Encoded(*self.encode_source(example)) for example in examples]
+        return [Encoded(*self.encode_source([example.src, example.tgt])) for example in examples]
 
 
 def test_texts_are_scored_as_the_task_writes_them() -> None:

@@ -284,9 +284,9 @@ def test_outputs_are_decoded_where_something_scores_them(
     validation.config.valid.score = score
     decoded = list[str]()
 
-    def generate(srcs: Iterable[str]) -> Iterator[Any]:
-        for src in srcs:
-            decoded.append(src)
+    def generate(examples: Iterable[Example]) -> Iterator[Any]:
+        for example in examples:
+            decoded.append(example.src)
             yield SimpleNamespace(hyp="wrong")
 
     found = replace(validation, metrics=metrics, generator=generate).scores(StopSignal())

@@ -1,0 +1,207 @@
+"""A task of text to text in tokens of a registered tokeniser, to build others on."""
+
+from __future__ import annotations
+
+__all__ = ["TextTask"]
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from s2s.data.corpus_task import CorpusTask
+from s2s.data.pair_files import PAIR_FILES
+from s2s.data.tokenizer import tokenizer_kind
+from s2s.errors import ConfigError, DataError, did_you_mean
+from s2s.io.json_files import read_json
+from s2s.task import Encoded, Example
+from s2s.vocab import Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from s2s.data.text_config import TextConfig
+    from s2s.data.tokenizer import Tokenizer
+    from s2s.registry import Registry
+    from s2s.task import Rejected, TokenNames
+    from s2s.vocab import Side
+
+SETTINGS = "task.json"
+HALF = 32
+"""Bits of a seed for each side"""
+
+
+class TextTask(CorpusTask):
+    """Pairs of texts as tokens. A task that is built on it may ask for symbols, and mark sources with them.
+
+    Its metrics are BLEU and chrF, unless its config has an option `metrics`.
+    """
+
+    config: TextConfig
+    metrics = ("bleu", "chrf")
+    file_form = PAIR_FILES
+    marks: Sequence[str] = ()
+    """Symbols before every source, each with its fields filled in: ("<2{language}>",)"""
+    src: Tokenizer
+    """Set, as `tgt`, by `learn` or `load`; the same object if the vocabulary is joint"""
+    tgt: Tokenizer
+
+    def __init__(self, config: TextConfig, registry: Registry | None = None) -> None:
+        """Without a `registry`, corpora and tokenisers are those of the installed plugins."""
+        super().__init__(config, registry)
+        self.metrics = getattr(config, "metrics", self.metrics)
+        self.metric_options = _metric_options(config)
+        coverage = {} if config.character_coverage == 1 else {"character_coverage": config.character_coverage}
+        self.kind = tokenizer_kind(config.subword, self.sources.registry, defaults=coverage)
+        if not self.kind.learns and (option := config.size_option()):
+            raise ConfigError(f"{option}: task.subword names a complete vocabulary, which has a size; leave it out")
+
+    def symbols(self) -> Sequence[str]:
+        """Texts that are one token each wherever they occur, such as the tags of languages."""
+        return ()
+
+    def settings(self) -> dict[str, Any]:
+        """Every option that determines ids."""
+        config, symbols = self.config, list(self.symbols())
+        settings = {
+            "subword": config.subword,
+            "sizes": {side: size for side, (_, size) in config.sizes().items()},
+            "character_coverage": config.character_coverage,
+            "lowercase": config.lowercase,
+        }
+        return {**settings, "symbols": symbols} if symbols else settings
+
+    def files(self) -> Sequence[Path]:
+        """Those of the tokeniser."""
+        return self.kind.files()
+
+    def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
+        """The pairs of one corpus, lower-cased if task.lowercase is set."""
+        pairs = super().examples(split, corpus)
+        return map(_lower, pairs) if self.config.lowercase else pairs
+
+    def learn(self, directory: Path) -> None:
+        """Train one tokeniser on both sides, or one on each, from all usable training pairs."""
+        for side, (option, size) in self.config.sizes().items():
+            path = directory / f"{side}.model"
+            self.kind.learn(self._lines(side), path, size, symbols=self.symbols(), option=option)
+        models = {side: self.kind.load(directory / f"{side}.model").identity for side in self.config.sizes()}
+        written = {"lowercase": self.config.lowercase, "models": models}
+        (directory / SETTINGS).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        self.load(directory)
+
+    def load(self, directory: Path) -> None:
+        """Read the tokenisers; raises DataError if they do not fit the configuration."""
+        written = _read_settings(directory / SETTINGS)
+        if written["lowercase"] is not self.config.lowercase:
+            raise DataError(
+                f"{directory}: made with task.lowercase={str(written['lowercase']).lower()}; "
+                "configure the same, or prepare again"
+            )
+        models = {side: self.kind.load(directory / f"{side}.model") for side in self.config.sizes()}
+        for side, model in models.items():
+            if model.identity != written["models"].get(side):
+                raise DataError(
+                    f"{model.path}: its vocabulary is {model.identity[:12]}, but {SETTINGS} beside it was written "
+                    f"for {str(written['models'].get(side))[:12]}; copy the folder whole, or prepare again"
+                )
+        self.src, self.tgt = models.get("joint") or models["src"], models.get("joint") or models["tgt"]
+        self.vocab = _vocab(self.src, self.tgt, joint=self.config.joint)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Ids of both sides, without bos and eos."""
+        tgt = self.tgt.encode([self._cased(example.tgt) for example in examples])
+        return [Encoded(*ids) for ids in zip(self.encode_inputs(examples), tgt, strict=True)]
+
+    def encode_inputs(self, inputs: Sequence[Example]) -> list[list[int]]:
+        """Ids of sources, without bos and eos, behind their marks; an empty text has none."""
+        texts = self.encode_source([one.src for one in inputs])
+        if not self.marks:
+            return texts
+        return [[*self._marks(one.fields), *ids] if ids else [] for one, ids in zip(inputs, texts, strict=True)]
+
+    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of texts without marks."""
+        return self.src.encode([self._cased(line) for line in lines])
+
+    def detokenize(self, ids: Sequence[int], src: str) -> str:
+        """The text of target ids."""
+        return self.tgt.decode(ids)
+
+    def source_text(self, ids: Sequence[int]) -> str:
+        """The text of source ids."""
+        return self.src.decode(ids)
+
+    def pieces(self, ids: Sequence[int], src: str) -> list[str]:
+        """The tokens, of which ▁ begins a word in subwords."""
+        return [self.tgt.pieces[i] for i in ids]
+
+    def vocabulary(self, side: Side) -> Sequence[TokenNames]:
+        """The tokens."""
+        return self.src.pieces if side == "src" else self.tgt.pieces
+
+    def source_words(self, src: str) -> Sequence[int | None]:
+        """Counted from the tokens that begin words, unless normalisation has changed the number of words."""
+        words: Sequence[int | None] = self.src.words(self.encode_source([src])[0])
+        if not words or words[-1] != len(src.split()) - 1:
+            words = super().source_words(src)
+        return [*(None for _ in self.marks), *words]
+
+    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
+        """Counted from the tokens that begin words."""
+        return self.tgt.words(ids)
+
+    def variation(self) -> Callable[[Encoded, int], Encoded] | None:
+        """Re-encodes both sides with other subwords, according to task.subword_sampling."""
+        alpha = self.config.subword_sampling
+        if alpha == 0:
+            return None
+        src, tgt = self.src.sampler(alpha), self.tgt.sampler(alpha)
+        return lambda pair, seed: Encoded(src(pair.src, seed), tgt(pair.tgt, seed >> HALF))
+
+    def _marks(self, fields: Mapping[str, Any]) -> list[int]:
+        """Ids of the marks of a source with these fields; raises DataError for one that is no symbol."""
+        known, names = self.symbols(), [mark.format(**fields) for mark in self.marks]
+        for name in names:
+            if name not in known:
+                raise DataError(f"{name}: task={self.config.name} has no such mark.{did_you_mean(name, known)}")
+        return [self.src.id_of(name) for name in names]
+
+    def _cased(self, line: str) -> str:
+        return line.lower() if self.config.lowercase else line
+
+    def _lines(self, side: str) -> Iterator[str]:
+        """The training texts of one side, or of both."""
+        for example in self.usable():
+            yield from (example.src, example.tgt) if side == "joint" else (getattr(example, side),)
+
+
+def _vocab(src: Tokenizer, tgt: Tokenizer, *, joint: bool) -> Vocab:
+    """The vocabulary of these tokenisers, with their special ids; DataError if these differ."""
+    if src.special != tgt.special:
+        raise DataError(
+            f"{src.path} has the special ids {src.special}, and {tgt.path} {tgt.special} (pad, unk, bos, eos): both "
+            "sides need the same; give task.joint=true"
+        )
+    pad, unk, bos, eos = tgt.special
+    start = tuple(tgt.start)
+    return Vocab(src=src.size, tgt=tgt.size, joint=joint, pad=pad, unk=unk, bos=bos, eos=eos, start=start)
+
+
+def _lower(pair: Example | Rejected) -> Example | Rejected:
+    return Example(pair.src.lower(), pair.tgt.lower(), pair.fields) if isinstance(pair, Example) else pair
+
+
+def _metric_options(config: TextConfig) -> dict[str, Any]:
+    """The outputs' language, and case-insensitive scoring for a lower-casing task."""
+    language = {"lang": config.tgt_lang} if config.tgt_lang else {}
+    return {**language, "lowercase": True} if config.lowercase else language
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    try:
+        written = read_json(path)
+        if isinstance(written["models"], dict) and isinstance(written["lowercase"], bool):
+            return written
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise DataError(f"{path}: missing or damaged; delete its folder and prepare again")

@@ -1,0 +1,84 @@
+"""What an input has beside its text: read in its type, refused where the task does not read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from s2s.errors import ConfigError, DataError
+from s2s.generation.candidates import Input
+from s2s.generation.input_fields import InputFields, as_input
+from s2s.task import Example
+
+
+@dataclass(kw_only=True)
+class Fields:
+    """What the toy task reads."""
+
+    language: str
+    """Of the output."""
+    formality: float = 0.5
+    """From 0 to 1."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.formality <= 1:
+            raise ConfigError(f"formality={self.formality}: give a number from 0 to 1")
+
+
+def reader(fields: type | None = Fields, **defaults: Any) -> InputFields:
+    task: Any = SimpleNamespace(fields=fields, config=SimpleNamespace(name="toy"))
+    return InputFields(task, defaults)
+
+
+def test_fields_are_completed_and_have_their_types() -> None:
+    read = reader()
+    assert read(Input("x", fields={"language": "de"})) == {"language": "de", "formality": 0.5}
+    assert read(Input("x", fields={"language": "de", "formality": 1})) == {"language": "de", "formality": 1.0}
+    assert type(read(Input("x", fields={"language": "de", "formality": 1}))["formality"]) is float
+
+
+def test_a_request_is_stronger_than_a_record_and_both_than_defaults() -> None:
+    read = reader(language="fr", formality=0)
+    assert read(Input("x")) == {"language": "fr", "formality": 0.0}
+    assert read(Input("x", record={"language": "de"}))["language"] == "de"
+    assert read(Input("x", fields={"language": "it"}, record={"language": "de"}))["language"] == "it"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (Input("x", fields={"langauge": "de"}), r"langauge: task=toy reads no such field .* Did you mean 'language'\?"),
+        (Input("x", fields={"zzz": 1}), r"zzz: task=toy reads no such field of an input\. Known: formality, language"),
+        (Input("x"), r"language is missing: task=toy reads it of every input"),
+        (Input("x", record={"langauge": "de"}), r"language is missing.* Did you mean 'langauge'\?"),
+        (Input("x", fields={"language": 3}), r"language=3: expected str; it has no default"),
+        (Input("x", fields={"language": "de", "formality": "x"}), r"formality=x: expected float; the default is 0\.5"),
+        (Input("x", fields={"language": "de", "formality": 2}), r"formality=2.0: give a number from 0 to 1"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_refused(given: Input, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        reader()(given)
+
+
+def test_a_task_without_fields_keeps_records_and_refuses_requests() -> None:
+    assert reader(None)(Input("x", record={"id": 7, "language": "de"})) == {}
+    with pytest.raises(DataError, match=r"language: task=toy reads no such field of an input\.$"):
+        reader(None)(Input("x", fields={"language": "de"}))
+    with pytest.raises(DataError, match=r"language: task=toy reads no such field"):
+        reader(None, language="de")(Input("x"))
+
+
+def test_an_input_is_made_of_a_text_a_mapping_or_an_example() -> None:
+    assert as_input("x") == Input("x")
+    assert as_input(Input("x", prefix="p")) == Input("x", prefix="p")
+    asked = {"src": "x", "prefix": "p", "phrases": ["a", "b"], "language": "de"}
+    assert as_input(asked) == Input("x", "p", ("a", "b"), {"language": "de"})
+    assert as_input(Example("x", "y", {"language": "de", "document": 3})).record == {"language": "de", "document": 3}
+    for wrong in (3, {"text": "x"}, {"src": 3}):
+        with pytest.raises(DataError, match=r"an input is a text, or a mapping with its text as 'src', not "):
+            as_input(wrong)  # type: ignore[arg-type]
