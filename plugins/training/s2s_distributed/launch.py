@@ -81,11 +81,11 @@ def _report_cause(codes: dict[int, int], statuses: Sequence[ExitStatus]) -> tupl
     codes: exit code of each failed rank. When one rank fails, the others get SIGTERM: their statuses are only effects.
     """
     stopped = [status for status in statuses if status.code in STOP_CODES]
-    own = [status for status in statuses if status.cause == Cause.OWN and status not in stopped]
+    errors = [status for status in statuses if status.cause == Cause.OWN and status not in stopped]
     hung = [status for status in statuses if status.cause == Cause.HANG]
     killed = {rank: signal.Signals(-code) for rank, code in codes.items() if code < 0 and -code != signal.SIGTERM}
-    if own or hung:
-        return _report_first(own or hung, 1), not own
+    if errors or hung:
+        return _report_first(errors or hung, 1), not errors
     if killed:
         who = ", ".join(f"rank {rank} was ended by {number.name}" for rank, number in killed.items())
         hint = " (by the system, if memory was short)" if signal.SIGKILL in killed.values() else ""

@@ -76,8 +76,8 @@ class ProcessGroup(World):
             sizes = self._all_gather(torch.tensor([len(data)], device=self.device))
             padded = torch.zeros(int(max(sizes)), dtype=torch.uint8, device=self.device)
             padded[: len(data)] = data
-            found = self._all_gather(padded)
-        return [json.loads(bytes(one[: int(n)].tolist())) for one, n in zip(found, sizes, strict=True)]
+            gathered = self._all_gather(padded)
+        return [json.loads(bytes(one[: int(n)].tolist())) for one, n in zip(gathered, sizes, strict=True)]
 
     def _all_gather(self, tensor: Tensor) -> list[Tensor]:
         """[n] -> [n] of every rank"""

@@ -75,7 +75,7 @@ def s2s_observe(trainer: TrainerView) -> Observer | None:
     seconds = plan_options(trainer.config).budget_seconds
     if seconds is None:
         return None
-    from s2s_plan.run_length import TimeBudget
+    from s2s_plan.budget import TimeBudget
 
     planned = planned_steps(trainer.directory)
     return TimeBudget(trainer, seconds, planned) if planned == trainer.config.train.steps else None

@@ -41,11 +41,11 @@ def find_batch_size(train_step: TrainStep, guard: MemoryGuard, longest: int, fol
 
     A resumed run reads the number from `folder`. longest: tokens of a pair's longer side, including eos.
     """
-    world, path, given = train_step.world, folder / "tokens.json", train_step.config
-    if given.tokens != "auto":
-        return given.n_tokens, ""
-    if found := read_run_record(path, "tokens"):
-        return found["tokens"], f"train.tokens={found['tokens']:,}, found by the batch-size finder when the run began"
+    world, path, config = train_step.world, folder / "tokens.json", train_step.config
+    if config.tokens != "auto":
+        return config.n_tokens, ""
+    if record := read_run_record(path, "tokens"):
+        return record["tokens"], f"train.tokens={record['tokens']:,}, found by the batch-size finder when the run began"
     tokens = min(world.all_gather(tokens_per_rank(train_step, guard, longest))) * world.size
     if world.is_main:
         write_file(path, dump_record({"tokens": tokens}))

@@ -1,55 +1,46 @@
-"""train.budget=30m: the length of a run, derived from the measured speed of its own model on its own data.
+"""train.budget=30m: the length of a run follows from the measured speed of its own model on its own data.
 
-A throw-away trainer times a few updates and a validation. From these follow the length of the run, the schedule's
-warm-up and the intervals of validation and checkpoints.
+Before the run, a throw-away trainer times a few updates and a validation; from these follow the number of updates, the
+warm-up and the intervals. During the run the speed changes with the load of the machine: so twenty times, at its
+points, the updates that still fit are counted anew, and the schedule moves with the run's end. Each decision is stored
+in the run: one continued from an earlier checkpoint repeats those that it reaches again, and ends with the same bytes.
 """
 
 from __future__ import annotations
 
-__all__ = ["Pace", "Validations", "decide_steps", "measure_pace", "times_longer", "validations"]
+__all__ = ["LENGTHS", "Point", "TimeBudget", "decide_steps", "ended_after", "read_points"]
 
-import gc
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from s2s.training import time_updates, trial_run
+from s2s import CheckpointError, Observer
+from s2s.checkpoint import step_name
+from s2s.io import dump_record, read_record, write_file
 from s2s_plan.decision import Decision
-from s2s_plan.pace import VALIDATIONS, warmup
+from s2s_plan.options import plan_options
+from s2s_plan.pace import VALIDATIONS, interval, warmup
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Mapping
+    from pathlib import Path
 
-    from s2s import Plugins
+    from s2s import TrainerView
     from s2s.config import Config
-    from s2s.distributed import World
-    from s2s.training import Trainer
+    from s2s_plan.measured_pace import Pace
 
 FOR_VALIDATION, MOST_FOR_VALIDATION = 0.15, 0.3
 """Target share of the time for validations, and the share allowed where it is needed for FEWEST of them"""
-FOR_PACE = 0.01
-"""Share of the time spent on timing updates, at least 3 seconds and at most 30"""
 FEWEST = 10
 """Desired minimum number of validations of a run, so that the first comes within its first tenth"""
-N_DECODED = 8
-"""Sentences decoded to estimate the decoding time"""
 FEWEST_SENTENCES = 20
 """Minimum number of sentences for which a score is meaningful"""
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Measured durations in seconds."""
-
-    update: float
-    loss: float = 0.0
-    """Loss of the development set; 0: there is none"""
-    sentence: float = 0.0
-    """Decoding one of its sentences; 0: none is decoded"""
-    n_sentences: int = 0
-    """Sentences decoded at each validation, as configured"""
-    flops: float = 0.0
-    """Floating-point operations per second reached by updates; 0: the model does not count its operations"""
+LENGTHS = "lengths.json"
+"""The file of a run's points"""
+TOLERANCE = 0.01
+"""Share of the budget by which the run may miss it without an adjustment"""
+WORTH_A_LINE = 0.1
+"""Relative change of the length that gets a line of its own; the live line shows every change"""
 
 
 class Validations(NamedTuple):
@@ -61,25 +52,17 @@ class Validations(NamedTuple):
     """Of each validation"""
 
 
-def measure_pace(config: Config, plugins: Plugins, world: World, seconds: float) -> Pace:
-    """The pace of the slowest process in a run of this configuration; seconds: of the whole run."""
-    with trial_run(config, plugins, world) as trainer:
-        update, flops = time_updates(trainer, min(max(FOR_PACE * seconds, 3.0), 30.0))
-        loss, sentence, n_sentences = _validation(trainer)
-    del trainer
-    gc.collect()  # before the next trainer is built
-    measured = world.all_gather((update, loss, sentence))
-    update, loss, sentence = (max(values) for values in zip(*measured, strict=True))
-    return Pace(update, loss, sentence, n_sentences, flops)
-
-
-def decide_steps(config: Config, pace: Pace, seconds: float, given: Container[str] = ()) -> list[Decision]:
-    """The length of the run, and what follows from it; given: the options that the user has set."""
-    may_decode_less = config.valid.best == "nll" and not any(key in given for key in ("valid.sentences", "valid.score"))
+def decide_steps(config: Config, pace: Pace, seconds: float, user_keys: Container[str] = ()) -> list[Decision]:
+    """The length of the run, and what follows from it; user_keys: the options that the user has set."""
+    may_decode_less = config.valid.best == "nll" and not any(
+        key in user_keys for key in ("valid.sentences", "valid.score")
+    )
     n, n_sentences, each = validations(pace, seconds, may_decode_less=may_decode_less)
     steps = max(int((seconds - n * each) / max(pace.update, 1e-4)), 1)
     decisions = [Decision("train.steps", steps, f"{pace.update:.3g} s an update, {n} validations of {each:.3g} s")]
-    steps = config.train.steps if "train.steps" in given else steps  # what follows is for the length that the run has
+    steps = (
+        config.train.steps if "train.steps" in user_keys else steps
+    )  # what follows is for the length that the run has
     if hasattr(config.schedule, "warmup"):
         decisions.append(Decision("schedule.warmup", warmup(steps), f"a tenth of {steps:,} updates"))
     for key, times in (("valid.every", n), ("checkpoint.every", max(n, FEWEST))):
@@ -96,14 +79,12 @@ def validations(pace: Pace, seconds: float, *, may_decode_less: bool) -> Validat
     each = pace.loss + pace.sentence * pace.n_sentences
     if each <= 0:
         return Validations(VALIDATIONS, 0, 0.0)
-    n = min(int(FOR_VALIDATION * seconds / each), VALIDATIONS)
-    if n >= FEWEST:
-        return Validations(n, pace.n_sentences, each)
-    if not may_decode_less:
-        return Validations(_at_most(each, seconds), pace.n_sentences, each)
-    n_sentences = _n_sentences(pace, seconds)
-    each = pace.loss + pace.sentence * n_sentences
-    return Validations(_at_most(each, seconds), n_sentences, each)
+    n, n_sentences = min(int(FOR_VALIDATION * seconds / each), VALIDATIONS), pace.n_sentences
+    if n < FEWEST:
+        n_sentences = _n_sentences(pace, seconds) if may_decode_less else n_sentences
+        each = pace.loss + pace.sentence * n_sentences
+        n = min(FEWEST, max(int(MOST_FOR_VALIDATION * seconds / each), 1)) if each else FEWEST
+    return Validations(n, n_sentences, each)
 
 
 def _n_sentences(pace: Pace, seconds: float) -> int:
@@ -115,37 +96,100 @@ def _n_sentences(pace: Pace, seconds: float) -> int:
     return min(max(n, FEWEST_SENTENCES), pace.n_sentences)
 
 
-def _at_most(each: float, seconds: float) -> int:
-    return min(FEWEST, max(int(MOST_FOR_VALIDATION * seconds / each), 1)) if each else FEWEST
+@dataclass(frozen=True)
+class Point:
+    """A decision about the length, made after an update."""
+
+    step: int
+    seconds: float
+    """Since the run began, without the time between its sessions"""
+    length: int
+    """Updates of the whole run"""
 
 
-def _validation(trainer: Trainer) -> tuple[float, float, int]:
-    """Seconds to compute the loss, seconds to decode a sentence, and the number of sentences to decode.
-
-    An untrained model produces outputs of the maximum length, so the decoding time is scaled down to outputs as long
-    as the references. What decoding a single sentence takes is mostly set-up, which each validation has once.
-    """
-    validation = trainer.validation
-    if not validation:
-        return 0.0, 0.0, 0
-    began = time.monotonic()
-    validation.losses(trainer.stop)
-    loss = time.monotonic() - began
-    examples = validation.examples[:N_DECODED]
-    if not examples:
-        return loss, 0.0, 0
-    seconds = []
-    for some in (examples[:1], examples):
-        began = time.monotonic()
-        outputs = list(validation.generator(some))
-        seconds.append(time.monotonic() - began)
-    setup, decoding = seconds
-    targets = validation.task.encode(examples)
-    longer = times_longer([output.n_tokens for output in outputs], [len(pair.tgt) + 1 for pair in targets])
-    each = max(decoding - setup, decoding / len(examples) / 2) / longer / len(examples)
-    return loss + setup, each / trainer.world.size, len(validation.examples)
+def read_points(run: Path) -> list[Point]:
+    """The points of a run in their order; raises CheckpointError if their file is damaged."""
+    path = run / LENGTHS
+    try:
+        return [Point(**point) for point in read_record(path)["points"]]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} is damaged ({error}): put it back, or delete it, and the length is decided anew from here on"
+        ) from None
 
 
-def times_longer(n_output: Iterable[int], n_reference: Iterable[int]) -> float:
-    """Ratio of the tokens of the outputs to those of the references, at least 1."""
-    return max(sum(n_output) / max(sum(n_reference), 1), 1.0)
+def ended_after(run: Path) -> int | None:
+    """The last update of a run that has ended at the length of its last point; None if it has not or has no point."""
+    length = max(read_points(run), key=_step, default=Point(0, 0.0, 0)).length
+    return length if (run / "checkpoints" / step_name(length)).is_dir() else None
+
+
+class TimeBudget(Observer):
+    """Adjusts the number of updates of a run to its time budget."""
+
+    def __init__(self, trainer: TrainerView, seconds: float, planned: int) -> None:
+        """seconds: of the whole run; planned: its updates, as decided before the first."""
+        self.trainer, self.seconds, self.planned = trainer, seconds, planned
+        stored = [asdict(point) for point in read_points(trainer.directory)] if trainer.world.is_main else []
+        self.points = {point["step"]: Point(**point) for point in trainer.world.all_gather(stored)[0]}
+        step, now = trainer.state.step, time.monotonic()
+        last = max((point for point in self.points.values() if point.step <= step), key=_step, default=None)
+        trainer.length.n_steps = last.length if last else planned
+        self.began = now - (last.seconds * step / last.step if last else trainer.state.seconds)
+        self.update_ended, self.validation, self.validating = now, 0.0, 0.0
+        """When the last update ended; seconds of the newest validation, and of all since the last point"""
+        self.previous, self.pace = (step, now), 0.0
+        """Step and time of the last point; seconds of an update, a running mean that weights the newest most"""
+        self.reported = trainer.length.n_steps
+
+    def updated(self, record: Mapping[str, Any]) -> None:
+        """At a point, make a decision, or repeat the stored one."""
+        step, self.update_ended = record["step"], time.monotonic()
+        if step % interval(self.planned):
+            return
+        point = self.points.get(step) or self._decided(step)
+        self.previous, self.validating = (step, self.update_ended), 0.0
+        if point.length != self.trainer.length.n_steps:
+            self.trainer.length.n_steps = point.length
+            self._report(point.length)
+
+    def _report(self, length: int) -> None:
+        if abs(length - self.reported) > WORTH_A_LINE * self.reported:
+            budget = plan_options(self.trainer.config).budget
+            self.trainer.log.info(f"train.budget={budget}: {length:,} updates instead of {self.reported:,}")
+            self.reported = length
+
+    def validated(self, record: Mapping[str, Any]) -> None:
+        """Record the time of the validation separately from that of updates."""
+        self.validation = time.monotonic() - self.update_ended
+        self.validating += self.validation
+
+    def _decided(self, step: int) -> Point:
+        """The decision of the first process, which stores it before it takes effect."""
+        seconds, world = self.update_ended - self.began, self.trainer.world
+        point = Point(**world.all_gather(asdict(Point(step, seconds, self._length(step, seconds))))[0])
+        self.points[step] = point
+        if world.is_main:
+            kept = [asdict(self.points[key]) for key in sorted(self.points)]
+            write_file(self.trainer.directory / LENGTHS, dump_record({"points": kept}))
+        return point
+
+    def _length(self, step: int, seconds: float) -> int:
+        """As many updates as fit, at least a few for the schedule to end; unchanged if the length is close enough."""
+        config, (before, then) = self.trainer.config, self.previous
+        length, every = self.trainer.length.n_steps, config.valid.every
+        has_validations = self.trainer.validation and 0 < every < self.planned
+        if step < warmup(self.planned) or step >= length or (has_validations and not self.validation):
+            return length
+        newest = max(self.update_ended - then - self.validating, 1e-6) / (step - before)
+        self.pace = (newest + (self.pace or newest)) / 2
+        pace = self.pace + (self.validation / every if has_validations else 0.0)
+        left = max((self.seconds - seconds) / pace, interval(self.planned) / 4, 1)
+        is_near = abs(step + left - length) * pace < TOLERANCE * self.seconds
+        return length if is_near else step + round(left)
+
+
+def _step(point: Point) -> int:
+    return point.step

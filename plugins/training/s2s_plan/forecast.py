@@ -123,12 +123,12 @@ def rare_tokens(vocab: Vocab, corpora: Sequence[tuple[MappedCorpus, float]]) -> 
 
 
 def _counts(corpora: Sequence[tuple[MappedCorpus, float]], side: int, size: int) -> NDArray[np.int64]:
-    found, left = np.zeros(size, np.int64), N_COUNTED
+    counts, left = np.zeros(size, np.int64), N_COUNTED
     for corpus, _ in corpora:
         ids = corpus.ids(side, left)
         left -= len(ids)
-        found += np.bincount(ids, minlength=size)[:size]
-    return found
+        counts += np.bincount(ids, minlength=size)[:size]
+    return counts
 
 
 def _operations_of_an_epoch(model: Seq2Seq, corpora: Sequence[tuple[MappedCorpus, float]]) -> float | None:

@@ -67,9 +67,9 @@ def find_micro_tokens(
     train, world, path = config.train, train_step.world, folder / FILE
     if train.micro_tokens != "auto":
         return train.n_micro_tokens, ""
-    if found := read_run_record(path, "micro_tokens", "bytes_per_token"):
-        guard.bytes_per_token = found["bytes_per_token"]
-        return found["micro_tokens"], f"{_at_once(found['micro_tokens'])}, as found when the run began"
+    if record := read_run_record(path, "micro_tokens", "bytes_per_token"):
+        guard.bytes_per_token = record["bytes_per_token"]
+        return record["micro_tokens"], f"{_at_once(record['micro_tokens'])}, as found when the run began"
     if not _can_try(train, train_step):
         return None, ""
     trials = MemoryTrials(train_step, guard, pair)

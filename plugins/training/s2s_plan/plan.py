@@ -40,15 +40,19 @@ class Plan:
         """The value decided for an option; None if there is none."""
         return next((decision.value for decision in self.decisions if decision.key == key), None)
 
-    def settings(self) -> list[Setting]:
-        """The recipe's decisions, each with its own origin, choices first."""
-        own = sorted((d for d in self.decisions if not d.by), key=lambda decision: "." in decision.key)
-        return [decision.setting(self.recipe) for decision in own]
+    def model(self) -> dict[str, Any]:
+        """The decisions about the model, by option."""
+        return {decision.key: decision.value for decision in self.decisions if decision.key.startswith("arch")}
 
-    def measured(self, given: Container[str]) -> list[Setting]:
-        """Decisions from measurements, except for options that are `given`: they fit whatever groups the user chose."""
-        own = [decision for decision in self.decisions if decision.by and decision.key not in given]
-        return [decision.setting(self.recipe) for decision in own]
+    def settings(self) -> list[Setting]:
+        """The recipe's decisions, each with its decisions origin, choices first."""
+        decisions = sorted((d for d in self.decisions if not d.by), key=lambda decision: "." in decision.key)
+        return [decision.setting(self.recipe) for decision in decisions]
+
+    def measured(self, user_keys: Container[str]) -> list[Setting]:
+        """Decisions from measurements, except for options that the user has set: they fit any choice of groups."""
+        decisions = [decision for decision in self.decisions if decision.by and decision.key not in user_keys]
+        return [decision.setting(self.recipe) for decision in decisions]
 
     def extended(self, decisions: Sequence[Decision]) -> Plan:
         """The plan with more decisions, which replace earlier ones for the same option."""
@@ -56,10 +60,10 @@ class Plan:
         kept = (decision for decision in self.decisions if decision.key not in keys)
         return replace(self, decisions=(*kept, *decisions))
 
-    def describe(self, given: Container[str] = ()) -> list[str]:
-        """Lines for the header: the fingerprint, the values of options not `given`, and where to find the reasons."""
-        own = (d for d in self.decisions if d.key not in given and f"{d.key}.name" not in given)
-        chosen = "  ".join(f"{decision.key}={decision.value}" for decision in own)
+    def describe(self, user_keys: Container[str] = ()) -> list[str]:
+        """Lines for the header: the fingerprint, the values of options that are not set, and where the reasons are."""
+        decisions = (d for d in self.decisions if d.key not in user_keys and f"{d.key}.name" not in user_keys)
+        chosen = "  ".join(f"{decision.key}={decision.value}" for decision in decisions)
         lines = [self.fingerprint.describe()] if self.fingerprint else []
         reasons = f"reasons: --print-config, or {PLAN} in the run"
         return [*lines, f"{chosen}; {reasons}" if chosen else "every option that the recipe decides is given"]

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 __all__ = ["configure"]
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError
+from s2s import ConfigError, Plugins
 from s2s.checkpoint import steps
-from s2s.compose import compose, flatten
+from s2s.compose import ComposedConfig, compose, flatten
 from s2s.config import Config
 from s2s.distributed import World, pick_device
 from s2s.run import run_path
-from s2s_plan.budget import decide_steps, measure_pace
+from s2s_plan.budget import LENGTHS, decide_steps, ended_after
 from s2s_plan.corpus_pass import take
 from s2s_plan.decision import Decision
 from s2s_plan.hardware import measure
+from s2s_plan.measured_pace import measure_pace
 from s2s_plan.options import plan_options
 from s2s_plan.plan import PLAN, Plan
-from s2s_plan.run_length import LENGTHS, ended_after
-from s2s_plan.situation import Situation, given_keys, recipe_of
+from s2s_plan.situation import Situation, recipe_of, user_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from s2s import Plugins
-    from s2s.compose import ComposedConfig
     from s2s_plan.fingerprint import Fingerprint
     from s2s_plan.hardware import Hardware
 
@@ -38,32 +36,20 @@ def configure(
 
     name: of the run. world: its processes; None if the values are only shown: then train.budget is not measured.
     """
-    config = composed.config
-    run = run_path(name)
-    files: dict[str, bytes | None] = {PLAN: None, LENGTHS: None}
+    run, request = run_path(name), _Request(composed, plugins)
+    files: dict[str, bytes | None] = {PLAN: None}
     if steps(run / "checkpoints"):
-        plan, files = Plan.read(run), {PLAN: None}
-        _check_budget(composed, plan, run)
-    elif world is None:
-        plan = make_plan(composed, plugins, World(device=pick_device(config.train.device, "train.device")))
+        plan = Plan.read(run)
+        request.check_budget(plan, run)
     else:
-        plan = _with_budget(composed, make_plan(composed, plugins, world), plugins, world)
+        files[LENGTHS] = None
+        device = composed.config.train.device
+        plan = request.plan(world or World(device=pick_device(device, "train.device")))
+        plan = request.with_budget(plan, world) if world else plan
     if plan is None:
         return replace(composed, files=files)
-    notes = [("plan", line) for line in plan.describe(given_keys(composed))]
-    found = _under(_as_ended(plan, run), composed, plugins)
-    return replace(found, notes=notes, files={**files, PLAN: plan.to_bytes()})
-
-
-def _check_budget(composed: ComposedConfig[Config], plan: Plan | None, run: Path) -> None:
-    """Raise ConfigError for a budget that nothing would keep: the length was not measured when the run began."""
-    planned = plan is not None and plan.value("train.steps") is not None
-    budget = plan_options(composed.config).budget
-    if budget and not planned and "train.steps" not in given_keys(composed):
-        raise ConfigError(
-            f"train.budget={budget}: {run} began without one, and so has no measured length; give train.steps, or "
-            "another run=…"
-        )
+    notes = [("plan", line) for line in plan.describe(request.user_keys)]
+    return replace(request.under(_as_ended(plan, run)), notes=notes, files={**files, PLAN: plan.to_bytes()})
 
 
 def _as_ended(plan: Plan, run: Path) -> Plan:
@@ -73,74 +59,75 @@ def _as_ended(plan: Plan, run: Path) -> Plan:
     return plan.extended(moved) if length else plan
 
 
-def _with_budget(composed: ComposedConfig[Config], plan: Plan | None, plugins: Plugins, world: World) -> Plan | None:
-    """The plan with the number of updates that train.budget, if given, allows at the measured speed.
+@dataclass(frozen=True)
+class _Request:
+    """What the user asks for, from which plans are made."""
 
-    If the recipe would choose another model at the measured speed, the plan is made again with that model.
-    """
-    options = plan_options(composed.config)
-    seconds, by = options.budget_seconds, f"train.budget={options.budget}"
-    if seconds is None:
-        return plan
-    planned = _under(plan, composed, plugins).config
-    pace = measure_pace(planned, plugins, world, seconds)
-    if plan and pace.flops:
-        again = make_plan(composed, plugins, world, plan, max(world.all_gather(pace.flops)))
-        if again and _model(again) != _model(plan):
-            plan, planned = again, _under(again, composed, plugins).config
-            pace = measure_pace(planned, plugins, world, seconds)
-    steps_and_intervals = decide_steps(planned, pace, seconds, given_keys(composed))
-    decided = [replace(decision, by=by) for decision in steps_and_intervals]
-    return (plan or Plan(by, ())).extended(decided)
+    composed: ComposedConfig[Config]
+    plugins: Plugins
 
+    @property
+    def user_keys(self) -> set[str]:
+        """The options that the user has set."""
+        return user_keys(self.composed)
 
-def make_plan(
-    composed: ComposedConfig[Config],
-    plugins: Plugins,
-    world: World,
-    known: Plan | None = None,
-    reached: float | None = None,
-) -> Plan | None:
-    """The plan of the requested recipe, if any; every process must call it, and all get the same plan.
+    def under(self, plan: Plan | None) -> ComposedConfig[Config]:
+        """The requested configuration, composed on top of a plan."""
+        if plan is None:
+            return self.composed
+        return compose(Config, self.composed.arguments, self.plugins, plan.settings(), plan.measured(self.user_keys))
 
-    `known` is an earlier plan for the same data and devices, which are then not measured again.
-    """
-    if not recipe_of(composed):
-        return None
-    hardware = known.hardware if known else measure(world, composed.config.train)
-    fingerprint = known.fingerprint if known else None
-    assert hardware is not None, "a recipe's plan has its hardware"
-    with world.main_process_first("fingerprint"):
-        plan = _made(composed, plugins, hardware, fingerprint, reached) if world.is_main else None
-    return world.all_gather(plan)[0]
+    def check_budget(self, plan: Plan | None, run: Path) -> None:
+        """Raise ConfigError for a budget that nothing would keep: the length was not measured when the run began."""
+        is_planned = plan is not None and plan.value("train.steps") is not None
+        budget = plan_options(self.composed.config).budget
+        if budget and not is_planned and "train.steps" not in self.user_keys:
+            raise ConfigError(
+                f"train.budget={budget}: {run} began without one, and so has no measured length; give train.steps, or "
+                "another run=…"
+            )
 
+    def plan(self, world: World, known: Plan | None = None, reached: float | None = None) -> Plan | None:
+        """The plan of the requested recipe, if any; every process must call it, and all get the same plan.
 
-def _made(
-    composed: ComposedConfig[Config],
-    plugins: Plugins,
-    hardware: Hardware,
-    fingerprint: Fingerprint | None,
-    reached: float | None,
-) -> Plan:
-    config, registry = composed.config, plugins.registry
-    name = recipe_of(composed)
-    entry = registry.get("recipe", name)
-    asked = bool(config.recipe.name)
-    options = config.recipe if asked else entry.config(name=name)
-    fingerprint = fingerprint or take(registry.get("task", config.task.name).build(config.task))
-    values, keys = flatten(config), given_keys(composed)
-    given = {key: value for key, value in values.items() if key in keys}
-    situation = Situation(fingerprint, hardware, config, given, plan_options(config).budget_seconds, reached)
-    first = [] if asked else [Decision("recipe", name, "neither arch nor experiment is named")]
-    return Plan(f"recipe={name}", (*first, *entry.build(options)(situation)), fingerprint, hardware)
+        known: an earlier plan for the same data and devices, which are then not measured again. reached: operations
+        per second in updates of that plan.
+        """
+        if not recipe_of(self.composed):
+            return None
+        hardware = (known and known.hardware) or measure(world, self.composed.config.train)
+        fingerprint = known.fingerprint if known else None
+        with world.main_process_first("fingerprint"):
+            plan = self._follow_recipe(hardware, fingerprint, reached) if world.is_main else None
+        return world.all_gather(plan)[0]
 
+    def with_budget(self, plan: Plan | None, world: World) -> Plan | None:
+        """The plan with the number of updates that train.budget, if given, allows at the measured speed.
 
-def _under(plan: Plan | None, composed: ComposedConfig[Config], plugins: Plugins) -> ComposedConfig[Config]:
-    """The requested configuration, composed on top of the plan."""
-    if plan is None:
-        return composed
-    return compose(Config, composed.arguments, plugins, plan.settings(), plan.measured(given_keys(composed)))
+        If the recipe would choose another model at the measured speed, the plan is made again with that model.
+        """
+        options = plan_options(self.composed.config)
+        seconds, by = options.budget_seconds, f"train.budget={options.budget}"
+        if seconds is None:
+            return plan
+        config = self.under(plan).config
+        pace = measure_pace(config, self.plugins, world, seconds)
+        if plan and pace.flops:
+            again = self.plan(world, plan, max(world.all_gather(pace.flops)))
+            if again and again.model() != plan.model():
+                plan, config = again, self.under(again).config
+                pace = measure_pace(config, self.plugins, world, seconds)
+        decisions = decide_steps(config, pace, seconds, self.user_keys)
+        return (plan or Plan(by, ())).extended([replace(decision, by=by) for decision in decisions])
 
-
-def _model(plan: Plan) -> dict[str, object]:
-    return {decision.key: decision.value for decision in plan.decisions if decision.key.startswith("arch")}
+    def _follow_recipe(self, hardware: Hardware, fingerprint: Fingerprint | None, reached: float | None) -> Plan:
+        config, registry, name = self.composed.config, self.plugins.registry, recipe_of(self.composed)
+        entry = registry.get("recipe", name)
+        is_named = bool(config.recipe.name)
+        options = config.recipe if is_named else entry.config(name=name)
+        fingerprint = fingerprint or take(registry.get("task", config.task.name).build(config.task))
+        values = {key: value for key, value in flatten(config).items() if key in self.user_keys}
+        seconds = plan_options(config).budget_seconds
+        situation = Situation(fingerprint, hardware, config, values, seconds, reached)
+        first = [] if is_named else [Decision("recipe", name, "neither arch nor experiment is named")]
+        return Plan(f"recipe={name}", (*first, *entry.build(options)(situation)), fingerprint, hardware)

@@ -41,8 +41,8 @@ def choose_precision(train_step: TrainStep, corpora: Sequence[MappedCorpus], dir
     A continued run reads the choice from `directory`. Raises ConfigError if the device is not a CPU.
     """
     train, path, world = train_step.config, directory / FILE, train_step.world
-    if found := read_run_record(path, "precision"):
-        return found["precision"], f"train.precision={found['precision']}, as found when the run began"
+    if record := read_run_record(path, "precision"):
+        return record["precision"], f"train.precision={record['precision']}, as found when the run began"
     if world.device.type != "cpu":
         raise ConfigError(f"train.precision=auto compares on a CPU; on {world.device} give train.precision=bf16")
     batch = typical_batch(corpora, min(train.tokens, MOST_TOKENS) if isinstance(train.tokens, int) else MOST_TOKENS)
@@ -57,15 +57,15 @@ def choose_precision(train_step: TrainStep, corpora: Sequence[MappedCorpus], dir
 
 def typical_batch(corpora: Sequence[MappedCorpus], n_tokens: int) -> list[tuple[Any, Any]]:
     """Pairs of about the median length of a sample, at most `n_tokens` per side with padding; at least one pair."""
-    found: list[tuple[Any, Any]] = []
+    pairs: list[tuple[Any, Any]] = []
     for corpus in corpora:
         rows = np.linspace(0, len(corpus) - 1, min(SAMPLE, len(corpus))).astype(np.int64)
-        found += [corpus[int(row)] for row in dict.fromkeys(rows.tolist())]
-    found.sort(key=_longer_side)
-    middle = len(found) // 2
-    n_pairs = max(n_tokens // (_longer_side(found[middle]) + 1), 1)
+        pairs += [corpus[int(row)] for row in dict.fromkeys(rows.tolist())]
+    pairs.sort(key=_longer_side)
+    middle = len(pairs) // 2
+    n_pairs = max(n_tokens // (_longer_side(pairs[middle]) + 1), 1)
     first = max(middle - n_pairs // 2, 0)
-    batch = found[first : middle + 1]
+    batch = pairs[first : middle + 1]
     while len(batch) > 1 and len(batch) * (_longer_side(batch[-1]) + 1) > n_tokens:
         batch.pop(0)
     return batch
@@ -78,14 +78,14 @@ def _longer_side(pair: tuple[Any, Any]) -> int:
 def _measure(train_step: TrainStep, batch: list[tuple[Any, Any]]) -> dict[Precision, float]:
     """CPU seconds of the fastest trial in each precision, summed over all ranks."""
     seconds: dict[Precision, list[float]] = {"fp32": [], "bf16": []}
-    given, plan = train_step.config, BatchPlan(MOST_TOKENS * train_step.world.size)
+    config, plan = train_step.config, BatchPlan(MOST_TOKENS * train_step.world.size)
     try:
         for _ in range(1 + N_TURNS):
-            for precision, found in seconds.items():
-                train_step.config = replace(given, precision=precision)
+            for precision, times in seconds.items():
+                train_step.config = replace(config, precision=precision)
                 started = time.process_time()
                 train_step.trial(batch, plan)
-                found.append(time.process_time() - started)
+                times.append(time.process_time() - started)
     finally:
-        train_step.config = given
-    return {name: sum(train_step.world.all_gather(min(found[1:]))) for name, found in seconds.items()}
+        train_step.config = config
+    return {name: sum(train_step.world.all_gather(min(times[1:]))) for name, times in seconds.items()}

@@ -80,7 +80,7 @@ class Outlook:
     """Target tokens of an epoch"""
     operations: float
     """Floating-point operations possible in the time"""
-    wanted: float
+    max_epochs: float
     """Epochs beyond which training only repeats the text"""
 
     @property
@@ -91,7 +91,7 @@ class Outlook:
     @property
     def n_tokens(self) -> float:
         """Target tokens that are seen, assuming as many source tokens."""
-        return min(self.operations / (6 * self.n_weights), self.wanted * self.epoch)
+        return min(self.operations / (6 * self.n_weights), self.max_epochs * self.epoch)
 
     @property
     def epochs(self) -> float:
@@ -105,7 +105,7 @@ class Outlook:
     @property
     def suffices(self) -> bool:
         """Whether the time suffices for this size."""
-        return self.n_tokens >= min(TOKENS_PER_WEIGHT * self.n_weights, self.wanted * self.epoch)
+        return self.n_tokens >= min(TOKENS_PER_WEIGHT * self.n_weights, self.max_epochs * self.epoch)
 
 
 def auto(config: AutoConfig) -> Callable[[Situation], Iterable[Decision]]:
@@ -158,9 +158,9 @@ class _Rule:
         """
         words = self.corpus.epoch_words
         epoch = TOKENS_PER_WORD * words + self.corpus.epoch_pairs
-        wanted = min(max(150 * (max(words, 1) / 200_000) ** -0.4, 15), MOST_EPOCHS)
+        max_epochs = min(max(150 * (max(words, 1) / 200_000) ** -0.4, 15), MOST_EPOCHS)
         time = self.seconds * correction
-        outlooks = [Outlook(s, self.n_subwords, epoch, time * self._operations(s), wanted) for s in LADDER]
+        outlooks = [Outlook(s, self.n_subwords, epoch, time * self._operations(s), max_epochs) for s in LADDER]
         filled = [o for o, least in zip(outlooks, WORDS, strict=True) if least <= self.words]
         held = [o for o in filled if COPIES * (o.n_weights + o.vocab * o.size.d_model) < self.hardware.memory / 2]
         return next((o for o in reversed(held) if o.suffices), outlooks[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Recipe", "Situation", "given_keys", "names_architecture", "recipe_of"]
+__all__ = ["Recipe", "Situation", "names_architecture", "recipe_of", "user_keys"]
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -56,6 +56,6 @@ def names_architecture(composed: ComposedConfig[Config]) -> bool:
     return not composed.origins["arch.name"].endswith(", defaults")
 
 
-def given_keys(composed: ComposedConfig[Config]) -> set[str]:
+def user_keys(composed: ComposedConfig[Config]) -> set[str]:
     """The options that the user has set."""
     return {key for key, origin in composed.origins.items() if origin.startswith(USERS)}

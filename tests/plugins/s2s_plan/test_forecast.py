@@ -15,9 +15,10 @@ from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s_plan.budget import Pace, decide_steps, times_longer
+from s2s_plan.budget import decide_steps
 from s2s_plan.duration import parse_duration
 from s2s_plan.forecast import RARE, Forecast, rare_tokens
+from s2s_plan.measured_pace import Pace, times_longer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from s2s.errors import CheckpointError
 from s2s.log.length import RunLength
 from s2s_optim.schedules import CosineConfig
 from s2s_plan import PlanConfig
-from s2s_plan.budget import Pace
-from s2s_plan.run_length import LENGTHS, TimeBudget, ended_after, read_points
+from s2s_plan.budget import LENGTHS, TimeBudget, ended_after, read_points
+from s2s_plan.measured_pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ class Machine:
         valid, state, began = self.trainer.config.valid, self.trainer.state, self.now
         length = self.trainer.length
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("s2s_plan.run_length.time", self)
+            patch.setattr("s2s_plan.budget.time", self)
             observer = TimeBudget(self.trainer, BUDGET, self.planned)
             while state.step < length.n_steps:
                 state.step += 1
@@ -172,7 +172,7 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
         "arch=transformer_tiny", "train.tokens=64", "schedule=cosine", "valid.score=false", "checkpoint.keep_last=50",
         "train.budget=1s", "train.threads=1", "log.tensorboard=false",
     ]  # fmt: skip
-    monkeypatch.setattr("s2s_plan.run_length.time", Ticks(0.05))
+    monkeypatch.setattr("s2s_plan.budget.time", Ticks(0.05))
     assert main([*command, "run=whole"]) == 0
     length = read_points(tmp_path / "runs" / "whole")[-1].length
     assert 6 < length < 15, "of 20 that were planned, of which each took twice as long"
@@ -184,7 +184,7 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
     checkpoints = Path("runs/killed/checkpoints")
     for step in range(6, length + 1):
         shutil.rmtree(checkpoints / step_name(step))
-    monkeypatch.setattr("s2s_plan.run_length.time", Ticks(0.02))
+    monkeypatch.setattr("s2s_plan.budget.time", Ticks(0.02))
     assert main([*command, "run=killed"]) == 0
     assert "continuing after update 5" in capsys.readouterr().out
     last = Path("checkpoints") / step_name(length) / "model.safetensors"
