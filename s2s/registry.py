@@ -37,6 +37,8 @@ SERVICES = {
     "merged_weights": "a model that adapts another, as that one: "
     "factory(arch config, weights by name) -> the other's arch config, and its weights with the adaptation in them",
     "tokenizer": "text as ids: factory(config) -> s2s.data.TokenizerKind",
+    "logits_transform": "a change of logits before a search chooses tokens: "
+    "factory(config) -> (task -> s2s.decoding.LogitsTransform)",
     "input_format": "how s2s-generate reads inputs: factory(config) -> s2s.generation.InputFormat",
     "output_format": "how s2s-generate writes outputs: factory(config, generator) -> s2s.generation.OutputFormat",
     "constraint": "what options and inputs require of outputs, all of which apply: "

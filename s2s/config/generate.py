@@ -75,6 +75,10 @@ class GenerateConfig:
     parts, which are truncated if they are still too long. truncate: with a warning and a count. Or an error."""
     constrained: bool = True
     """Only outputs that the task allows, such as well-formed trees; false: any output, which the task may repair."""
+    transforms: list[Any] = field(default_factory=list)
+    """Changes of the logits before tokens are chosen, such as [{name: bias, texts: [cat], bias: -2}] or
+    [{name: shortlist, file: target.txt}], or what a plugin registers. Log-probabilities are those of the changed
+    distribution."""
     candidates: int = 0
     """Outputs of the search among which an option such as coverage or mbr chooses `nbest`; 0: the size of the beam."""
     device: str = field(default="auto", metadata=OF_MODELS | NEUTRAL)

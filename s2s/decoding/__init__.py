@@ -6,6 +6,7 @@ __all__ = [
     "PENALTIES",
     "ActiveBatch",
     "ActiveSentence",
+    "AffineTransform",
     "BatchConstraint",
     "BeamAllocation",
     "BeamConfig",
@@ -19,6 +20,7 @@ __all__ = [
     "FixedWidthConstraint",
     "GreedyConfig",
     "Hypothesis",
+    "LogitsTransform",
     "Run",
     "Search",
     "SearchConfig",
@@ -42,7 +44,7 @@ __all__ = [
 
 from typing import TYPE_CHECKING
 
-from s2s.decoding.config import BeamConfig, GreedyConfig, SearchConfig
+from s2s.decoding.config import BeamConfig, BiasConfig, GreedyConfig, SearchConfig, ShortlistConfig
 from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
 
@@ -59,12 +61,15 @@ if TYPE_CHECKING:
     from s2s.decoding.starting import max_output_length, start_sentences
     from s2s.decoding.streaming import ActiveBatch, ActiveSentence, Run, StreamingSearch
     from s2s.decoding.transfers import on_host
+    from s2s.decoding.transforms import AffineTransform, LogitsTransform
     from s2s.registry import Registry
 
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.search("greedy", GreedyConfig, "s2s.decoding.beam_search:greedy")
+    registry.add("logits_transform", "bias", BiasConfig, "s2s.decoding.token_transforms:token_bias")
+    registry.add("logits_transform", "shortlist", ShortlistConfig, "s2s.decoding.token_transforms:token_shortlist")
 
 
 __getattr__ = lazy_names(
@@ -77,6 +82,7 @@ __getattr__ = lazy_names(
     "contract",
     "model_scores",
     "transfers",
+    "transforms",
     "streaming",
     "starting",
     "beams",

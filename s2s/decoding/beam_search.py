@@ -79,6 +79,7 @@ class BeamSearch(StreamingSearch[Beams]):
                 f"give search.beam={max(request.nbest, 1)}, after search=beam if the search is greedy"
             )
         fused = all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED)
+        request = request.with_options(self.config)
         return BeamRun(request, ban_unk=self.config.ban_unk, fused=fused)
 
     def start(self, run: BeamRun, sentences: list[SourceSentence]) -> Beams:
@@ -100,12 +101,14 @@ class BeamSearch(StreamingSearch[Beams]):
             finished=FinishedHypotheses.empty(len(sentences), self.config.beam, device),
             state=started.state,
             constraint_state=started.constraint_state,
+            output=run.transforms.start(len(sentences), device),
         )
 
     def step(self, batch: Beams) -> Beams:
         """All live hypotheses extended by one token; those that end are finished, the best of the others stay live."""
         run = batch.run
         logits, state = run.request.model.step(batch.token, batch.state)  # [B, K, V]
+        logits = run.transforms(logits, batch.output) if run.request.transforms else logits
         slack = batch.slack if batch.slack > 0 else int((batch.limit - batch.length).min())
         length = batch.length + 1
         finished, live = self.select(batch, logits, self.allowed(batch, slack, logits.size(-1)), length)
@@ -121,6 +124,7 @@ class BeamSearch(StreamingSearch[Beams]):
             finished=finished,
             state=state if self.config.beam == 1 else state.reorder(live.parents),
             constraint_state=run.constraint.advance(batch.constraint_state, live.token, live.parents),
+            output=run.transforms.advance(batch.output, live.token, live.parents),
         )
 
     def steps(self, batch: Beams, max_steps: int) -> Beams:
@@ -146,7 +150,7 @@ class BeamSearch(StreamingSearch[Beams]):
     def expand(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Candidates:
         """The best 2 * beam continuations, of which at most `beam` end, so `beam` others remain: logits [B, K, V]."""
         n, run, states = 2 * self.config.beam, beams.run, beams.constraint_state
-        log_probs, tokens = top_k_log_probs(logits, n, run.banned, allowed, run.normalize)  # [B, K, n]
+        log_probs, tokens = top_k_log_probs(logits, n, run.banned, allowed, run.request.normalize)  # [B, K, n]
         allocation = run.constraint.allocation
         if not allocation or states is None or allowed is None:
             return Candidates(*merge_candidates(log_probs, tokens, beams.score, beams.node, n))

@@ -40,9 +40,7 @@ class BeamRun(Run["Beams"]):
         """Tokens that no output contains"""
         self.penalties = torch.empty(0)
         """Length penalties of outputs of 0, 1, 2, … tokens, eos included; computed for the lengths that occur"""
-        self.normalize = not request.model.returns_log_probs
-        """Whether the model returns logits, which are normalised"""
-        self.fused = fused
+        self.fused = fused and not self.transforms.needs_output
         """Whether `fused_steps` may take the place of `BeamSearch.step`"""
 
 
@@ -84,5 +82,7 @@ class Beams(ActiveBatch[BeamSentence]):
         state = self.state.reorder(parents)
         token, node, score = (t.gather(1, parents) for t in (self.token, self.node, self.score))
         constraint_state = None if self.constraint_state is None else self.constraint_state[:, parents[0]]
+        output = None if self.output is None else self.output[:, parents[0]]
         score = score.masked_fill(torch.arange(beam, device=score.device) >= now, -torch.inf)
-        return replace(self, token=token, node=node, score=score, state=state, constraint_state=constraint_state)
+        padded = replace(self, token=token, node=node, score=score, state=state)
+        return replace(padded, constraint_state=constraint_state, output=output)

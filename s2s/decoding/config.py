@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["BeamConfig", "GreedyConfig", "SearchConfig"]
+__all__ = ["BeamConfig", "BiasConfig", "GreedyConfig", "SearchConfig", "ShortlistConfig"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from s2s.config.ranges import at_least, check_ranges
+from s2s.config.ranges import Range, above, at_least, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 
@@ -22,9 +22,13 @@ class SearchConfig(Choice):
     """See max_len_a; parsing takes 300 (section 6.3)."""
     ban_unk: bool = False
     """Never generate the unknown token."""
+    repetition_penalty: float = 1.0
+    """Above 1: tokens that the output already has are less probable. Positive logits are divided by it, negative ones
+    multiplied (Keskar et al., 2019). Log-probabilities are then those of the changed distribution."""
 
     def __post_init__(self) -> None:
         check_ranges("search", self, max_len_a=at_least(0, 1000), max_len_b=at_least(0, 1_000_000))
+        check_ranges("search", self, repetition_penalty=above(0))
         if not self.max_len_a and not self.max_len_b:
             raise ConfigError(
                 "search.max_len_a=0 search.max_len_b=0: one must be positive, or no output could have a token"
@@ -48,12 +52,42 @@ class BeamConfig(SearchConfig):
     `beam` best finished ones; the outputs are the same, but take longer (with groups they differ, since finished
     hypotheses carry no diversity penalty). first_k: when `beam` hypotheses have finished, even if a better one may
     follow."""
+    temperature: float = 1.0
+    """Logits are divided by it; below 1 the distribution is sharper. Log-probabilities are those of the changed
+    distribution."""
 
     def __post_init__(self) -> None:
-        check_ranges("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10))
+        check_ranges("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10), temperature=above(0))
         super().__post_init__()
 
 
 @dataclass(kw_only=True)
 class GreedyConfig(SearchConfig):
     """The most probable token at every step."""
+
+
+@dataclass(kw_only=True)
+class BiasConfig(Choice):
+    """Adds a number to the logits of some tokens."""
+
+    texts: list[str] = field(default_factory=list)
+    """Texts whose tokens, as the task encodes outputs, are meant."""
+    bias: float = 0.0
+    """Added to their logits; below 0 they become less probable."""
+
+    def __post_init__(self) -> None:
+        check_ranges("transforms", self, bias=Range(-1e4, 1e4))
+        if not self.texts:
+            raise ConfigError("transforms: bias needs texts, such as {name: bias, texts: [cat], bias: -2}")
+
+
+@dataclass(kw_only=True)
+class ShortlistConfig(Choice):
+    """Outputs consist of the tokens of a file's lines alone, among which the probability is divided."""
+
+    file: str = ""
+    """Lines of text, which the task encodes as outputs."""
+
+    def __post_init__(self) -> None:
+        if not self.file:
+            raise ConfigError("transforms: shortlist needs a file, such as {name: shortlist, file: target.txt}")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 __all__ = ["Hypothesis", "Search", "SearchRequest", "SearchResult", "SourceBatch", "search_all"]
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import torch
@@ -17,6 +18,7 @@ import torch
 from s2s.batch import make_batch
 from s2s.decoding.batch_constraint import BatchConstraint
 from s2s.decoding.queue import FixedQueue, SentenceQueue, SourceSentence
+from s2s.decoding.transforms import LogitsTransform, option_transforms
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torch import Tensor
+
+    from s2s.decoding.config import SearchConfig
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,8 @@ class Hypothesis:
     score: float
     """The ranking criterion: the log-probability over the length penalty"""
     log_prob: float
-    """log p(tokens, eos | src) under the model or ensemble; with shallow fusion, the sum of both models' terms"""
+    """log p(tokens, eos | src) under the model or ensemble; with shallow fusion, the sum of both models' terms; with
+    transforms (`SearchRequest.transforms`), under the distribution that they change"""
     token_log_probs: list[float]
     """The terms of log_prob: one for each token, and the last for eos"""
     source_positions: list[int] | None = None
@@ -79,6 +84,8 @@ class SearchRequest:
     """On every output; the search adds those of single sentences (`SourceSentence.constraint`)"""
     nbest: int = 1
     """Hypotheses per sentence"""
+    transforms: Sequence[LogitsTransform] = ()
+    """Change the logits, one after another, before tokens are chosen; the search's options may add some before them"""
 
     @classmethod
     def from_batch(
@@ -101,9 +108,19 @@ class SearchRequest:
         """The tokens that are fed to the model before the first prediction, at least one."""
         return tuple(sentence.start) or self.vocab.start
 
+    def with_options(self, config: SearchConfig) -> Self:
+        """The request with the transforms that a search's options name."""
+        own = option_transforms(config, self.vocab.tgt)
+        return replace(self, transforms=[*own, *self.transforms]) if own else self
+
+    @property
+    def normalize(self) -> bool:
+        """Whether the search normalises what the model returns, and transforms change: logits."""
+        return bool(self.transforms) or not self.model.returns_log_probs
+
     def batch_constraint(self) -> BatchConstraint:
         """The constraint of a batch without sentences."""
-        return BatchConstraint(self.constraint, self.vocab, normalize=not self.model.returns_log_probs)
+        return BatchConstraint(self.constraint, self.vocab, normalize=self.normalize)
 
     def batches(self) -> Iterator[SourceBatch]:
         """The sentences in batches, for a search that finishes one batch before it takes the next."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
+from s2s.decoding.transforms import Transforms, aligned, trimmed
 from s2s.model import State
 from s2s.tensors import join_tensors, map_tensors
 
@@ -48,6 +49,8 @@ class ActiveBatch(ABC, Generic[S]):
     """The model's"""
     constraint_state: Tensor | None
     """[B, K, ·]"""
+    output: Tensor | None = None
+    """[B, K, T], tokens of each hypothesis, the newest last, -1 before the first; None if no transform needs them"""
 
     @property
     @abstractmethod
@@ -63,6 +66,8 @@ class ActiveBatch(ABC, Generic[S]):
         """The batch with only the sentences `rows` [B']."""
         sentences = [self.sentences[i] for i in rows.tolist()]
         kept = map_tensors(lambda t: t.index_select(0, rows), self.tensors())
+        if kept["output"] is not None:
+            kept["output"] = trimmed(kept["output"])
         return replace(self, sentences=sentences, state=self.state.select(rows), **kept)
 
     def can_join(self, other: Self) -> bool:
@@ -85,6 +90,9 @@ B = TypeVar("B", bound=ActiveBatch[Any])
 
 def join_batches(first: B, second: B, **changes: Any) -> B:
     """The sentences of both, in this order, with changes to fields that belong to no single row."""
+    if first.output is not None and second.output is not None:
+        outputs = aligned(first.output, second.output)
+        first, second = (replace(batch, output=output) for batch, output in zip((first, second), outputs, strict=True))
     joined = join_tensors(first.tensors(), second.tensors()) | changes
     sentences = first.sentences + second.sentences
     return replace(first, sentences=sentences, state=first.state.join(second.state), **joined)
@@ -97,6 +105,7 @@ class Run(Generic[B]):
         self.request = request
         self.constraint = request.batch_constraint()
         """On the outputs of the current batch"""
+        self.transforms = Transforms(request.transforms, request.vocab.tgt, request.device)
         self.waiting: deque[B] = deque()
         """Sentences that are started but cannot join the batch; they form the next ones"""
 

@@ -123,6 +123,8 @@ def _check_supported(config: GenerateConfig, models: Models, plugins: Plugins) -
         raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
     if len(models.members) > 1:
         raise ConfigError(f"backend={config.backend} serves one model, not {models.description}; give backend=native")
+    if config.transforms:
+        raise ConfigError(f"backend={config.backend} has no transforms; leave them out, or give backend=native")
     if config.matmul != "auto" or config.graph is not None:
         option = "graph" if config.matmul == "auto" else "matmul"
         raise ConfigError(f"backend={config.backend} does not read {option}; leave it out, or give backend=native")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.config import GenerateConfig
+from s2s.decoding.token_transforms import build_transforms
 from s2s.generation.candidates import EMPTY_CANDIDATE, Counts, Output
 from s2s.generation.input_fields import AnyInput, as_input
 from s2s.generation.output_stages import build_stages
@@ -62,7 +63,10 @@ class Generator:
         constraint = output_constraint(self.config, task, constraints)
         self.read = Reader(task, self.config, limit, self.counts, constraints)
         stages = build_stages(self.config, task, model, torch.device(device), plugins)
-        self.search = Searcher(model, search, task.vocab, torch.device(device), self.config, stages, constraint)
+        transforms = build_transforms(config.transforms, task, plugins.registry) if plugins else []
+        self.search = Searcher(
+            model, search, task.vocab, torch.device(device), self.config, stages, constraint, transforms
+        )
         self.write = Writer(task, self.config, self.counts, stages, search_name(search))
 
     def __call__(self, inputs: Iterable[AnyInput]) -> Iterator[Output]:

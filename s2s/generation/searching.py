@@ -12,7 +12,7 @@ import torch
 
 from s2s.backend.selection import DTYPES
 from s2s.config import GenerateConfig
-from s2s.decoding import FixedQueue, Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
+from s2s.decoding import FixedQueue, LogitsTransform, Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
 from s2s.errors import PluginError
 from s2s.generation.output_stages import OutputStage
 from s2s.generation.workers import search_shared
@@ -37,6 +37,7 @@ class Searcher:
     stages: Sequence[OutputStage]
     constraint: Constraint | None
     """On every output"""
+    transforms: Sequence[LogitsTransform] = ()
 
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
@@ -100,6 +101,7 @@ class Searcher:
             device=self.device,
             constraint=self.constraint,
             nbest=self.config.n_candidates,
+            transforms=self.transforms,
         )
 
     def precision(self) -> torch.autocast:

@@ -73,6 +73,11 @@ def _check_supported(config: GenerateConfig, chosen: Choice) -> None:
         raise ConfigError(
             f"search.num_beam_groups={n_groups}: backend=ctranslate2 has no groups; give search.num_beam_groups=1"
         )
+    if chosen.repetition_penalty != 1 or getattr(chosen, "temperature", 1) != 1:
+        raise ConfigError(
+            "backend=ctranslate2 has no search.repetition_penalty and search.temperature; leave them out, or give "
+            "backend=native"
+        )
     if "log_probs" in config.fields:
         raise ConfigError("backend=ctranslate2 has no log_probs of tokens; leave them out of fields")
     if isinstance(chosen, BeamConfig) and config.nbest > chosen.beam:

@@ -29,7 +29,7 @@ from s2s_cpu.structs import ModelStruct, SearchStruct
 
 if TYPE_CHECKING:
     from s2s.backend import FusedState
-    from s2s.decoding import Beams, BeamSearch
+    from s2s.decoding import AffineTransform, Beams, BeamSearch
 
 
 class SearchArrays(NamedTuple):
@@ -82,6 +82,8 @@ class SearchSettings(NamedTuple):
     """Steps end once a sentence is done and the unfinished ones have no more source tokens than this"""
     constraint: SearchConstraint
     """The constraint on the next steps"""
+    affine: AffineTransform | None = None
+    """Changes the logits"""
 
 
 class NewNodes(NamedTuple):
@@ -154,11 +156,12 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
         n_finishable=beam if stop == "first_k" else 2 * beam,
         stop_rank=min(run.request.nbest, beam) if stop == "best" else beam,
         first_k=stop == "first_k",
-        normalize=run.normalize,
+        normalize=run.request.normalize,
         banned=run.banned,
         penalties=run.penalties,
         admission_threshold=run.request.queue.refill_threshold,
         constraint=search_constraint(batch, beam),
+        affine=run.transforms.affine,
     )
 
 
@@ -192,8 +195,9 @@ def run_steps(
     rules = (settings.first_k, settings.normalize, len(settings.banned))
     sizes = (settings.eos, *ranks, *rules, first_node, settings.admission_threshold)
     allowed, automaton, _structure = settings.constraint.pointers()
+    changes = [x.data_ptr() for x in (settings.affine.scale, settings.affine.bias)] if settings.affine else [None, None]
     pointers = [x.data_ptr() for x in (settings.banned, settings.penalties, *written)]
     beam, n_finished = arrays.token.size(1), arrays.finished_score.size(1)
-    search = SearchStruct(beam, n_finished, *sizes, *pointers, 0, 0, allowed, automaton)
+    search = SearchStruct(beam, n_finished, *sizes, *pointers, 0, 0, allowed, automaton, *changes)
     call("s2s_beam_search_steps", *map(ctypes.byref, (given, step, search)), max_steps)
     return search.n_steps, NewNodes(*(x[: search.n_new] for x in new))

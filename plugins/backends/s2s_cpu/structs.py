@@ -96,7 +96,7 @@ class SearchStruct(ctypes.Structure):
         *((name, c_int64) for name in SEARCH_SIZES),
         *((name, c_void_p) for name in SEARCH_ARRAYS),
         *((name, c_int64) for name in ("n_steps", "n_new")),
-        *((name, c_void_p) for name in ("allowed", "automaton")),
+        *((name, c_void_p) for name in ("allowed", "automaton", "logit_scale", "logit_bias")),
     )
 
 

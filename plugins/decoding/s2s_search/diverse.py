@@ -56,7 +56,7 @@ class DiverseBeamSearch(BeamSearch):
         width, groups = self.config.group_size, self.groups()
         n = (len(groups) + 1) * width  # the last group needs 2 * width, others may have chosen K - width of its best
         run, states = beams.run, beams.constraint_state
-        log_probs, tokens = top_k_log_probs(logits, n, run.banned, allowed, run.normalize)  # [B, K, n]
+        log_probs, tokens = top_k_log_probs(logits, n, run.banned, allowed, run.request.normalize)  # [B, K, n]
         if (allocation := run.constraint.allocation) and states is not None and allowed is not None:
             log_probs, tokens = allocation.add_required(states, logits, allowed, log_probs, tokens, run.banned)
         lives, finished, chosen = [], [], tokens[:, 0, :0]

@@ -22,7 +22,6 @@ from s2s.decoding import (
     Run,
     SearchResult,
     StreamingSearch,
-    log_probs,
     on_host,
     start_sentences,
 )
@@ -97,7 +96,7 @@ class Sampling(StreamingSearch[Samples]):
 
     def begin(self, request: SearchRequest) -> SamplingRun:
         """What the steps of this call share."""
-        return SamplingRun(request, ban_unk=self.config.ban_unk)
+        return SamplingRun(request.with_options(self.config), ban_unk=self.config.ban_unk)
 
     def start(self, run: SamplingRun, sentences: list[SourceSentence]) -> Samples:
         """Empty samples, one row for all samples of a sentence."""
@@ -118,13 +117,16 @@ class Sampling(StreamingSearch[Samples]):
             live=(torch.arange(len(numbers)) < n_samples[:, None]).to(device),
             state=started.state,
             constraint_state=started.constraint_state,
+            output=run.transforms.start(len(sentences), device),
         )
 
     def step(self, batch: Samples) -> Samples:
         """The batch with one more token for every live sample."""
-        request, constraint = batch.run.request, batch.run.constraint
+        run, request = batch.run, batch.run.request
         logits, state = request.model.step(batch.token, batch.state)
-        scores = log_probs(request.model, logits).expand(-1, request.nbest, -1)  # [B, K, V]
+        logits = run.transforms(logits, batch.output) if request.transforms else logits
+        scores = logits.float().log_softmax(-1) if request.normalize else logits.float()
+        scores = scores.expand(-1, request.nbest, -1)  # [B, K, V]
         allowed = self.allowed(batch, scores.size(-1))
         now = batch.length[:, None, None].expand(-1, request.nbest, -1)
         token = sample_tokens(scores, allowed, batch.uniform.gather(2, now)[..., 0], self.config)
@@ -135,9 +137,15 @@ class Sampling(StreamingSearch[Samples]):
         if batch.token.shape != token.shape:  # after the first step each sample has a state of its own
             parents = torch.zeros_like(token)
             state = state.reorder(parents)
-        states = constraint.advance(batch.constraint_state, token, parents)
-        live, length = possible & (token != request.vocab.eos), batch.length + 1
-        return replace(batch, state=state, token=token, live=live, length=length, constraint_state=states)
+        return replace(
+            batch,
+            state=state,
+            token=token,
+            live=possible & (token != request.vocab.eos),
+            length=batch.length + 1,
+            constraint_state=run.constraint.advance(batch.constraint_state, token, parents),
+            output=run.transforms.advance(batch.output, token, parents),
+        )
 
     def allowed(self, samples: Samples, n_tokens: int) -> Tensor:
         """The tokens that may come next, [B, K, V]; at its limit a sample can only end."""

@@ -54,6 +54,7 @@ typedef struct { /* steps change the arrays that are not const */
     int64_t n_steps, n_new; /* steps taken, new tokens */
     const uint8_t *allowed; /* [B, K, V], for one step; null: an automaton decides, or all are allowed */
     Automaton *automaton;   /* null: none */
+    const float *logit_scale, *logit_bias; /* [V]: logits become logits * scale + bias; null: they stay */
 } Search;
 
 int64_t s2s_extend_paths(int64_t *path, const int64_t *length, const int64_t *n_nodes, int64_t B, int64_t K, int64_t L);

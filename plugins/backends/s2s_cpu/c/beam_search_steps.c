@@ -79,6 +79,17 @@ static void force_eos(const Model *m, const Search *s, const Step *step, Scratch
     }
 }
 
+/* In functions apart, as the products and the sums are rounded by themselves. */
+static __attribute__((noinline)) void scale_logits(const float *scale, int64_t R, int64_t V, float *logits) {
+    for (int64_t r = 0; r < R; r++, logits += V)
+        for (int64_t i = 0; i < V; i++) logits[i] *= scale[i];
+}
+
+static __attribute__((noinline)) void add_bias(const float *bias, int64_t R, int64_t V, float *logits) {
+    for (int64_t r = 0; r < R; r++, logits += V)
+        for (int64_t i = 0; i < V; i++) logits[i] += bias[i];
+}
+
 /* The w->m best continuations of each hypothesis, or those of them that can be among the w->n best of a sentence. */
 static int64_t best_tokens(const Model *m, const Search *s, int64_t R, int64_t K, Scratch *w) {
     float *sums = s->normalize ? w->sums : 0;
@@ -101,6 +112,8 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
     if (m->positions) add_positions(m, s, step, w->x);
     if (s2s_decoder_step(m->layers, m->n_layers, step, w->x)) return NO_MEMORY;
     if (s2s_linear(&m->output, w->x, R, w->logits)) return NO_MEMORY;
+    if (s->logit_scale) scale_logits(s->logit_scale, R, m->output.O, w->logits);
+    if (s->logit_bias) add_bias(s->logit_bias, R, m->output.O, w->logits);
     if (best_tokens(m, s, R, K, w)) return NO_MEMORY;
     force_eos(m, s, step, w);
     return s2s_merge_candidates(w->log_probs, w->tokens, s->score, s->node, B, K, w->m, w->n, w->all.score,

@@ -1,0 +1,159 @@
+"""Changes of the distribution of the next token, between a model's logits and the choice of tokens.
+
+A search with transforms finds and reports log-probabilities of the changed distribution: the softmax of what they
+return. (Constraints differ: tokens that they forbid keep their share of the probability.)
+
+Shapes: B sentences, K hypotheses per sentence, V target tokens, T tokens of the longest output so far.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AffineTransform",
+    "LogitsTransform",
+    "RepetitionPenalty",
+    "Transforms",
+    "aligned",
+    "option_transforms",
+    "trimmed",
+]
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from s2s.decoding.config import BeamConfig, SearchConfig
+from s2s.decoding.model_scores import gather_hypotheses
+from s2s.errors import PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+NONE = -1
+"""Marks positions before an output's first token"""
+
+
+class LogitsTransform(Protocol):
+    """A function of a model's logits and of the output so far, the same for every batch that holds the hypothesis."""
+
+    def __call__(self, logits: Tensor, output: Tensor) -> Tensor:
+        """The changed logits: [B, K, V] in fp32 -> [B, K, V]; -inf: not this token.
+
+        output: [B, K, T], the tokens of each hypothesis, the newest last, and -1 before the first. Logits of a model
+        that `returns_log_probs` are log-probabilities.
+        """
+
+
+@dataclass(frozen=True)
+class AffineTransform:
+    """logits * scale + bias, which searches compute in C: a temperature, biases of tokens, or a shortlist."""
+
+    scale: Tensor
+    """[V], positive, fp32"""
+    bias: Tensor
+    """[V], fp32; -inf: never this token"""
+
+    def __post_init__(self) -> None:
+        fits = self.scale.shape == self.bias.shape and self.scale.ndim == 1
+        if not fits or not (self.scale > 0).all() or not (self.bias < torch.inf).all():
+            raise PluginError("AffineTransform: expected positive scales and biases below inf, one for each token")
+
+    @classmethod
+    def with_temperature(cls, temperature: float, n_tokens: int) -> AffineTransform:
+        """Logits over the temperature: below 1 the distribution is sharper."""
+        return cls(torch.full((n_tokens,), 1 / temperature), torch.zeros(n_tokens))
+
+    def __call__(self, logits: Tensor, output: Tensor) -> Tensor:
+        """logits [B, K, V] -> [B, K, V]"""
+        del output
+        return logits * self.scale.to(logits.device) + self.bias.to(logits.device)
+
+    def then(self, other: AffineTransform) -> AffineTransform:
+        """Both as one, this one first."""
+        return AffineTransform(self.scale * other.scale, self.bias * other.scale + other.bias)
+
+
+@dataclass(frozen=True)
+class RepetitionPenalty:
+    """Tokens of the output so far are less probable: logits above 0 are divided by the penalty, others multiplied.
+
+    From Keskar et al. (2019), section 4.1, without the source.
+    """
+
+    penalty: float
+    """Above 1: less probable"""
+
+    def __call__(self, logits: Tensor, output: Tensor) -> Tensor:
+        """logits [B, K, V], output [B, K, T] -> [B, K, V]"""
+        n_tokens = logits.size(-1)
+        occurs = torch.zeros(*logits.shape[:-1], n_tokens + 1, dtype=torch.bool, device=logits.device)
+        occurs.scatter_(-1, output.masked_fill(output == NONE, n_tokens), True)
+        lowered = torch.where(logits > 0, logits / self.penalty, logits * self.penalty)
+        return torch.where(occurs[..., :-1], lowered, logits)
+
+
+class Transforms:
+    """All transforms of a request as one, in their order."""
+
+    def __init__(self, transforms: Sequence[LogitsTransform], n_tokens: int, device: torch.device) -> None:
+        self.transforms = list(transforms)
+        self.affine: AffineTransform | None = None
+        """All of them, if they are affine and there are any; then no search keeps outputs for them"""
+        affine = [one for one in transforms if isinstance(one, AffineTransform)]
+        if any(len(one.scale) != n_tokens for one in affine):
+            raise PluginError(f"AffineTransform: expected {n_tokens} scales and biases, one for each token")
+        if affine and len(affine) == len(self.transforms):
+            whole = functools.reduce(AffineTransform.then, affine)
+            self.affine = AffineTransform(whole.scale.float().to(device), whole.bias.float().to(device))
+            self.transforms = [self.affine]
+        self.needs_output = bool(self.transforms) and self.affine is None
+
+    def start(self, n_sentences: int, device: torch.device) -> Tensor | None:
+        """The outputs before the first token, [B, 1, 0]; None if no transform needs them."""
+        return torch.zeros(n_sentences, 1, 0, dtype=torch.long, device=device) if self.needs_output else None
+
+    def advance(self, output: Tensor | None, token: Tensor, parents: Tensor | None) -> Tensor | None:
+        """The outputs after `token` [B, K'], which extend the hypotheses `parents` [B, K'], or each its own."""
+        if output is None:
+            return None
+        before = output if parents is None else gather_hypotheses(output, parents)
+        return torch.cat([before, token[..., None]], dim=-1)
+
+    def __call__(self, logits: Tensor, output: Tensor | None) -> Tensor:
+        """logits [B, K, V]; output [B, K, T] if `needs_output`."""
+        output = logits.new_zeros(*logits.shape[:2], 0, dtype=torch.long) if output is None else output
+        for transform in self.transforms:
+            changed = transform(logits.float(), output)
+            if not isinstance(changed, Tensor) or changed.shape != logits.shape:
+                shape = list(changed.shape) if isinstance(changed, Tensor) else type(changed).__name__
+                raise PluginError(f"{type(transform).__name__}: expected logits {list(logits.shape)}, got {shape}")
+            logits = changed.float()
+        return logits
+
+
+def option_transforms(config: SearchConfig, n_tokens: int) -> list[LogitsTransform]:
+    """The transforms that a search's options name."""
+    transforms: list[LogitsTransform] = []
+    if config.repetition_penalty != 1:
+        transforms.append(RepetitionPenalty(config.repetition_penalty))
+    if isinstance(config, BeamConfig) and config.temperature != 1:
+        transforms.append(AffineTransform.with_temperature(config.temperature, n_tokens))
+    return transforms
+
+
+def trimmed(output: Tensor) -> Tensor:
+    """Without the first columns that hold no token: [B, K, T] -> [B, K, T']"""
+    holds = (output != NONE).flatten(0, 1).any(0)
+    n_empty = int(holds.to(torch.uint8).argmax()) if holds.any() else output.size(-1)
+    return output[..., n_empty:]
+
+
+def aligned(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs [B, K, T] and [B', K, T'] padded at their beginning to the same T."""
+    n = max(first.size(-1), second.size(-1))
+    pad = torch.nn.functional.pad
+    return pad(first, (n - first.size(-1), 0), value=NONE), pad(second, (n - second.size(-1), 0), value=NONE)
