@@ -27,7 +27,8 @@ from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig
 from s2s.data.pairs import Pair
-from s2s.distributed import OneProcess, World
+from s2s.distributed import World
+from s2s.distributed.sharding import OneProcess
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.plugin import load_plugins

@@ -7,7 +7,7 @@ Gradients are summed, never averaged: each is already divided by the normaliser 
 
 from __future__ import annotations
 
-__all__ = ["Bucket", "OneProcess", "Sharding", "Strategy", "Unsharded", "World", "make_buckets", "pick_device"]
+__all__ = ["Bucket", "Sharding", "Strategy", "Unsharded", "World", "make_buckets", "pick_device"]
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.distributed.buckets import Bucket, make_buckets
-    from s2s.distributed.sharding import OneProcess, Sharding, Unsharded
+    from s2s.distributed.sharding import Sharding, Unsharded
     from s2s.distributed.strategy import Strategy
     from s2s.distributed.world import World, pick_device
 

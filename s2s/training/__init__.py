@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BatchPlan", "Planner", "Timing", "TrainStep", "Trainer", "is_memory_error", "time_updates", "trial_run"]
+__all__ = ["BatchPlan", "Planner", "TrainStep", "Trainer", "is_memory_error", "time_updates", "trial_run"]
 
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,6 @@ if TYPE_CHECKING:
     from s2s.training.planner import Planner
     from s2s.training.train_step import TrainStep, is_memory_error
     from s2s.training.trainer import Trainer
-    from s2s.training.trial import Timing, time_updates, trial_run
+    from s2s.training.trial import time_updates, trial_run
 
 __getattr__ = lazy_names(__name__, "batch_plan", "planner", "train_step", "trainer", "trial")

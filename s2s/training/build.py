@@ -14,7 +14,8 @@ from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.config import Config, GenerateConfig
 from s2s.data.batching import Batches
 from s2s.data.preparation import PreparedData, prepare
-from s2s.distributed import OneProcess, World
+from s2s.distributed import World
+from s2s.distributed.sharding import OneProcess
 from s2s.distributed.strategy import chosen_strategy
 from s2s.errors import DataError, PluginError
 from s2s.generation.generator import Generator

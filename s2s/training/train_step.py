@@ -19,7 +19,8 @@ from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.data.lazy_batch import pair_lengths, split
 from s2s.data.packing import Capacity, pack
-from s2s.distributed import OneProcess, Sharding, World
+from s2s.distributed import Sharding, World
+from s2s.distributed.sharding import OneProcess
 from s2s.errors import PluginError
 from s2s.model import Seq2Seq
 from s2s.objective import Objective, Sums

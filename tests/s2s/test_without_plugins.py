@@ -14,7 +14,7 @@ from s2s.compose import compose
 from s2s.config import Config, GenerateConfig, TrainConfig
 from s2s.data import tokenizer_kind
 from s2s.decoding import BeamConfig, BeamSearch
-from s2s.distributed import OneProcess
+from s2s.distributed.sharding import OneProcess
 from s2s.distributed.strategy import chosen_strategy, join
 from s2s.errors import ConfigError, DataError
 from s2s.generation import Generator, Input

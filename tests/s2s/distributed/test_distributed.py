@@ -13,7 +13,8 @@ from torch.distributed import TCPStore
 
 from harness.forked_children import in_child, in_children
 from harness.shipped_plugins import shipped
-from s2s.distributed import OneProcess, World
+from s2s.distributed import World
+from s2s.distributed.sharding import OneProcess
 from s2s.distributed.strategy import join as join_world
 from s2s.errors import ConfigError
 from s2s_distributed import DistributedConfig

@@ -82,7 +82,7 @@ def test_what_was_asked_for_is_shown_as_it_can_be_given_again(
 
 
 STRANGER = """
-from s2s.distributed import OneProcess
+from s2s.distributed.sharding import OneProcess
 from s2s.plugin import hookimpl
 from s2s.registry import Choice
 from s2s.training import Planner

@@ -15,7 +15,8 @@ from s2s import checkpoint
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.distributed import OneProcess, World
+from s2s.distributed import World
+from s2s.distributed.sharding import OneProcess
 from s2s.errors import ConfigError
 from s2s.run import run_path
 from s2s.training.objective_context import RunContext

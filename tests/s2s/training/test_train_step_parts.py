@@ -15,7 +15,8 @@ from harness.one_weight_model import PAIRS, VOCAB, Weight
 from s2s.backend.selection import BackendSelection, Decision
 from s2s.config import TrainConfig
 from s2s.data.packing import pack
-from s2s.distributed import OneProcess, World
+from s2s.distributed import World
+from s2s.distributed.sharding import OneProcess
 from s2s.errors import PluginError
 from s2s.objective import Objective, Sums
 from s2s.training import train_step as module
