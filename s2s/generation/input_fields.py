@@ -1,19 +1,23 @@
-"""What an input has beside its text: the fields that its task declares, checked and in their types."""
+"""What an input has beside its text: the fields that its task and constraints declare, checked and in their types."""
 
 from __future__ import annotations
 
 __all__ = ["INPUT_TYPES", "AnyInput", "InputFields", "as_input"]
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import options_of
 from s2s.compose.conversion import convert
-from s2s.errors import ConfigError, DataError, did_you_mean
+from s2s.errors import ConfigError, DataError, PluginError, did_you_mean
 from s2s.generation.candidates import Input
 from s2s.task import Example
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from s2s.compose import Option
     from s2s.task import Task
 
 
@@ -26,19 +30,27 @@ INPUT_TYPES = (Input, Example, Mapping, str)
 class InputFields:
     """Reads the fields of inputs."""
 
-    def __init__(self, task: Task, defaults: Mapping[str, Any]) -> None:
-        """defaults: fields of all inputs that do not have them themselves."""
-        self.task, self.defaults, self.config = task, defaults, task.fields
-        self.options = {option.field.name: option for option in options_of(task.fields)} if task.fields else {}
+    def __init__(self, task: Task, others: Iterable[type | None], defaults: Mapping[str, Any]) -> None:
+        """others: dataclasses of fields besides the task's. defaults: fields of all inputs that do not have them.
+
+        Raises PluginError if two dataclasses have a field of the same name.
+        """
+        self.task, self.defaults = task, defaults
+        self.configs = [config for config in (task.fields, *others) if config]
+        self.options: dict[str, Option] = {}
+        for option in (option for config in self.configs for option in options_of(config)):
+            name = option.field.name
+            if name in self.options:
+                owners = f"{self.options[name].owner.__qualname__} and {option.owner.__qualname__}"
+                raise PluginError(f"{owners} both have a field '{name}' of inputs; choose another name for one of them")
+            self.options[name] = option
 
     def __call__(self, one: Input) -> dict[str, Any]:
-        """All fields of the task; raises DataError for others, for a wrong value, and for one that is missing."""
+        """All fields that are read; raises DataError for others, for a wrong value, and for one that is missing."""
         for name in (*self.defaults, *one.fields):
             if name not in self.options:
                 hint = did_you_mean(name, self.options)
                 raise DataError(f"{name}: task={self.task.config.name} reads no such field of an input.{hint}")
-        if self.config is None:
-            return {}
         recorded = {name: value for name, value in one.record.items() if name in self.options}
         values = {**self.defaults, **recorded, **one.fields}
         for name, option in self.options.items():
@@ -46,10 +58,19 @@ class InputFields:
                 hint = did_you_mean(name, one.record)
                 raise DataError(f"{name} is missing: task={self.task.config.name} reads it of every input.{hint}")
         try:
-            config = self.config(**{name: convert(self.options[name], value, "") for name, value in values.items()})
+            typed = {name: convert(self.options[name], value, "") for name, value in values.items()}
+            return self._checked(typed)
         except ConfigError as error:
             raise DataError(str(error)) from None
-        return {name: getattr(config, name) for name in self.options}
+
+    def _checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values and defaults of all fields, after the checks of the dataclasses."""
+        complete: dict[str, Any] = {}
+        for config in self.configs:
+            names = [item.name for item in fields(config)]
+            built = config(**{name: values[name] for name in names if name in values})
+            complete |= {name: getattr(built, name) for name in names}
+        return complete
 
 
 def as_input(one: AnyInput) -> Input:

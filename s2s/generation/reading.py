@@ -47,29 +47,30 @@ class Reader:
         constraints: Sequence[RequestConstraints],
     ) -> None:
         self.task, self.config, self.longest, self.counts = task, config, longest, counts
-        self.constraints, self.fields = constraints, InputFields(task, config.input_fields)
+        self.constraints = constraints
+        self.fields = InputFields(task, [one.fields for one in constraints], config.input_fields)
 
     def __call__(self, inputs: Sequence[Input]) -> tuple[list[list[Segment]], DataError | None]:
         """The segments of each input; at an erroneous input, the error, and the segments of the inputs before it."""
-        examples, error = self._examples(inputs)
-        encoded = self._encoded(examples)
+        complete, error = self._complete(inputs)
+        examples = [Example(one.src, fields=one.fields) for one in complete]
         segments: list[list[Segment]] = []
-        for given, example, ids in zip(inputs, examples, encoded, strict=False):  # no example of what is erroneous
+        for one, example, ids in zip(complete, examples, self._encoded(examples), strict=True):
             try:
-                segments.append(self._segments(example, ids, sentence_constraint(self.task, given, self.constraints)))
+                segments.append(self._segments(example, ids, sentence_constraint(self.task, one, self.constraints)))
             except DataError as erroneous:
                 return segments, erroneous
         return segments, error
 
-    def _examples(self, inputs: Sequence[Input]) -> tuple[list[Example], DataError | None]:
-        """The inputs with the fields that the task reads, up to the first whose fields are wrong, and its error."""
-        examples: list[Example] = []
-        for given in inputs:
+    def _complete(self, inputs: Sequence[Input]) -> tuple[list[Input], DataError | None]:
+        """The inputs with all fields that are read, up to the first whose fields are wrong, and its error."""
+        complete: list[Input] = []
+        for one in inputs:
             try:
-                examples.append(Example(given.src, fields=self.fields(given)))
+                complete.append(replace(one, fields=self.fields(one)))
             except DataError as error:
-                return examples, error
-        return examples, None
+                return complete, error
+        return complete, None
 
     def _encoded(self, inputs: Sequence[Example]) -> list[list[int]]:
         """The ids of each input; a blank line is read as an empty one. Raises PluginError for ids of no such token."""

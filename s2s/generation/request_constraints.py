@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 class RequestConstraints:
     """What options and inputs require of outputs; subclasses override what they provide."""
 
+    fields: type | None = None
+    """A dataclass of the fields that inputs may have for `for_sentence`, each with a default"""
+
     def for_outputs(self, config: GenerateConfig, task: Task) -> Sequence[FixedWidthConstraint]:
         """Constraints that options set on every output."""
         return ()

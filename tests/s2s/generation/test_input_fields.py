@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from s2s.errors import ConfigError, DataError
+from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.candidates import Input
 from s2s.generation.input_fields import InputFields, as_input
 from s2s.task import Example
@@ -30,7 +30,7 @@ class Fields:
 
 def reader(fields: type | None = Fields, **defaults: Any) -> InputFields:
     task: Any = SimpleNamespace(fields=fields, config=SimpleNamespace(name="toy"))
-    return InputFields(task, defaults)
+    return InputFields(task, (), defaults)
 
 
 def test_fields_are_completed_and_have_their_types() -> None:
@@ -71,6 +71,26 @@ def test_a_task_without_fields_keeps_records_and_refuses_requests() -> None:
         reader(None)(Input("x", fields={"language": "de"}))
     with pytest.raises(DataError, match=r"language: task=toy reads no such field"):
         reader(None, language="de")(Input("x"))
+
+
+@dataclass(kw_only=True)
+class Wishes:
+    """What a constraint reads."""
+
+    at_most: int = 0
+    """Tokens of the output."""
+
+
+def test_constraints_have_fields_of_their_own() -> None:
+    task: Any = SimpleNamespace(fields=Fields, config=SimpleNamespace(name="toy"))
+    read = InputFields(task, (None, Wishes), {})
+    asked = {"language": "de", "at_most": 3}
+    assert read(Input("x", fields=asked)) == {**asked, "formality": 0.5}
+    assert read(Input("x", record=asked))["at_most"] == 3
+    with pytest.raises(DataError, match="at_most=x: expected int"):
+        read(Input("x", fields={**asked, "at_most": "x"}))
+    with pytest.raises(PluginError, match="Wishes and Wishes both have a field 'at_most' of inputs"):
+        InputFields(task, (Wishes, Wishes), {})
 
 
 def test_an_input_is_made_of_a_text_a_mapping_or_an_example() -> None:

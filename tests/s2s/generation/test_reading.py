@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -36,6 +37,31 @@ class Same(RequestConstraints):
 
     def for_sentence(self, task: Task, sentence: Input) -> Any:
         return self.constraint
+
+
+@dataclass(kw_only=True)
+class Wishes:
+    """Fields of inputs."""
+
+    at_most: int = 0
+    """A number."""
+
+
+class Asked(RequestConstraints):
+    """A constraint of each sentence that is what its field says."""
+
+    fields = Wishes
+
+    def for_sentence(self, task: Task, sentence: Input) -> Any:
+        return sentence.fields["at_most"] or None
+
+
+def test_a_constraint_reads_the_fields_that_it_declares() -> None:
+    reader = Reader(Sentences(), GenerateConfig(input_fields={"at_most": 5}), 9, Counts(), [Asked()])
+    inputs = [Input("a"), Input("b", fields={"at_most": 2}), Input("c", record={"at_most": 3, "id": 1})]
+    segments, error = reader([*inputs, Input("d", fields={"at_mots": 2}), Input("e")])
+    assert [one.constraint for (one,) in segments] == [5, 2, 3]
+    assert str(error).startswith("at_mots: task= reads no such field of an input. Did you mean 'at_most'?")
 
 
 def read(

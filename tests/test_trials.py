@@ -1,0 +1,222 @@
+"""What newcomers ask for first: plugins of the documentation, short, by public names, all the way to a request."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import s2s
+from harness.folders import ROOT
+from s2s.cli import generate
+from s2s.cli.train import main as train
+from s2s.compose import compose
+from s2s.config import PrepareConfig
+from s2s.errors import DataError
+from s2s.plugin import load_plugins
+from s2s_testing import check_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PAGE = "".join((ROOT / "docs" / "plugins" / name).read_text(encoding="utf-8") for name in ("tasks.md", "corpora.md"))
+FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+SMALL = ["arch=transformer_tiny", "arch.d_model=32", "arch.n_heads=2", "arch.dropout=0", "log.tensorboard=false"]
+STEPS = ["schedule=constant", "schedule.lr=5e-3", "schedule.warmup=1", "train.tokens=1000", "valid.every=60"]
+LANGUAGES = {"de": "ja", "fr": "oui"}
+"""What every source is translated to"""
+
+
+def statements(code: str) -> int:
+    """Lines that are no docstring, comment or import."""
+    tree = ast.parse(code)
+    docs = {n.lineno for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    lines = [line for number, line in enumerate(code.splitlines(), 1) if number not in docs]
+    return sum(1 for line in lines if line.strip() and not line.lstrip().startswith(("#", "import", "from")))
+
+
+@pytest.mark.parametrize(("name", "longest"), [("multilingual.py", 15), ("parquet.py", 20)])
+def test_a_plugin_is_short_and_imports_public_names_only(name: str, longest: int) -> None:
+    assert statements(FILES[name]) <= longest
+    for node in ast.walk(ast.parse(FILES[name])):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("s2s"):
+            assert node.module in s2s.PUBLIC
+    assert "environ" not in FILES[name]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The working directory, with a run of the multilingual task."""
+    here = tmp_path_factory.mktemp("trials")
+    for name in ("multilingual.py", "parquet.py"):
+        (here / name).write_text(FILES[name], encoding="utf-8")
+    sources = [f"{a} {b}" for a in "abcde" for b in "abcde"]
+    rows = [{"src": src, "tgt": tgt, "language": code} for src in sources for code, tgt in LANGUAGES.items()]
+    (here / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here)
+        task = ["task=multilingual", "task.languages=[de,fr]", "task.train=pairs.jsonl", "task.valid=pairs.jsonl"]
+        tokens = ["task.subword=characters", "task.vocab_size=40"]
+        arguments = ["plugins=[multilingual]", *task, *tokens, *SMALL, *STEPS, "train.steps=60", "run=many", "--quiet"]
+        assert train(arguments) == 0
+        yield here
+
+
+def generated(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str) -> list[str]:
+    assert generate.main(["plugins=[multilingual]", "run=many", "threads=1", "--quiet", *arguments]) == 0
+    return capsysbinary.readouterr().out.decode().splitlines()
+
+
+def test_a_tag_is_one_token_before_the_source(folder: Path) -> None:
+    model = s2s.load("many", "plugins=[multilingual]", device="cpu")
+    tags = [model.task.src.id_of(f"<2{code}>") for code in LANGUAGES]
+    examples = [s2s.Example("a b", fields={"language": code}) for code in LANGUAGES]
+    (one, other) = model.task.encode_inputs(examples)
+    assert [one[0], other[0]] == tags
+    assert one[1:] == other[1:] == model.task.encode_source(["a b"])[0]
+    assert not set(tags) & set(one[1:])
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_a_command_names_the_language(folder: Path, capsysbinary: pytest.CaptureFixture[bytes], code: str) -> None:
+    (folder / "in.txt").write_text("a b\nc d\n")
+    assert generated(capsysbinary, "input=in.txt", f"input_fields.language={code}") == [LANGUAGES[code]] * 2
+    (folder / "in.jsonl").write_text(json.dumps({"src": "a b", "language": code, "id": 7}) + "\n")
+    (line,) = generated(capsysbinary, "input=in.jsonl", "format=jsonl", "input_fields.language=de")
+    assert json.loads(line) | {"score": 0} == {
+        "src": "a b",
+        "language": code,
+        "id": 7,
+        "hyp": LANGUAGES[code],
+        "score": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "language is missing: task=multilingual reads it of every input"),
+        (["input_fields.langauge=de"], "reads no such field of an input. Did you mean 'language'?"),
+        (["input_fields.language=it"], "<2it>: task=multilingual has no such mark"),
+        (["input_fields.language=3"], "language=3: expected str"),
+    ],
+    ids=str,
+)
+def test_a_command_that_names_it_wrongly_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    (folder / "in.txt").write_text("a b\n")
+    assert generate.main(["plugins=[multilingual]", "run=many", "input=in.txt", *arguments]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_program_names_the_language(folder: Path) -> None:
+    model = s2s.load("many", "plugins=[multilingual]", device="cpu")
+    mixed = [{"src": "a b", "language": "fr"}, {"src": "a b", "language": "de"}]
+    assert model.translate(mixed) == ["oui", "ja"]
+    assert model.translate(mixed[0]) == "oui"
+    assert model.translate("c d", input_fields={"language": "fr"}) == "oui"
+    right, wrong = (model.score({"src": "a b", "language": code}, "ja").log_prob for code in ("de", "fr"))
+    assert right > wrong
+    assert model.attention(mixed[0], "oui").src[0] == "<2fr>"
+    with pytest.raises(DataError, match="langauge: task=multilingual reads no such field"):
+        model.translate([{"src": "a b", "langauge": "fr"}])
+
+
+def test_a_request_to_the_server_names_the_language(folder: Path) -> None:
+    pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+    pytest.importorskip("httpx", reason="the extra `dev` is not installed")
+    from harness.small_server import client_of
+    from s2s_serve import ServeConfig
+    from s2s_serve.server import load_server
+
+    async def talk() -> list[Any]:
+        server = load_server(
+            ServeConfig(run={"many": str(folder / "runs" / "many")}), load_plugins(["multilingual.py"])
+        )
+        async with client_of(server) as client:
+            bodies = [{"text": "a b", "input_fields": {"language": code}} for code in (*LANGUAGES, "it")]
+            answers = [await client.post("/v1/generate", json=body) for body in bodies]
+            pairs = [{"src": "a b", "tgt": "ja"}]
+            bodies = [{"pairs": pairs, "input_fields": {"language": code}} for code in LANGUAGES]
+            return [*answers, *[await client.post("/v1/score", json=body) for body in bodies]]
+
+    de, fr, it, *scores = asyncio.run(talk())
+    assert [answer.json()["results"][0]["hyp"] for answer in (de, fr)] == ["ja", "oui"]
+    assert it.status_code == 422
+    assert "<2it>: task=multilingual has no such mark" in it.text
+    likely, unlikely = (answer.json()["scores"][0]["log_prob"] for answer in scores)
+    assert likely > unlikely
+
+
+def test_the_columns_of_a_parquet_file_are_fields(folder: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    import pyarrow
+
+    columns = {"en": ["a b", "c d", None], "out": ["ja", "oui", "ja"], "language": ["de", "fr", "de"], "id": [1, 2, 3]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    corpus = f"{{corpus: parquet, file: {tmp_path}/a.parquet, src: en, tgt: out}}"
+    plugins = load_plugins(["multilingual.py", "parquet.py"])
+    options = ["task=multilingual", "task.languages=[de,fr]", "task.subword=characters", f"task.train={corpus}"]
+    config = compose(PrepareConfig, options, plugins).config.task
+    task = plugins.registry.get("task", "multilingual").build(config)
+    (name, _), *_ = task.corpora("train")
+    assert list(task.examples("train", name)) == [
+        s2s.Example("a b", "ja", {"language": "de", "id": 1}),
+        s2s.Example("c d", "oui", {"language": "fr", "id": 2}),
+        s2s.Rejected("empty column"),
+    ]
+    assert task.dependencies().files == [tmp_path / "a.parquet"]
+    task.learn(tmp_path)
+    assert [pair.src[0] for pair in task.encode(list(task.usable()))] == [4, 5]
+
+
+def test_a_run_holds_the_tokenizer_json_that_it_was_trained_with(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A file of the package tokenizers, with its ids, in a run that then moves without it."""
+    tokenizers = pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
+    built = tokenizers.Tokenizer(tokenizers.models.WordLevel(unk_token="[UNK]"))
+    built.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    special = ["</s>", "<s>", "[UNK]", "[PAD]"]
+    trainer = tokenizers.trainers.WordLevelTrainer(special_tokens=special, show_progress=False)
+    built.train_from_iterator(["a b c d e", "ja oui"], trainer)
+    built.save("tokenizer.json")
+    arguments = ["task=translation", "task.train=pairs.jsonl", "task.subword={name: hf, file: tokenizer.json}"]
+    assert train([*arguments, *SMALL, *STEPS, "train.steps=2", "run=words", "--quiet"]) == 0
+    (folder / "tokenizer.json").unlink()
+    (folder / "runs" / "words").rename(folder / "moved")
+    (folder / "in.txt").write_text("a b\n")
+    assert generate.main(["run=moved", "input=in.txt", "threads=1", "format=jsonl", "fields=[tokens]", "--quiet"]) == 0
+    tokens = json.loads(capsysbinary.readouterr().out)["tokens"]
+    model = s2s.load("moved", device="cpu")
+    vocab = model.task.vocab
+    assert (vocab.pad, vocab.unk, vocab.bos, vocab.eos) == (3, 2, 1, 0)
+    assert model.task.encode_source(["a b zzz"]) == [[built.token_to_id("a"), built.token_to_id("b"), 2]]
+    assert not {vocab.pad, vocab.bos, vocab.eos} & set(tokens)
+
+
+def test_a_multilingual_task_keeps_the_contract_of_a_task(folder: Path, tmp_path: Path) -> None:
+    registry = load_plugins(["multilingual.py"]).registry
+    entry = registry.get("task", "multilingual")
+    config: Any = entry.config
+    options = {"train": str(folder / "pairs.jsonl"), "languages": ["de", "fr"], "vocab_size": 30}
+    check_task(entry, config(name="multilingual", **options), tmp_path)
+
+
+def test_an_example_without_a_language_is_named(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("a\tja\n")
+    registry = load_plugins(["multilingual.py"]).registry
+    entry = registry.get("task", "multilingual")
+    config: Any = entry.config
+    task = entry.build(config(train={"x": str(tmp_path / "a.tsv")}, languages=["de"]))
+    with pytest.raises(DataError, match=r"train corpus x, example 1: no field 'language', which task=.* reads"):
+        list(task.examples("train", "x"))
+    given = {"x": {"files": str(tmp_path / "a.tsv"), "fields": {"language": "de"}}}
+    task = entry.build(config(train=given, languages=["de"]))
+    assert list(task.examples("train", "x")) == [s2s.Example("a", "ja", {"language": "de"})]
