@@ -59,39 +59,13 @@ class State:
     empty. A stored mask must be True at the valid positions, since joining pads with zeros."""
 
     supports_capture: ClassVar[bool] = False
-    """Whether a step can be captured in a CUDA graph: it does not change the shapes of `buffers`, and nothing in it
-    depends on their values on the host. The methods from `prepare_capture` on are for states with growing buffers."""
+    """Whether a step can be captured in a CUDA graph: it does not change the shapes of the tensors, and nothing in it
+    depends on their values on the host. A state whose tensors grow is an `s2s.backend.GrowingState`."""
 
     sentence: Tree
     """Tensors [B, ...]"""
     hypothesis: Tree
     """Tensors [B, K, ...]"""
-
-    def buffers(self) -> Tree:
-        """All that a captured step reads and writes: tensors [B, ...]."""
-        return self.sentence, self.hypothesis
-
-    def with_buffers(self, buffers: Tree) -> Self:
-        """The same state with other tensors for those of `buffers`."""
-        sentence, hypothesis = buffers
-        return replace(self, sentence=sentence, hypothesis=hypothesis)
-
-    def prepare_capture(self) -> Self | None:
-        """The state with room for one more token in its buffers; None: the next step should not be captured."""
-        return self
-
-    def at_capacity(self, beam: int) -> Self:
-        """The state with its host-side counters at the buffers' capacity, so that a captured step covers every slot."""
-        del beam
-        return self
-
-    def clear_rows(self, n: int) -> None:
-        """Make the rows of the buffers from n on, which hold no sentence, safe for a step."""
-
-    def after_step(self, beam: int, n_steps: int = 1) -> Self:
-        """The state with its host-side counters as after steps of `beam` hypotheses that were replayed, or run in C."""
-        del beam, n_steps
-        return self
 
     def reorder(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K'] -> K' hypotheses."""

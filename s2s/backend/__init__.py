@@ -16,6 +16,7 @@ __all__ = [
     "FusedEncoder",
     "FusedModel",
     "FusedState",
+    "GrowingState",
     "HasFusedState",
     "HasPrepacked",
     "HasTable",
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
         fused_encoder,
         pad_to_beam,
     )
+    from s2s.backend.growing_state import GrowingState
     from s2s.backend.linear import (
         HasPrepacked,
         HasTable,
@@ -134,4 +136,6 @@ if TYPE_CHECKING:
         unfinished_candidates,
     )
 
-__getattr__ = lazy_names(__name__, "operators", "linear", "cores", "cuda_graph", "device", "matmul", "memory", "fused")
+__getattr__ = lazy_names(
+    __name__, "operators", "linear", "cores", "cuda_graph", "device", "matmul", "memory", "fused", "growing_state"
+)

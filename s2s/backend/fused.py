@@ -34,6 +34,7 @@ from s2s.backend.linear import LinearMap
 from s2s.backend.operators.operator import Operator
 
 if TYPE_CHECKING:
+    from s2s.backend.growing_state import GrowingState
     from s2s.model import State
 
 
@@ -132,6 +133,6 @@ def pad_to_beam(x: Tensor, beam: int) -> Tensor:
 class HasFusedState(Protocol):
     """A model that may have a fused decoder."""
 
-    def fused_state(self, state: State, beam: int) -> tuple[FusedState, State] | None:
+    def fused_state(self, state: State, beam: int) -> tuple[FusedState, GrowingState] | None:
         """The same state for `fused_steps`, which give it `beam` hypotheses, and the state after them once
-        `State.after_step` is applied: they write into its buffers. None: only `step` can compute this model's steps."""
+        `after_step` is applied: they write into its buffers. None: only `step` can compute this model's steps."""

@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2s.backend.cuda_graph import bucket_size
+from s2s.backend.growing_state import GrowingState
 from s2s.backend.operators import Kernel, TreePaths, extend_paths, reorder_paths, tree_attention
-from s2s.model import State
 from s2s.nn.spare_rows import RowSelector, append_rows, clear, with_spare_rows, zeros_with_spare
 from s2s.tensors import Tree, join_tensors, map_tensors
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class KVCacheState(State):
+class KVCacheState(GrowingState):
     """A state whose `hypothesis` is the paths [B, K, L], and whose `sentence` is the architecture's own.
 
     Like every state it is consumed by the step that receives it, which writes into its buffers or replaces them.
@@ -41,7 +41,6 @@ class KVCacheState(State):
     """
 
     supports_join: ClassVar[bool] = True
-    supports_capture: ClassVar[bool] = True
     nodes: list[Tensor]
     """[B, N, h * (d_k + d_v)] for each layer"""
     length: Tensor

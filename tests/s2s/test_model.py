@@ -80,18 +80,6 @@ def test_a_model_and_its_state_promise_nothing_that_they_do_not_declare() -> Non
     assert model.forward_operations([1], [1]) is None
     assert model.vocab_rows() is None
     assert model.attention_maps(torch.ones(1, 2), torch.zeros(1, 2).bool(), torch.ones(1, 1)) == []
-    state = State(torch.ones(1), torch.ones(1, 1))
-    assert state.prepare_capture() is state
-    assert state.at_capacity(4) is state
-    assert state.after_step(4) is state
-    assert state.after_step(4, n_steps=3) is state
-    assert state.clear_rows(0) is None  # type: ignore[func-returns-value]
-
-
-def test_buffers_are_both_halves_of_a_state_and_can_be_replaced() -> None:
-    state = State([torch.ones(1)], torch.zeros(1, 1))
-    assert state.buffers() == (state.sentence, state.hypothesis)
-    assert state.with_buffers(("a", "b")) == State("a", "b")
 
 
 def test_steps_by_default_decode_the_whole_prefix_of_every_hypothesis() -> None:

@@ -12,19 +12,20 @@ __all__ = ["CUDAGraphDecoding", "graph_decoding"]
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from s2s import State
-from s2s.backend import bucket_size, capture
-from s2s.tensors import map_tensors
+from s2s.backend import GrowingState, bucket_size, capture
+from s2s.tensors import list_tensors, map_tensors
 
 if TYPE_CHECKING:
     from s2s import Seq2Seq
     from s2s.backend import Capture
+    from s2s.tensors import Tree
 
     Step = Callable[[Tensor, State], tuple[Tensor, State]]
 
@@ -55,7 +56,7 @@ class CUDAGraphDecoding:
 
     def __call__(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V], which the next call overwrites."""
-        prepared = state.prepare_capture() if state.supports_capture else None
+        prepared = _prepared(state)
         if prepared is None:
             return self.step(token, state)
         key = self._key(token, prepared)
@@ -93,7 +94,9 @@ class StepGraph:
     def of(cls, step: Step, capture: Capture, token: Tensor, like: State, n_rows: int) -> StepGraph:
         """Capture the step for states of this shape with `n_rows` sentences."""
         roomy = lambda t: t.new_zeros(n_rows, *t.shape[1:])  # noqa: E731
-        state = like.with_buffers(map_tensors(roomy, like.buffers())).at_capacity(token.size(1))
+        state = _with_tensors(like, map_tensors(roomy, _tensors(like)))
+        if isinstance(state, GrowingState):
+            state = state.at_capacity(token.size(1))
         static = roomy(token)
 
         def advance() -> Tensor:
@@ -117,14 +120,33 @@ class StepGraph:
         for own, given in zip(_buffers(self.state), _buffers(state), strict=True):
             if own.data_ptr() != given.data_ptr():
                 own[:n].copy_(given)
-        self.state.clear_rows(n)
+        if isinstance(self.state, GrowingState):
+            self.state.clear_rows(n)
         self.replay()
-        after = state.with_buffers(map_tensors(lambda t: t[:n], self.state.buffers()))
-        return self.logits[:n], after.after_step(token.size(1))
+        after = _with_tensors(state, map_tensors(lambda t: t[:n], _tensors(self.state)))
+        return self.logits[:n], after.after_step(token.size(1)) if isinstance(after, GrowingState) else after
+
+
+def _prepared(state: State) -> State | None:
+    """The state with room for one more token; None: its next step is not captured."""
+    if isinstance(state, GrowingState):
+        return state.prepare_capture()
+    return state if state.supports_capture else None
+
+
+def _tensors(state: State) -> Tree:
+    """All that a captured step reads and writes."""
+    return state.buffers() if isinstance(state, GrowingState) else (state.sentence, state.hypothesis)
+
+
+def _with_tensors(state: State, tensors: Tree) -> State:
+    """The same state with other tensors for those of `_tensors`."""
+    if isinstance(state, GrowingState):
+        return state.with_buffers(tensors)
+    sentence, hypothesis = tensors
+    return replace(state, sentence=sentence, hypothesis=hypothesis)
 
 
 def _buffers(state: State) -> list[Tensor]:
-    """All buffers, in a constant order."""
-    found: list[Tensor] = []
-    map_tensors(lambda t: found.append(t) or t, state.buffers())  # type: ignore[func-returns-value]
-    return found
+    """The same as a list, in a constant order."""
+    return list_tensors(_tensors(state))
