@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from s2s.errors import PluginError
 
@@ -71,10 +71,15 @@ class Sums:
 
 
 class Objective(ABC):
-    """What is minimised; a stateless function of the model and a micro-batch.
+    """What is minimised: a function of the model and a micro-batch, with no state but parameters.
 
     Random numbers come from torch's global generator, which is seeded from (seed, step, micro-batch) before each call:
     a resumed run, or one with another number of ranks, draws the same numbers.
+
+    An objective with parameters of its own, such as a critic, is an nn.Module: `class PPO(nn.Module, Objective)`, whose
+    `forward` takes what `__call__` does here. Its parameters are trained by the run's optimizer, clipped with those of
+    the model by one norm, kept in every checkpoint, and shared by the ranks as those of the model are. A moving average
+    (train.ema) and a mean of checkpoints (train.average) are of the model alone.
     """
 
     extras: Sequence[str] = ()
@@ -86,11 +91,26 @@ class Objective(ABC):
     supports_cuda_graph: bool = False
     """Whether a call may be captured in a CUDA graph: no synchronisation with the host, no control flow that depends on
     values, and a normaliser that is a tensor"""
+    n_updates: int = 1
+    """Updates of each batch, one after the other, as in proximal policy optimization: `rollout` is called once for all
+    of them. They are one step of the run: its schedule, log, checkpoints and number of updates count batches"""
+
+    @property
+    def module(self) -> nn.Module | None:
+        """The objective as a module, if it has parameters."""
+        return self if isinstance(self, nn.Module) else None
+
+    def rollout(self, model: Seq2Seq, batch: Batch) -> Batch:
+        """What `__call__` is given in all updates of a micro-batch: the batch, or one with samples in a subclass.
+
+        Called without recording gradients, with the model in training mode, and again in validation.
+        """
+        return batch
 
     @abstractmethod
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
-        """The sums over a micro-batch, on its device. The model or its parts may be run several times: `encode` once
-        for many targets, say, with its result repeated by `Memory.select`.
+        """The sums over a micro-batch, or over what `rollout` made of it, on its device. The model or its parts may be
+        run several times: `encode` once for many targets, say, with its result repeated by `Memory.select`.
 
         In training, `model` is in training mode and one backward pass through `Sums.loss` follows; in validation, no
         gradient is recorded and dropout is off.
@@ -132,7 +152,16 @@ class WithAuxiliary(Objective):
         self.objective, self.model = objective, model
         own = objective.extras if objective.valid_extras is None else objective.valid_extras
         self.extras, self.valid_extras = (*objective.extras, *model.auxiliary), tuple(own)
-        self.supports_packing = objective.supports_packing
+        self.supports_packing, self.n_updates = objective.supports_packing, objective.n_updates
+
+    @property
+    def module(self) -> nn.Module | None:
+        """That of the objective."""
+        return self.objective.module
+
+    def rollout(self, model: Seq2Seq, batch: Batch) -> Batch:
+        """That of the objective."""
+        return self.objective.rollout(model, batch)
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """The objective's sums, with the model's added."""

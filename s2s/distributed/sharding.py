@@ -25,8 +25,8 @@ class Sharding(Protocol):
     needs_every_rank: bool
     """Whether every rank must run forward and backward for every micro-batch, even if its own part is empty"""
 
-    def wrap(self, model: nn.Module) -> None:
-        """Shard or hook the parameters; the optimizer is built afterwards."""
+    def wrap(self, model: nn.Module, objective: nn.Module | None = None) -> None:
+        """Shard or hook the parameters, also those of an objective; the optimizer is built afterwards."""
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
         """Context for forward and backward of a micro-batch: gradients are only reduced with an update's `last` one."""
@@ -37,8 +37,9 @@ class Sharding(Protocol):
     def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
         """Euclidean norm, [], of the whole gradient, equal on all ranks; called after `reduce_gradients`."""
 
-    def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Inside the block every rank holds all parameters, for decoding; they must not be updated there."""
+    def unsharded(self, module: nn.Module) -> AbstractContextManager[None]:
+        """Inside the block every rank holds all parameters of the model, or of the objective, for decoding, say; they
+        must not be updated there."""
 
     def full_tensors(self, tree: T) -> T:
         """A tree of tensors as a checkpoint holds them, unsharded on rank 0; every rank must call it."""
@@ -56,7 +57,7 @@ class Unsharded:
         """The norm of the gradients as they are."""
         return get_total_norm([p.grad for p in parameters if p.grad is not None])
 
-    def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
+    def unsharded(self, module: nn.Module) -> AbstractContextManager[None]:
         """Nothing to do."""
         return nullcontext()
 
@@ -72,7 +73,7 @@ class Unsharded:
 class OneProcess(Unsharded):
     """Training with one process: nothing is shared."""
 
-    def wrap(self, model: nn.Module) -> None:
+    def wrap(self, model: nn.Module, objective: nn.Module | None = None) -> None:
         """Nothing to do."""
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:

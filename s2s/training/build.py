@@ -30,6 +30,7 @@ from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
 from s2s.training.length import following
+from s2s.training.objective_checks import check_module
 from s2s.training.objective_context import RunContext
 from s2s.training.other_runs import OtherRuns
 from s2s.training.planner import planner_of
@@ -132,11 +133,15 @@ class _Builder:
     def train_step(self, model: Seq2Seq, task: Task, metrics: Sequence[Metric], sharding: Sharding) -> TrainStep:
         """The training step: the model as the strategy distributes it, objective, backend, optimizer and schedule."""
         config, world = self.config, self.world
-        sharding.wrap(model)
         run, plugins = self.run, self.plugins
         others = OtherRuns(run.path, world, plugins)
         context = RunContext(task, config.seed, world.device, plugins, sharding, run.tokenizer, others)
+        torch.manual_seed(config.seed)  # its initial parameters, if it has any, depend on nothing else
         objective: Objective = self.chosen("objective", context)
+        if objective.module is not None:
+            check_module(objective)
+            objective.module.to(world.device)
+        sharding.wrap(model, objective.module)
         if isinstance(model, HasAuxiliary):
             objective = WithAuxiliary(objective, model)
         check_names_free(objective, config.objective.name, [metric.name for metric in metrics])
@@ -151,7 +156,7 @@ class _Builder:
             vocab=task.vocab,
             model=model,
             objective=objective,
-            optimizer=self.chosen("optim", trainable_parameters(model, config.arch.name)),
+            optimizer=self.chosen("optim", trainable_parameters(model, objective.module, config.arch.name)),
             schedule=checked(self.schedule(), config.schedule.name),
             world=world,
             strategy=sharding,

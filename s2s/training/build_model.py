@@ -82,9 +82,10 @@ def _check_sentence_lengths(model: Seq2Seq, config: Config, prepared: PreparedDa
             )
 
 
-def trainable_parameters(model: Seq2Seq, arch: str) -> list[nn.Parameter]:
-    """The parameters that require a gradient; ConfigError if there are none."""
+def trainable_parameters(model: Seq2Seq, objective: nn.Module | None, arch: str) -> list[nn.Parameter]:
+    """The parameters that require a gradient, the objective's own last; ConfigError if the model has none."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     if not parameters:
         raise ConfigError(f"arch={arch}: no parameter of the model is trainable; is all of it frozen?")
-    return parameters
+    more = objective.parameters() if objective else ()
+    return list(dict.fromkeys([*parameters, *(p for p in more if p.requires_grad)]))

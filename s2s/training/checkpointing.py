@@ -24,11 +24,13 @@ from s2s.training.state import TrainerState
 from s2s.training.train_step import TrainStep
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 
 AVERAGE = "average"
 """Name of the checkpoint that holds the mean of others"""
+OBJECTIVE = "objective"
+"""The group of tensors of an objective with parameters"""
 OBSERVERS = "observers"
 """The group of tensors, and the part of the state, that belong to observers"""
 MAX_FAILED_SAVES = 5
@@ -92,6 +94,8 @@ class CheckpointManager:
         }
         if self.ema:
             tensors["ema"] = full_tensors(self.ema.mean)
+        if module := self.train_step.objective.module:
+            tensors[OBJECTIVE] = full_tensors(module.state_dict())
         if not observers:
             return CheckpointContent(tensors, optim)
         structure, observer_tensors = checkpoint.flatten_state(dict(observers))
@@ -197,6 +201,8 @@ class CheckpointManager:
             raise ValueError(f"split_factor: {str(split_factor)[:60]!r}")
         if self.ema:
             self.ema.load(self.train_step.strategy.shard_like(found.tensors["ema"], self.ema.mean))
+        if module := self.train_step.objective.module:
+            self._load_module(module, found.tensors[OBJECTIVE], path)
         state = TrainerState.from_json(found.state["trainer"])
         self.saved = copy.deepcopy(state)
         self.interim = path.name if found.state.get("interim") else ""
@@ -206,8 +212,11 @@ class CheckpointManager:
 
     def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:
         """Load full weights into the model, of which this process may hold only a shard."""
-        model, strategy = self.train_step.model, self.train_step.strategy
-        checkpoint.load_weights(model, strategy.shard_like(tensors, model.state_dict()), path)
+        self._load_module(self.train_step.model, tensors, path)
+
+    def _load_module(self, module: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+        shards = self.train_step.strategy.shard_like(tensors, module.state_dict())
+        checkpoint.load_weights(module, shards, path)
 
     def average(self, state: TrainerState) -> Path | None:
         """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""
@@ -219,7 +228,8 @@ class CheckpointManager:
 
     def _expected_size(self) -> int:
         """Bytes of a checkpoint: weights, the two moments of each that Adam keeps, and their EMA."""
-        weights = checkpoint.n_bytes(self.train_step.model.state_dict())
+        module = self.train_step.objective.module
+        weights = checkpoint.n_bytes(self.train_step.model.state_dict(), module.state_dict() if module else {})
         return 3 * weights + checkpoint.n_bytes(self.ema.mean if self.ema else {})
 
     def _start(self, state: TrainerState, content: CheckpointContent, *, interim: bool, may_fail: bool) -> None:
@@ -237,7 +247,8 @@ class CheckpointManager:
         tensors = {group: checkpoint.snapshot(named) for group, named in content.tensors.items()}
         learnt = {group: named for group, named in tensors.items() if group != OBSERVERS}
         name, previous_interim = checkpoint.step_name(state.step), self.interim
-        parameters = {name for name, _ in self.train_step.model.named_parameters()}
+        modules = [self.train_step.model, *filter(None, [self.train_step.objective.module])]
+        parameters = {name for module in modules for name, _ in module.named_parameters()}
 
         def write() -> Path:
             check_finite(learnt, parameters, state.step, self.folder)

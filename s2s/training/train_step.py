@@ -5,11 +5,12 @@ from __future__ import annotations
 __all__ = ["TrainStep", "is_memory_error"]
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from s2s.backend.cuda_graph import CUDAGraphCallable, capture
@@ -23,14 +24,15 @@ from s2s.distributed import Sharding, World
 from s2s.distributed.sharding import OneProcess
 from s2s.errors import PluginError
 from s2s.model import Seq2Seq
-from s2s.objective import Objective, Sums
+from s2s.objective import Objective
 from s2s.optim import Schedule
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.task import Vocab
+from s2s.training.objective_checks import check_trained, checked_sums
 from s2s.training.step_result import StepResult, ratio, totals_and_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from s2s.batch import Batch
     from s2s.data.pairs import Pair
@@ -41,6 +43,22 @@ RELEASE_EVERY = 100
 
 OPTIMIZER = 65_536
 """Number that no micro-batch has, for the seed of an optimizer's random numbers: the same on all ranks"""
+
+ROLLOUT = -1
+"""The same for a rollout, instead of the number of an update"""
+
+
+class Rollout(NamedTuple):
+    """A micro-batch of this rank."""
+
+    position: int
+    """Among those of the global batch"""
+    weight: float
+    """0 for one that only takes part in communication"""
+    n_positions: int
+    """Source and target positions, before the objective's rollout"""
+    batch: Batch
+    """What the objective made of it"""
 
 
 @dataclass
@@ -59,7 +77,10 @@ class TrainStep:
     backend: BackendSelection = field(default_factory=BackendSelection)
 
     def __post_init__(self) -> None:
-        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
+        modules = [self.model] + ([self.objective.module] if self.objective.module else [])
+        parameters = dict.fromkeys(p for module in modules for p in module.parameters())
+        self.parameters = [p for p in parameters if p.requires_grad]
+        """Those that are trained: the model's, then the objective's own"""
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
         self.graphs = CUDAGraphCallable(self._backward, capture) if self.backend.cuda_graph.enabled else None
         self.optimizer_step = self._optimizer_step()
@@ -70,34 +91,52 @@ class TrainStep:
         self.objective_is_checked = False
 
     def __call__(self, batch: Sequence[Pair], step: int) -> StepResult:
-        """Train on `batch` as update `step`, counted from 1; nothing changes if loss or gradient is not finite."""
+        """Train on `batch` as update `step`, counted from 1; nothing changes if loss or gradient is not finite.
+
+        An objective with several updates of a batch makes them all; the first that is not finite ends them.
+        """
         self.world.start_update(step)
         lr = self.schedule(step)
         n_src_tokens, n_tokens = n_tokens_of(batch)
-        while True:
-            parts = split(batch, self._n_micro_batches(batch))
-            sums, out_of_memory = self._gradient(parts, step, n_tokens)
-            if not out_of_memory:
+        rollouts: list[Rollout] = []
+        updates: list[list[float]] = []
+        for number in range(self.objective.n_updates):
+            updates.append(self._update(batch, rollouts, step, number, lr))
+            if not (math.isfinite(updates[-1][0]) and math.isfinite(updates[-1][-1])):
                 break
-            self._split_further()
-        self._normalise(n_tokens, sums[1])
-        self._seed(step, OPTIMIZER)
-        norm = self.optimizer_step(sums[0], lr)
-        *values, n_positions, gnorm = torch.cat([sums, norm.double()[None]]).tolist()  # waits for the device
         if step % RELEASE_EVERY == 0:
             release_freed_memory()
+        *values, n_positions, _ = map(math.fsum, zip(*updates, strict=True))
         loss, *extras = (ratio(*pair) for pair in totals_and_counts(values))
         return StepResult(
             loss=loss,
             extras=dict(zip(self.objective.extras, extras, strict=True)),
-            gnorm=gnorm,
+            gnorm=updates[-1][-1],
             lr=lr,
             n_tokens=n_tokens,
             n_src_tokens=n_src_tokens,
-            padding=1 - (n_src_tokens + n_tokens) / n_positions,
-            n_micro_batches=len(parts),
+            padding=1 - len(updates) * (n_src_tokens + n_tokens) / n_positions,
+            n_micro_batches=self._n_micro_batches(batch),
             flops=self._flops(batch),
         )
+
+    def _update(self, batch: Sequence[Pair], rollouts: list[Rollout], step: int, number: int, lr: float) -> list[float]:
+        """Make one update; returns the sums over the global batch (see `_gradient`), and the norm of the gradient.
+
+        rollouts: of this rank's micro-batches, in the first update still empty.
+        """
+        n_tokens = n_tokens_of(batch)[1]
+        while True:
+            parts = split(batch, self._n_micro_batches(batch))
+            sums, out_of_memory = self._gradient(parts, rollouts, step, number, n_tokens)
+            if not out_of_memory:
+                break
+            self._split_further()
+            rollouts.clear()
+        self._normalise(n_tokens, sums[1])
+        self._seed(step, OPTIMIZER, number)
+        norm = self.optimizer_step(sums[0], lr)
+        return [*torch.cat([sums, norm.double()[None]]).tolist()]  # waits for the device
 
     def capacity(self, tokens: int) -> Capacity | None:
         """The static shape of packed batches of `tokens` tokens per side; None: shapes vary from batch to batch."""
@@ -117,13 +156,15 @@ class TrainStep:
         before = self.config, self.check_memory
         self.apply_plan(plan)
         try:
-            _, failed = self._gradient(split(batch, self._n_micro_batches(batch)), 0, n_tokens_of(batch)[1])
+            _, failed = self._gradient(split(batch, self._n_micro_batches(batch)), [], 0, 0, n_tokens_of(batch)[1])
         finally:
             self.config, self.check_memory = before
         self.optimizer.zero_grad(set_to_none=self.graphs is None)
         return not failed
 
-    def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> tuple[Tensor, bool]:
+    def _gradient(
+        self, parts: Sequence[Sequence[Pair]], rollouts: list[Rollout], step: int, number: int, n_tokens: int
+    ) -> tuple[Tensor, bool]:
         """Gradient of the objective's sum over the GLOBAL batch, divided by its target tokens.
 
         Returns the sums of the objective (`Sums.stack`) and of positions, [3 + 2 n], and whether a rank ran out of
@@ -133,7 +174,9 @@ class TrainStep:
         sums = torch.zeros(4 + 2 * len(self.objective.extras), dtype=torch.float64, device=self.world.device)
         failed = False
         try:
-            self._accumulate(parts, step, n_tokens, sums)
+            if not rollouts:
+                rollouts.extend(self._rollouts(parts, step))
+            self._accumulate(rollouts, step, number, n_tokens, sums)
         except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError
             if not is_memory_error(error) or self.strategy.needs_every_rank or max(map(len, parts)) < 2:
                 raise
@@ -143,63 +186,57 @@ class TrainStep:
         sums = self.world.all_reduce(sums)
         return sums[:-1], failed if self.world.size == 1 else bool(sums[-1].item())
 
-    def _accumulate(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int, sums: Tensor) -> None:
-        """Add this rank's micro-batches to the gradients and to `sums`."""
+    def _rollouts(self, parts: Sequence[Sequence[Pair]], step: int) -> list[Rollout]:
+        """This rank's micro-batches, and what the objective makes of them."""
         own = range(self.world.rank, len(parts), self.world.size)
         stand_in = next(part for part in parts if part)[:1]  # only to take part where every rank is needed
         present = [index for index in own if parts[index] or self.strategy.needs_every_rank]
         batches = [self._batch(parts[index] or stand_in) for index in present]
+        made = batches
+        if type(self.objective).rollout is not Objective.rollout:
+            made = [self._rollout(part, step, index) for index, part in zip(present, batches, strict=True)]
+        return [
+            Rollout(index, 1.0 if parts[index] else 0.0, part.src.numel() + part.tgt_in.numel(), rolled_out)
+            for index, part, rolled_out in zip(present, batches, made, strict=True)
+        ]
+
+    def _rollout(self, part: Batch, step: int, index: int) -> Batch:
+        self._seed(step, index, ROLLOUT)
+        module = self.objective.module
+        whole = self.strategy.unsharded(module) if module else nullcontext()
+        with torch.no_grad(), whole, self._autocast():
+            return self.objective.rollout(self.model, part)
+
+    def _accumulate(self, rollouts: Sequence[Rollout], step: int, number: int, n_tokens: int, sums: Tensor) -> None:
+        """Add this rank's micro-batches to the gradients and to `sums`."""
         if self.graphs:
-            for part in batches:
-                self.graphs.prepare(part)
+            for rollout in rollouts:
+                self.graphs.prepare(rollout.batch)
         self.optimizer_step.prepare()
         self.optimizer.zero_grad(set_to_none=self.graphs is None)
-        for index, part in zip(present, batches, strict=True):
-            weight = 1.0 if parts[index] else 0.0
+        for index, weight, n_positions, part in rollouts:
             factor = torch.full((), weight / n_tokens, device=self.world.device)
-            self._seed(step, index)
+            self._seed(step, index, number)
             self.check_memory(max(part.src.numel(), part.tgt_in.numel()))
-            with self.strategy.micro_batch(last=index == own[-1]):
+            with self.strategy.micro_batch(last=index == rollouts[-1].position):
                 of_part = (self.graphs or self._backward)(part, factor)
             sums[:-2] += weight * of_part
-            sums[-2] += weight * (part.src.numel() + part.tgt_in.numel())
+            sums[-2] += weight * n_positions
 
     def _backward(self, part: Batch, factor: Tensor) -> Tensor:
         """Add the gradient of the objective's sum times a 0-dim `factor`; returns `Sums.stack`."""
         with self.backend.forward_backward():
             with self._autocast():
-                sums = self._sums(part)
+                sums = checked_sums(self.objective(self.model, part))
             if self.graphs and not isinstance(sums.normaliser, Tensor):
                 raise PluginError(
                     "an objective with supports_cuda_graph = True must return a normaliser that is a tensor"
                 )
             self.scaler.scale(sums.loss * factor).backward()
         if not self.objective_is_checked:
-            self._check_no_parameters()
+            check_trained(self.objective, {*self.model.parameters(), *self.parameters})
+            self.objective_is_checked = True
         return sums.stack(self.objective.extras)
-
-    def _sums(self, part: Batch) -> Sums:
-        """The objective's sums; raises PluginError unless their loss is one number with a gradient."""
-        sums: Any = self.objective(self.model, part)
-        if not isinstance(sums, Sums):
-            raise PluginError(f"the objective returned {type(sums).__name__}: expected an s2s.Sums")
-        loss: Any = sums.loss
-        if not isinstance(loss, Tensor) or loss.ndim or not loss.requires_grad:
-            found = (
-                f"{list(loss.shape)}, requires_grad={loss.requires_grad}" if isinstance(loss, Tensor) else repr(loss)
-            )
-            raise PluginError(f"the objective returned as loss {found}: expected a tensor [], a sum, with a gradient")
-        return sums
-
-    def _check_no_parameters(self) -> None:
-        """Raise PluginError if a parameter of the objective got a gradient: no optimizer and no checkpoint has it."""
-        own = set(parameters_in(self.objective)) - set(self.model.parameters())
-        if any(p.grad is not None for p in own):
-            raise PluginError(
-                f"{type(self.objective).__name__} has parameters of its own that would not be trained: an objective is "
-                "stateless; move them to an architecture, or freeze them with requires_grad_(False)"
-            )
-        self.objective_is_checked = True
 
     def _normalise(self, n_tokens: int, normaliser: Tensor) -> None:
         """Divide the gradient by the normaliser instead of `n_tokens`, which were known before the forward pass.
@@ -238,7 +275,7 @@ class TrainStep:
 
     def _flops(self, batch: Sequence[Pair]) -> float | None:
         forward = self.model.forward_operations(*(side.tolist() for side in pair_lengths(batch)))
-        return None if forward is None else 3 * forward
+        return None if forward is None else 3 * forward * self.objective.n_updates
 
     def _split_further(self) -> None:
         """Double the number of micro-batches from now on; the gradient is the same but for other dropout masks."""
@@ -249,9 +286,11 @@ class TrainStep:
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _seed(self, step: int, part: int) -> None:
-        """Make random numbers depend only on (seed, step, micro-batch), not on the rank or on what ran before."""
-        torch.manual_seed(((self.seed * 1_000_003 + step) * 65_537 + part) & 0xFFFF_FFFF_FFFF_FFFF)  # all torch takes
+    def _seed(self, step: int, part: int, number: int) -> None:
+        """Make random numbers depend only on (seed, step, micro-batch, number of the update of this batch), not on the
+        rank or on what ran before."""
+        seed = (self.seed * 1_000_003 + step) * 65_537 + part + number * 0x9E37_79B9_7F4A_7C15
+        torch.manual_seed(seed & 0xFFFF_FFFF_FFFF_FFFF)  # all torch takes
 
     def _autocast(self) -> torch.autocast:
         dtype = DTYPES[self.config.precision]
@@ -263,18 +302,6 @@ class TrainStep:
         if self.graphs and CUDAGraphOptimizerStep.supports(self.optimizer):
             return CUDAGraphOptimizerStep(*arguments, capture)
         return OptimizerStep(*arguments)
-
-
-def parameters_in(tree: Any) -> Iterator[nn.Parameter]:
-    """The parameters of an objective: in its attributes, and in modules, collections and objectives among them."""
-    if isinstance(tree, nn.Parameter):
-        yield tree
-    elif isinstance(tree, nn.Module):
-        yield from tree.parameters()
-    elif isinstance(tree, dict | list | tuple | Objective):
-        inner = vars(tree) if isinstance(tree, Objective) else tree
-        for value in inner.values() if isinstance(inner, dict) else inner:
-            yield from parameters_in(value)
 
 
 def n_tokens_of(batch: Sequence[Pair]) -> tuple[int, int]:

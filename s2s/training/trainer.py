@@ -163,7 +163,10 @@ class Trainer:
 
     def run_validation(self) -> ValidationResult | None:
         """Validate the current weights; None if a signal interrupted it."""
-        with self.train_step.strategy.unsharded(self.train_step.model):
+        step = self.train_step
+        with ExitStack() as stack:
+            for module in filter(None, (step.model, step.objective.module)):
+                stack.enter_context(step.strategy.unsharded(module))
             return self.validation(self.stop)
 
     def save(self, write: Callable[[TrainerState, CheckpointContent], None]) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -150,7 +151,8 @@ class Validation:
         batches = chain.from_iterable(validation_batches(corpus, tokens) for corpus in self.corpora)
         sums = [0.0] * (2 + 2 * len(self._extras()))
         # A compiled model may be specialised to the single shape of training batches.
-        with evaluating(self.model), torch.compiler.set_stance("force_eager"):
+        evaluated = evaluating(self.objective.module) if self.objective.module else nullcontext()
+        with evaluating(self.model), evaluated, torch.compiler.set_stance("force_eager"):
             for number, pairs in islice(enumerate(batches), self.world.rank, None, self.world.size):
                 batch = make_batch(pairs, self.task.vocab).to(self.world.device)
                 for i, x in enumerate(self._sums(batch, number)):
@@ -163,7 +165,8 @@ class Validation:
         if not self._extras():
             return [nll, batch.n_tokens]
         torch.manual_seed(self.config.seed + number)  # an objective that samples draws the same in every validation
-        values = self.objective(self.model, batch).stack(self.objective.extras).tolist()[2:]
+        sums = self.objective(self.model, self.objective.rollout(self.model, batch))
+        values = sums.stack(self.objective.extras).tolist()[2:]
         extras = dict(zip(self.objective.extras, totals_and_counts(values), strict=True))
         return [nll, batch.n_tokens, *(x for name in self._extras() for x in extras[name])]
 

@@ -58,7 +58,7 @@ class ExpertParallel(Unsharded):
         self.expert_shards: list[ExpertShard] = []
         self.shared: list[nn.Parameter] = []
 
-    def wrap(self, model: nn.Module) -> None:
+    def wrap(self, model: nn.Module, objective: nn.Module | None = None) -> None:
         """Drop the experts of other ranks."""
         self.layers = [module for module in model.modules() if isinstance(module, MixtureLayer)]
         if not self.layers:
@@ -69,7 +69,8 @@ class ExpertParallel(Unsharded):
                 self.expert_shards += [ExpertShard(p, owner, p.shape) for p in expert.parameters()]
         self._drop()
         shard_ids = {id(shard.parameter) for shard in self.expert_shards}
-        self.shared = [p for p in model.parameters() if p.requires_grad and id(p) not in shard_ids]
+        parameters = [*model.parameters(), *(objective.parameters() if objective else ())]
+        self.shared = [p for p in parameters if p.requires_grad and id(p) not in shard_ids]
 
     @contextmanager
     def micro_batch(self, *, last: bool) -> Iterator[None]:
@@ -96,8 +97,11 @@ class ExpertParallel(Unsharded):
         return (shared.square() + squares[0]).sqrt()
 
     @contextmanager
-    def unsharded(self, model: nn.Module) -> Iterator[None]:
+    def unsharded(self, module: nn.Module) -> Iterator[None]:
         """A context in which every rank has all experts and computes its own tokens."""
+        if not any(isinstance(part, MixtureLayer) for part in module.modules()):  # an objective
+            yield
+            return
         exchanges = [layer.exchange for layer in self.layers]
         with self.world.collective("the experts"):
             for p, owner, shape in self.expert_shards:

@@ -33,9 +33,11 @@ class DDP(Unsharded):
         """Buckets whose all-reduce has begun, always a prefix of `buckets`"""
         self.reducing = False
 
-    def wrap(self, model: nn.Module) -> None:
+    def wrap(self, model: nn.Module, objective: nn.Module | None = None) -> None:
         """Hook every parameter that is trained."""
-        self.buckets = list(make_buckets([p for p in model.parameters() if p.requires_grad][::-1]))
+        modules = [model, objective] if objective else [model]
+        trained = [[p for p in module.parameters() if p.requires_grad][::-1] for module in modules]
+        self.buckets = [bucket for parameters in trained for bucket in make_buckets(parameters)]
         self.n_pending = [0] * len(self.buckets)
         for index, bucket in enumerate(self.buckets):
             for p in bucket.parameters:

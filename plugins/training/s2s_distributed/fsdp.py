@@ -19,14 +19,17 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.fsdp._fully_shard._fsdp_common import TrainingState
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.utils import get_total_norm
+from torch.utils._pytree import register_dataclass
 
-from s2s import map_tensors
+from s2s import Mean, Sums, map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from s2s.distributed import World
 
+for result in (Sums, Mean):  # FSDP looks for the tensors of what a module returns, to hook their backward pass
+    register_dataclass(result)
 T = TypeVar("T")
 
 
@@ -41,26 +44,34 @@ class FSDP:
         param_dtype = dtype if world.device.type == "cuda" and dtype != torch.float32 else None
         self.policy = MixedPrecisionPolicy(param_dtype=param_dtype, reduce_dtype=torch.float32)
         self.units: list[FSDPModule] = []
+        """The layers of the model, and itself"""
+        self.objective: FSDPModule | None = None
 
-    def wrap(self, model: nn.Module) -> None:
-        """Shard every parameter."""
+    def wrap(self, model: nn.Module, objective: nn.Module | None = None) -> None:
+        """Shard every parameter; those of an objective as one unit."""
         mesh = DeviceMesh(self.world.device.type, torch.arange(self.world.size))
+        if objective is not None:
+            self.objective = self._shard(objective, mesh, reshard=False)
         lists = (module for module in model.modules() if isinstance(module, nn.ModuleList))
         layers = dict.fromkeys(layer for modules in lists for layer in modules)  # a shared layer is wrapped once
         for module in [*reversed(layers), model]:  # from the inside out, as torch requires
-            fully_shard(module, mesh=mesh, mp_policy=self.policy, reshard_after_forward=module is not model)
-            assert isinstance(module, FSDPModule)
-            module.set_gradient_divide_factor(1.0)
-            module.set_force_sum_reduction_for_comms(True)
-            module.register_forward_pre_hook(lambda *_: self.world.heartbeat(), prepend=True)  # before it is unsharded
-            self.units.append(module)
+            self.units.append(self._shard(module, mesh, reshard=module is not model))
         for name in ("encode", "decode"):
             _unshard_before(model, name)
+
+    def _shard(self, module: nn.Module, mesh: DeviceMesh, *, reshard: bool) -> FSDPModule:
+        fully_shard(module, mesh=mesh, mp_policy=self.policy, reshard_after_forward=reshard)
+        assert isinstance(module, FSDPModule)
+        module.set_gradient_divide_factor(1.0)
+        module.set_force_sum_reduction_for_comms(True)
+        module.register_forward_pre_hook(lambda *_: self.world.heartbeat(), prepend=True)  # before it is unsharded
+        return module
 
     @contextmanager
     def micro_batch(self, *, last: bool) -> Iterator[None]:
         """Gradients of all micro-batches but the last are accumulated unsharded, and not reduced."""
-        self.units[-1].set_requires_gradient_sync(last)
+        for root in filter(None, (self.units[-1], self.objective)):
+            root.set_requires_gradient_sync(last)
         with self.world.collective("the layers and gradients"):
             yield
 
@@ -73,19 +84,21 @@ class FSDP:
         return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
     @contextmanager
-    def unsharded(self, model: nn.Module) -> Iterator[None]:
+    def unsharded(self, module: nn.Module) -> Iterator[None]:
         """Unshard all layers at once."""
+        assert isinstance(module, FSDPModule)
+        units = [module] if module is self.objective else self.units
         # Decoding calls layers without the model's forward: torch must know which module is the root before that.
-        self.units[-1]._get_fsdp_state()._lazy_init()
+        units[-1]._get_fsdp_state()._lazy_init()
         with self.world.collective("the parameters"):
-            self._keep_unsharded(True)
-            for unit in self.units[::-1]:
+            _reshard_after_forward(units[:-1], False)
+            for unit in units[::-1]:
                 unit.unshard()
         try:
             yield
         finally:
-            self._keep_unsharded(False)
-            for unit in self.units:
+            _reshard_after_forward(units[:-1], True)
+            for unit in units:
                 unit.reshard()
 
     def full_tensors(self, tree: T) -> T:
@@ -107,10 +120,11 @@ class FSDP:
         """Tensors sharded like `like`, without communication: every rank has all of them."""
         return {name: _shard_like(t, like.get(name)) for name, t in tensors.items()}
 
-    def _keep_unsharded(self, kept: bool) -> None:
-        """Set whether layers stay unsharded after forward; parameters outside layers always do, until backward."""
-        for unit in self.units[:-1]:
-            unit.set_reshard_after_forward(not kept, recurse=False)
+
+def _reshard_after_forward(units: Sequence[FSDPModule], reshard: bool) -> None:
+    """Whether layers are resharded after forward; parameters outside layers never are, until backward."""
+    for unit in units:
+        unit.set_reshard_after_forward(reshard, recurse=False)
 
 
 def _unshard_before(model: nn.Module, name: str) -> None:

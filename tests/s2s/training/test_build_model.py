@@ -144,7 +144,7 @@ def test_no_sentence_is_longer_than_the_model_takes(limit: Any, max_len: int, va
 
 def test_something_must_be_trainable() -> None:
     model = Model()
-    assert [p is model.weight for p in trainable_parameters(model, "mine")] == [True]
+    assert [p is model.weight for p in trainable_parameters(model, None, "mine")] == [True]
     model.weight.requires_grad_(False)
     with pytest.raises(ConfigError, match=r"^arch=mine: no parameter of the model is trainable; is all of it froz"):
-        trainable_parameters(model, "mine")
+        trainable_parameters(model, None, "mine")

@@ -70,7 +70,7 @@ def update(objective: Objective | None = None, world: World | None = None, **cha
 
 def test_sums_are_those_of_all_micro_batches() -> None:
     step = update(train={"micro_tokens": 4})
-    sums, failed = step._gradient([PAIRS[:1], [], PAIRS[1:]], 1, 12)
+    sums, failed = step._gradient([PAIRS[:1], [], PAIRS[1:]], [], 1, 0, 12)
     assert not failed
     assert sums.tolist() == [12.0, 12.0, 4.0, 12.0, 2 * 1 + 3 * 3 + 3 + 4 * 3]
     assert step.model.w.grad is not None
@@ -79,10 +79,10 @@ def test_sums_are_those_of_all_micro_batches() -> None:
 
 def test_the_last_micro_batch_of_a_rank_is_known() -> None:
     strategy = Noting()
-    update(strategy=strategy)._gradient([[pair] for pair in PAIRS], 1, 12)
+    update(strategy=strategy)._gradient([[pair] for pair in PAIRS], [], 1, 0, 12)
     assert strategy.last == [False, False, False, True]
     other = Noting()
-    update(world=World(rank=1, size=2), strategy=other)._gradient([[pair] for pair in PAIRS], 1, 12)
+    update(world=World(rank=1, size=2), strategy=other)._gradient([[pair] for pair in PAIRS], [], 1, 0, 12)
     assert other.last == [False, True]
 
 
@@ -92,7 +92,7 @@ def test_a_rank_without_pairs_takes_part_where_every_rank_is_needed_and_adds_not
 ) -> None:
     strategy, objective = Noting(needs_every_rank=every_rank), Total()
     step = update(objective, World(rank=1, size=2), strategy=strategy)
-    sums, _ = step._gradient([PAIRS[:2], []], 1, 5)
+    sums, _ = step._gradient([PAIRS[:2], []], [], 1, 0, 5)
     assert sums.tolist() == [0.0] * 5
     assert strategy.last == [True] * n_parts
     assert step.model.w.grad is None or step.model.w.grad == 0.0
@@ -161,9 +161,9 @@ def test_a_rank_that_has_memory_follows_one_that_has_not(other_failed: bool) -> 
         def all_reduce(self, values: Tensor) -> Tensor:
             return values + torch.tensor([0.0] * (len(values) - 1) + [float(other_failed)], dtype=values.dtype)
 
-    _, failed = update(world=Two(size=2))._gradient([PAIRS[:2], PAIRS[2:]], 1, 12)
+    _, failed = update(world=Two(size=2))._gradient([PAIRS[:2], PAIRS[2:]], [], 1, 0, 12)
     assert failed is other_failed
-    _, failed = update(Total(limit=1), world=Two(size=2))._gradient([PAIRS[:2], PAIRS[2:]], 1, 12)
+    _, failed = update(Total(limit=1), world=Two(size=2))._gradient([PAIRS[:2], PAIRS[2:]], [], 1, 0, 12)
     assert failed is True
 
 
