@@ -21,8 +21,9 @@ from sacrebleu.metrics.bleu import BLEU
 
 from s2s.backend import Operator
 from s2s.backend.linear import prepack
-from s2s.decoding import BeamConfig, FixedQueue, SearchRequest, SourceSentence
+from s2s.decoding import BeamConfig, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 from s2s.plugin import load_plugins
 from s2s.run import load_run
 

@@ -19,8 +19,9 @@ import torch
 from s2s.backend import Operator
 from s2s.backend.linear import LinearBackend, prepack
 from s2s.batch import make_batch
-from s2s.decoding import BeamConfig, FixedQueue, SearchRequest, SourceSentence
+from s2s.decoding import BeamConfig, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 from s2s.plugin import load_plugins
 from s2s.registry import Choice
 from s2s.task import Vocab

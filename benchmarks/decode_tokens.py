@@ -22,8 +22,9 @@ import torch
 from decode_engines import build
 from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import prepack
-from s2s.decoding import BeamConfig, FixedQueue, SearchRequest, SourceSentence
+from s2s.decoding import BeamConfig, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq

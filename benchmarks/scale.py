@@ -123,7 +123,7 @@ def prepare_text(files: list[Path], place: Path) -> dict[str, Any]:
     import torch
 
     from s2s.compose import compose
-    from s2s.config import PrepareConfig
+    from s2s.config.data import PrepareConfig
     from s2s.data.preparation import prepare
     from s2s.plugin import load_plugins
     from s2s_plan.peak_memory import PeakMemory
@@ -146,7 +146,7 @@ def measure_checkpoint(folder: Path, n_parameters: int) -> dict[str, Any]:
     """Save and load weights with two optimiser moments each."""
     import torch
 
-    from s2s import checkpoint
+    from s2s.checkpoint import directory as checkpoint
 
     torch.manual_seed(SEED)
     tensors = {name: {"w": torch.randn(n_parameters)} for name in ("model", "mean", "square")}

@@ -15,7 +15,12 @@ from s2s.registry import Registry
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import torch
+
     from s2s.config import Config, GenerateConfig
+    from s2s.data import MappedCorpus
+    from s2s.distributed import World
+    from s2s.generation import OutputStage
     from s2s.model import Seq2Seq
     from s2s.observer import Observer, TrainerView
     from s2s.task import Task, Vocab
@@ -51,9 +56,9 @@ class Hooks:
 
     @hookspec
     def s2s_finish_outputs(
-        self, config: GenerateConfig, task: Task, model: Seq2Seq, device: Any, plugins: Plugins
-    ) -> Any:
-        """What is done with outputs before they are written, an `s2s.generation.OutputStage`; None: nothing."""
+        self, config: GenerateConfig, task: Task, model: Seq2Seq, device: torch.device, plugins: Plugins
+    ) -> OutputStage | None:
+        """What is done with outputs before they are written; None: nothing."""
 
     @hookspec
     def s2s_prepare_model(
@@ -61,9 +66,9 @@ class Hooks:
         model: Seq2Seq,
         config: Config,
         task: Task,
-        corpora: Sequence[Any],
+        corpora: Sequence[MappedCorpus],
         directory: Path,
-        world: Any,
+        world: World,
         plugins: Plugins,
     ) -> Sequence[tuple[str, str]] | None:
         """Check a new model, set or freeze weights, on every rank; returns topics and facts for the first screen."""

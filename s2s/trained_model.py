@@ -25,8 +25,9 @@ from s2s.task import Example
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from s2s.generation import Generator, Output, ScoredTarget
+    from s2s.generation import Generator, Output
     from s2s.generation.input_fields import AnyInput
+    from s2s.generation.scoring import ScoredTarget
     from s2s.metrics import Score
     from s2s.plugin import Plugins
     from s2s.task import Side

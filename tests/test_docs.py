@@ -19,7 +19,8 @@ from s2s.batch import make_batch
 from s2s.cli import generate, score
 from s2s.cli.train import main as train
 from s2s.compose import compose
-from s2s.config import Config, PrepareConfig
+from s2s.config import Config
+from s2s.config.data import PrepareConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError

@@ -13,7 +13,7 @@ import torch
 import s2s
 from harness.folders import ROOT
 from harness.tiny_runs import SMALL, call, write_corpus
-from s2s.checkpoint import load
+from s2s.checkpoint.directory import load
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from s2s import GROUPS
 from s2s.cli.documentation import docs
-from s2s.compose import hints_of, is_section, options_of, to_text, type_text
+from s2s.compose.options import hints_of, is_section, options_of, type_text
+from s2s.compose.yaml12 import to_text
 from s2s.plugin import load_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from s2s.compose import Option
+    from s2s.compose.options import Option
     from s2s.registry import Registry
 
 FOLDER = Path(__file__).parent.parent / "docs" / "options"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 __all__ = [
-    "BLOCKED",
-    "OPERATORS",
     "Candidates",
     "Capture",
     "ConsistencyAndGradient",
@@ -37,7 +35,6 @@ __all__ = [
     "bucket_size",
     "capture",
     "consistency_",
-    "description",
     "deterministic_backend",
     "draw_mask",
     "extend_paths",
@@ -104,8 +101,6 @@ if TYPE_CHECKING:
     from s2s.backend.matmul import select_matmul
     from s2s.backend.memory import available_memory, proc_bytes
     from s2s.backend.operators import (
-        BLOCKED,
-        OPERATORS,
         Candidates,
         ConsistencyAndGradient,
         ConsistencyWeights,
@@ -119,7 +114,6 @@ if TYPE_CHECKING:
         apply_dropout,
         attention_weights,
         consistency_,
-        description,
         draw_mask,
         extend_paths,
         label_smoothing_,

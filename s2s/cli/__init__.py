@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["FLAGS", "Options", "check_not_blocked", "guard", "run_command", "split_flags", "version"]
+__all__ = ["Options", "guard", "run_command"]
 
 from typing import TYPE_CHECKING
 
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.cli.command import FLAGS, Options, check_not_blocked, run_command, split_flags
-    from s2s.cli.failures import guard, version
+    from s2s.cli.command import Options, run_command
+    from s2s.cli.failures import guard
 
 __getattr__ = lazy_names(__name__, "command", "failures")

@@ -27,8 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options: Options) -> None:
     """Write `checkpoints/<output>`, and print its members."""
-    from s2s.checkpoint import average_weights, save, steps  # torch, which --help does without
-    from s2s.checkpoint.directory import best_steps
+    from s2s.checkpoint import steps
+    from s2s.checkpoint.directory import best_steps, save
+    from s2s.checkpoint.weights import average_weights
     from s2s.run import find_run
 
     config = composed.config

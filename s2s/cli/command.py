@@ -101,7 +101,7 @@ def _composed(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> Co
         folders = dict.fromkeys(Path(name).parent for name in arguments if name.endswith((".yaml", ".yml")))
         if not folders:
             raise
-        from s2s.run import absent_plugins_hint  # brings torch, which other errors do not need
+        from s2s.run.trained_run import absent_plugins_hint
 
         hints = [absent_plugins_hint(folder, plugins) for folder in folders]
         raise type(error)(f"{error}{''.join(hints)}") from error

@@ -12,12 +12,13 @@ from dataclasses import is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from s2s.compose import to_text, type_text
+from s2s.compose.options import type_text
+from s2s.compose.yaml12 import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from s2s.compose import Option
+    from s2s.compose.options import Option
 
 WIDTH = 79
 """Columns of explanations; longer lines are no easier to read"""

@@ -8,7 +8,10 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from s2s.cli.documentation import WIDTH, describe, docs
-from s2s.compose import default_choice, hints_of, is_section, merge_groups, options_of, resolve
+from s2s.compose.composition import merge_groups
+from s2s.compose.merging import default_choice
+from s2s.compose.options import hints_of, is_section, options_of
+from s2s.compose.references import resolve
 from s2s.errors import ConfigError, did_you_mean
 from s2s.registry import GROUPS
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
 from s2s.compose import compose, flatten
-from s2s.config import Config, PrepareConfig
+from s2s.config import Config
+from s2s.config.data import PrepareConfig
 from s2s.errors import ConfigError
 from s2s.training.planner import planner_of
 
@@ -40,7 +41,9 @@ def as_trained(composed: ComposedConfig[PrepareConfig], plugins: Plugins) -> Com
 def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, options: Options) -> None:
     """Prepare, and print the counts of each corpus; a dry run only opens the files."""
     from s2s.cli.progress import showing_progress
-    from s2s.data import PreparationSpec, open_bytes, prepare
+    from s2s.data import PreparationSpec
+    from s2s.data.preparation import prepare
+    from s2s.data.text import open_bytes
 
     composed = as_trained(composed, plugins)
     config, values = composed.config, flatten(composed.config)

@@ -13,17 +13,11 @@ __all__ = [
     "OF_MODELS",
     "RERANKS",
     "SHARE",
-    "THREADS",
-    "CheckpointConfig",
     "Config",
-    "DataConfig",
     "GenerateConfig",
-    "LogConfig",
     "Precision",
-    "PrepareConfig",
     "Range",
     "TrainConfig",
-    "ValidConfig",
     "above",
     "at_least",
     "check_all_used",
@@ -32,10 +26,9 @@ __all__ = [
     "options_marked",
 ]
 
-from s2s.config.data import DataConfig, PrepareConfig
 from s2s.config.duration import format_duration
 from s2s.config.generate import GenerateConfig
 from s2s.config.marks import AT_START, NEUTRAL, OF_FILES, OF_MODELS, RERANKS, options_marked
-from s2s.config.ranges import SHARE, THREADS, Range, above, at_least, check_all_used, check_ranges
-from s2s.config.run import CheckpointConfig, Config, LogConfig, ValidConfig
+from s2s.config.ranges import SHARE, Range, above, at_least, check_all_used, check_ranges
+from s2s.config.run import Config
 from s2s.config.training import Precision, TrainConfig

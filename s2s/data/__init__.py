@@ -10,10 +10,7 @@ __all__ = [
     "MAX_LINE",
     "NUL",
     "PAD",
-    "PAIR_FILES",
-    "TOO_LONG",
     "UNK",
-    "Corpora",
     "CorpusOptions",
     "CorpusTask",
     "FileForm",
@@ -31,10 +28,8 @@ __all__ = [
     "has_same_contents",
     "missing_file_error",
     "numbered_lines",
-    "open_bytes",
     "pair_format",
     "parse_corpora",
-    "prepare",
     "read_lines",
     "stamp_file",
     "tokenizer_kind",
@@ -45,26 +40,22 @@ from typing import TYPE_CHECKING
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
+    from s2s.data.corpora import CorpusOptions, FileForm, parse_corpora
     from s2s.data.corpus_task import CorpusTask
     from s2s.data.file_stamp import FileStamp, has_same_contents, stamp_file
     from s2s.data.mapped_corpus import MappedCorpus
     from s2s.data.misalignment import first_misaligned_line
-    from s2s.data.pair_files import PAIR_FILES
-    from s2s.data.preparation import prepare
     from s2s.data.preparation_spec import PreparationSpec
     from s2s.data.text import (
         DROP_HINT,
         INVALID_UTF8,
         MAX_LINE,
         NUL,
-        TOO_LONG,
         Invalid,
         Line,
         blocks,
         missing_file_error,
         numbered_lines,
-        open_bytes,
         pair_format,
         read_lines,
     )
@@ -75,19 +66,14 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy_names(
     __name__,
-    *(
-        "corpora",
-        "text",
-        "file_stamp",
-        "mapped_corpus",
-        "encode",
-        "misalignment",
-        "preparation_spec",
-        "preparation",
-        "tokenizer",
-        "pair_files",
-        "corpus_task",
-        "text_config",
-        "text_task",
-    ),
+    "corpora",
+    "text",
+    "file_stamp",
+    "mapped_corpus",
+    "misalignment",
+    "preparation_spec",
+    "tokenizer",
+    "corpus_task",
+    "text_config",
+    "text_task",
 )

@@ -34,7 +34,7 @@ from s2s.io.kernel_lock import flock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from s2s.config import DataConfig
+    from s2s.config.data import DataConfig
     from s2s.data.file_stamp import FileStamp
     from s2s.task import Task
 

@@ -12,7 +12,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.config import DataConfig
+from s2s.config.data import DataConfig
 from s2s.data.encode import LengthLimits
 from s2s.data.manifest import Manifest
 from s2s.errors import DataError, PluginError

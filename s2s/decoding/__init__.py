@@ -8,15 +8,12 @@ __all__ = [
     "ActiveSentence",
     "AffineTransform",
     "BatchConstraint",
-    "BeamAllocation",
     "BeamConfig",
-    "BeamRun",
     "BeamSearch",
     "Beams",
     "Candidates",
     "ConstraintSet",
     "FinishedHypotheses",
-    "FixedQueue",
     "FixedWidthConstraint",
     "GreedyConfig",
     "Hypothesis",
@@ -28,7 +25,6 @@ __all__ = [
     "SearchResult",
     "SentenceConstraint",
     "SentenceQueue",
-    "SourceBatch",
     "SourceSentence",
     "StackAutomaton",
     "StreamingSearch",
@@ -49,15 +45,15 @@ from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
 
 if TYPE_CHECKING:
-    from s2s.decoding.batch_constraint import BatchConstraint, BeamAllocation, SentenceConstraint
+    from s2s.decoding.batch_constraint import BatchConstraint, SentenceConstraint
     from s2s.decoding.beam_search import BeamSearch, fused_steps, greedy
-    from s2s.decoding.beams import BeamRun, Beams
+    from s2s.decoding.beams import Beams
     from s2s.decoding.candidates import Candidates, FinishedHypotheses
     from s2s.decoding.constraints import ConstraintSet, FixedWidthConstraint, StackAutomaton
-    from s2s.decoding.contract import Hypothesis, Search, SearchRequest, SearchResult, SourceBatch, search_all
+    from s2s.decoding.contract import Hypothesis, Search, SearchRequest, SearchResult, search_all
     from s2s.decoding.model_scores import gather_hypotheses, log_probs
     from s2s.decoding.penalties import PENALTIES
-    from s2s.decoding.queue import FixedQueue, SentenceQueue, SourceSentence
+    from s2s.decoding.queue import SentenceQueue, SourceSentence
     from s2s.decoding.starting import max_output_length, start_sentences
     from s2s.decoding.streaming import ActiveBatch, ActiveSentence, Run, StreamingSearch
     from s2s.decoding.transfers import on_host

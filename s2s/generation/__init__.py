@@ -7,23 +7,18 @@ from __future__ import annotations
 
 __all__ = [
     "EMPTY_CANDIDATE",
-    "NO_OUTPUT",
     "Candidate",
-    "Counts",
     "EngineInput",
     "Generator",
     "Input",
     "InputFormat",
     "LoadedGenerator",
-    "LoadedModels",
     "Output",
     "OutputFormat",
     "OutputStage",
     "Record",
     "RequestConstraints",
-    "ScoredTarget",
     "Segment",
-    "is_stream",
     "load",
     "load_for_decoding",
     "one_line",
@@ -33,20 +28,20 @@ __all__ = [
 
 from typing import TYPE_CHECKING
 
-from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
+from s2s.generation.candidates import EMPTY_CANDIDATE, Candidate, Input, Output
 from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
-    from s2s.generation.build import EngineInput, LoadedGenerator, LoadedModels, load, load_for_decoding
-    from s2s.generation.files.streams import is_stream, standard_input
+    from s2s.generation.build import EngineInput, LoadedGenerator, load, load_for_decoding
+    from s2s.generation.files.streams import standard_input
     from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
     from s2s.generation.output_stages import OutputStage
     from s2s.generation.reading import Segment
     from s2s.generation.request_constraints import RequestConstraints
-    from s2s.generation.scoring import ScoredTarget, score
+    from s2s.generation.scoring import score
 
 
 @hookimpl

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from s2s.compose import ComposedConfig, recompose
+from s2s.compose.composition import recompose
 from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, options_marked
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
@@ -26,6 +26,7 @@ from s2s.plugin import Plugins
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from s2s.compose import ComposedConfig
     from s2s.decoding import Search
     from s2s.registry import Choice
     from s2s.run import Run

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from s2s.compose import options_of
 from s2s.compose.conversion import convert
+from s2s.compose.options import options_of
 from s2s.errors import ConfigError, DataError, PluginError, did_you_mean
 from s2s.generation.candidates import Input
 from s2s.task import Example
@@ -17,7 +17,7 @@ from s2s.task import Example
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from s2s.compose import Option
+    from s2s.compose.options import Option
     from s2s.task import Task
 
 

@@ -12,7 +12,8 @@ import torch
 
 from s2s.backend.selection import DTYPES
 from s2s.config import GenerateConfig
-from s2s.decoding import FixedQueue, LogitsTransform, Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
+from s2s.decoding import LogitsTransform, Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
+from s2s.decoding.queue import FixedQueue
 from s2s.errors import PluginError
 from s2s.generation.output_stages import OutputStage
 from s2s.generation.workers import search_shared

@@ -10,8 +10,6 @@ __all__ = [
     "end_with_parent",
     "exit_now",
     "expand_user",
-    "flock",
-    "fsync",
     "parse_json",
     "read_bytes",
     "read_error_files",
@@ -20,7 +18,6 @@ __all__ = [
     "replace_folder",
     "report",
     "sha256",
-    "temporary",
     "write_file",
     "write_lines",
 ]
@@ -30,23 +27,14 @@ from typing import TYPE_CHECKING
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.io.atomic import fsync, sha256, temporary, write_file
+    from s2s.io.atomic import sha256, write_file
     from s2s.io.atomic_folder import replace_folder
     from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, exit_now, read_error_files, report
     from s2s.io.json_files import dump_record, parse_json, read_bytes, read_json, read_record
-    from s2s.io.kernel_lock import flock
     from s2s.io.line_file import write_lines
     from s2s.io.parent import end_with_parent
     from s2s.io.paths import expand_user
 
 __getattr__ = lazy_names(
-    __name__,
-    "atomic",
-    "atomic_folder",
-    "exit_status",
-    "json_files",
-    "kernel_lock",
-    "line_file",
-    "parent",
-    "paths",
+    __name__, "atomic", "atomic_folder", "exit_status", "json_files", "line_file", "parent", "paths"
 )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["Log", "Screen", "choose_screen", "nonfinite_to_null", "scalars"]
+__all__ = ["Screen", "scalars"]
 
-from s2s.log.files import nonfinite_to_null, scalars
-from s2s.log.log import Log
-from s2s.log.screen import Screen, choose_screen
+from s2s.log.files import scalars
+from s2s.log.screen import Screen
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
 

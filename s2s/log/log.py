@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import IO
 
-    from s2s.config import LogConfig
+    from s2s.config.run import LogConfig
     from s2s.log.length import RunLength
     from s2s.log.screen import Screen
 

@@ -11,7 +11,7 @@ from s2s.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from s2s.config import LogConfig
+    from s2s.config.run import LogConfig
     from s2s.registry import Registry
 
 LIVE = "live"

@@ -21,7 +21,6 @@ __all__ = [
     "Linear",
     "PaddedLayout",
     "PaddedLayoutWithWeights",
-    "PositionLoss",
     "Positions",
     "Projections",
     "SelfAttention",
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
         SelfAttention,
         recording_weights,
     )
-    from s2s.nn.chunked_loss import PositionLoss, Positions, sum_over_chunks
+    from s2s.nn.chunked_loss import Positions, sum_over_chunks
     from s2s.nn.dropout import Dropout, WordDropout, apply_dropout
     from s2s.nn.embedding import TABLES, Embeddings
     from s2s.nn.guidance import Guidance, Guided, GuidedSource

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.compose import differences, flatten, to_yaml
 from s2s.config import NEUTRAL, Config, options_marked
 from s2s.errors import CheckpointError, UserError

@@ -8,8 +8,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.errors import CheckpointError, did_you_mean
+from s2s.io import atomic
 from s2s.io.paths import expand_user
 
 RUNS = Path("runs")
@@ -47,14 +48,14 @@ def set_last_run(path: Path) -> None:
     """Make run=last refer to `path` from now on, if there is a writable runs/."""
     if RUNS.is_dir():
         with suppress(OSError):
-            checkpoint.write_link(RUNS / "last", path)
+            atomic.write_link(RUNS / "last", path)
 
 
 def candidates(directory: Path, wanted: str) -> list[Path]:
     """The checkpoints that checkpoint=`wanted` may mean, in the order in which they are tried."""
     folder = directory / "checkpoints"
     newest = list(reversed(checkpoint.steps(folder)))
-    best = checkpoint.read_link(directory / "best")
+    best = atomic.read_link(directory / "best")
     average = folder / "average"
     if wanted == "auto":
         preferred = [path for path in (average, best) if path is not None and path.is_dir()]
@@ -72,7 +73,7 @@ def candidates(directory: Path, wanted: str) -> list[Path]:
 
 
 def _last() -> Path:
-    path = checkpoint.read_link(RUNS / "last")
+    path = atomic.read_link(RUNS / "last")
     if path is None or not path.is_dir():
         raise CheckpointError("run=last: no run was started here yet (runs/last points nowhere)")
     return path.resolve() if ".." in path.parts else path

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s import checkpoint
-from s2s.checkpoint import load_weights, size_limit
+from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint.weights import evaluated_weights, load_weights, size_limit
 from s2s.config import Config
 from s2s.errors import CheckpointError, ConfigError, PluginError
+from s2s.io import atomic
 from s2s.io.json_files import read_checked, read_json
 from s2s.model import Seq2Seq
 from s2s.run import tokenizer
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from s2s.checkpoint import Checkpoint
+    from s2s.checkpoint.directory import Checkpoint
     from s2s.plugin import Plugins
 
 logger = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ def read_weights(directory: Path, wanted: str) -> tuple[Path, dict[str, Tensor]]
             found = checkpoint.load(path, only=WEIGHTS)
             if wanted == "auto":
                 _check_earlier_average(found)
-            weights = checkpoint.evaluated_weights(found)
+            weights = evaluated_weights(found)
         except CheckpointError as error:
             reasons.append(str(error))
             continue
@@ -107,7 +108,7 @@ def _missing_best(directory: Path, wanted: str, taken: Path) -> Iterator[str]:
     link = directory / "best"
     if wanted != "auto" or taken.name == "average" or link.is_dir():
         return
-    target = checkpoint.read_link(link)
+    target = atomic.read_link(link)
     newest = checkpoint.steps(directory / "checkpoints")[-1:]
     best = target.name if target else next(filter(None, map(_best_step, newest)), "")
     if best and best != taken.name:

@@ -19,12 +19,12 @@ from s2s.distributed.sharding import OneProcess
 from s2s.distributed.strategy import chosen_strategy
 from s2s.errors import DataError, PluginError
 from s2s.generation.generator import Generator
-from s2s.log import Log
+from s2s.log.log import Log
 from s2s.metrics import build_metrics
 from s2s.objective import HasAuxiliary, WithAuxiliary
 from s2s.optim.learning_rate import checked
 from s2s.plugin import Plugins
-from s2s.run import RunDirectory
+from s2s.run.directory import RunDirectory
 from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader

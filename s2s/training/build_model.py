@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from s2s.data.preparation import PreparedData
     from s2s.distributed import World
     from s2s.plugin import Plugins
-    from s2s.run import RunDirectory
+    from s2s.run.directory import RunDirectory
     from s2s.task import Task
 
 

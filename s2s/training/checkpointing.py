@@ -11,11 +11,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint.state_tree import flatten_state, unflatten_state
+from s2s.checkpoint.tensors import n_bytes, snapshot
+from s2s.checkpoint.weights import average_weights, load_weights
 from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.io.prefetch import Job
-from s2s.log import Log
+from s2s.log.log import Log
 from s2s.optim.saved_state import load_state
 from s2s.training.ema import EMA
 from s2s.training.nonfinite import check_finite
@@ -47,7 +50,7 @@ class CheckpointContent(NamedTuple):
     tensors: dict[str, Mapping[str, Tensor]]
     """Group -> name -> tensor; empty tensors on ranks other than the first"""
     optim: Any
-    """Structure of the optimizer's state, from which `checkpoint.unflatten_state` restores it"""
+    """Structure of the optimizer's state, from which `unflatten_state` restores it"""
     observers: Any = None
     """The same of the states of observers; None if they have none"""
 
@@ -87,7 +90,7 @@ class CheckpointManager:
     def gather(self, observers: Mapping[str, Any]) -> CheckpointContent:
         """Collect what is to be saved, on the first rank; a collective call. observers: their states by their keys."""
         model, full_tensors = self.train_step.model, self.train_step.strategy.full_tensors
-        optim, optim_tensors = checkpoint.flatten_state(full_tensors(self.train_step.optimizer.state_dict()))
+        optim, optim_tensors = flatten_state(full_tensors(self.train_step.optimizer.state_dict()))
         tensors: dict[str, Mapping[str, Tensor]] = {
             "model": full_tensors(model.state_dict()),
             "optim": optim_tensors,
@@ -98,7 +101,7 @@ class CheckpointManager:
             tensors[OBJECTIVE] = full_tensors(module.state_dict())
         if not observers:
             return CheckpointContent(tensors, optim)
-        structure, observer_tensors = checkpoint.flatten_state(dict(observers))
+        structure, observer_tensors = flatten_state(dict(observers))
         return CheckpointContent(
             tensors | ({OBSERVERS: observer_tensors} if observer_tensors else {}), optim, structure
         )
@@ -193,7 +196,7 @@ class CheckpointManager:
         """Restore everything from a checkpoint."""
         path = found.path
         self.load_weights(found.tensors["model"], path)
-        optim = checkpoint.unflatten_state(found.state["optim"], found.tensors["optim"])
+        optim = unflatten_state(found.state["optim"], found.tensors["optim"])
         load_state(self.train_step.optimizer, optim, self.train_step.strategy.shard_like)
         self.train_step.scaler.load_state_dict(found.state["scaler"])
         self.train_step.split_factor = split_factor = found.state["split_factor"]
@@ -207,7 +210,7 @@ class CheckpointManager:
         self.saved = copy.deepcopy(state)
         self.interim = path.name if found.state.get("interim") else ""
         if OBSERVERS in found.state:
-            self.observers = checkpoint.unflatten_state(found.state[OBSERVERS], found.tensors.get(OBSERVERS, {}))
+            self.observers = unflatten_state(found.state[OBSERVERS], found.tensors.get(OBSERVERS, {}))
         return state
 
     def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -216,7 +219,7 @@ class CheckpointManager:
 
     def _load_module(self, module: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
         shards = self.train_step.strategy.shard_like(tensors, module.state_dict())
-        checkpoint.load_weights(module, shards, path)
+        load_weights(module, shards, path)
 
     def average(self, state: TrainerState) -> Path | None:
         """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""
@@ -224,13 +227,13 @@ class CheckpointManager:
         if not members:
             return None
         saved = {"members": [m.name for m in members], "trainer": asdict(state)}
-        return checkpoint.save(self.folder, AVERAGE, {"model": checkpoint.average_weights(members)}, saved)
+        return checkpoint.save(self.folder, AVERAGE, {"model": average_weights(members)}, saved)
 
     def _expected_size(self) -> int:
         """Bytes of a checkpoint: weights, the two moments of each that Adam keeps, and their EMA."""
         module = self.train_step.objective.module
-        weights = checkpoint.n_bytes(self.train_step.model.state_dict(), module.state_dict() if module else {})
-        return 3 * weights + checkpoint.n_bytes(self.ema.mean if self.ema else {})
+        weights = n_bytes(self.train_step.model.state_dict(), module.state_dict() if module else {})
+        return 3 * weights + n_bytes(self.ema.mean if self.ema else {})
 
     def _start(self, state: TrainerState, content: CheckpointContent, *, interim: bool, may_fail: bool) -> None:
         """Copy everything that changes and write the copy in a thread; training waits only until it is copied."""
@@ -244,7 +247,7 @@ class CheckpointManager:
             "interim": interim,
             **({} if content.observers is None else {OBSERVERS: content.observers}),
         }
-        tensors = {group: checkpoint.snapshot(named) for group, named in content.tensors.items()}
+        tensors = {group: snapshot(named) for group, named in content.tensors.items()}
         learnt = {group: named for group, named in tensors.items() if group != OBSERVERS}
         name, previous_interim = checkpoint.step_name(state.step), self.interim
         modules = [self.train_step.model, *filter(None, [self.train_step.objective.module])]

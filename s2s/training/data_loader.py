@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s2s.config import DataConfig
+from s2s.config.data import DataConfig
 from s2s.data.batching import Batches
 from s2s.data.lazy_batch import LazyBatch
 from s2s.data.pairs import Pair

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.errors import S2SError
-from s2s.log import Log
+from s2s.log.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence

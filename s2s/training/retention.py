@@ -10,10 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint.manifest import verify
 from s2s.config import Config
 from s2s.errors import CheckpointError
-from s2s.log import Log
+from s2s.io import atomic
+from s2s.log.log import Log
 
 if TYPE_CHECKING:
     from s2s.training.state import TrainerState
@@ -45,9 +47,9 @@ class Retention:
         names = [path.name for path in checkpoint.steps(self.folder)]
         names = [n for n in names[: names.index(name) + 1] if n == name or n != interim]
         best = [checkpoint.step_name(step) for _, step in state.best[: self.n_best()]]
-        checkpoint.write_link(self.folder.parent / "last", self.folder / name)
+        atomic.write_link(self.folder.parent / "last", self.folder / name)
         if best and best[0] in names:
-            checkpoint.write_link(self.folder.parent / "best", self.folder / best[0])
+            atomic.write_link(self.folder.parent / "best", self.folder / best[0])
         checkpoint.prune(self.folder, {*names[-self.n_last() :], *best})
 
     def checkpoints_to_average(self, state: TrainerState) -> list[Path]:
@@ -67,7 +69,7 @@ class Retention:
 
     def _is_valid(self, path: Path) -> bool:
         try:
-            checkpoint.verify(path)
+            verify(path)
         except CheckpointError as error:
             self.log.warn(f"not averaged: {error}")
             return False
@@ -75,6 +77,6 @@ class Retention:
 
     def free_space(self) -> None:
         """Remove all but the newest checkpoint and the one that `best` links to."""
-        best = checkpoint.read_link(self.folder.parent / "best")
+        best = atomic.read_link(self.folder.parent / "best")
         with suppress(CheckpointError):
             checkpoint.prune(self.folder, [*checkpoint.steps(self.folder)[-1:], *([best] if best else [])])

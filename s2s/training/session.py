@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s import checkpoint
 from s2s.backend.device import peak_memory, training_threads
+from s2s.checkpoint import directory as checkpoint
 from s2s.compose.yaml12 import to_text
 from s2s.config.duration import format_duration
 from s2s.errors import CheckpointError, Preempted, UserError
 from s2s.io.json_files import read_checked
-from s2s.log import Log, choose_screen
 from s2s.log.length import RunLength
-from s2s.run import RunDirectory, run_path
+from s2s.log.log import Log
+from s2s.log.screen import choose_screen
+from s2s.run import run_path
+from s2s.run.directory import RunDirectory
 from s2s.training.build import build_trainer
 from s2s.training.checkpointing import AVERAGE
 from s2s.training.planner import planner_of

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s import checkpoint
 from s2s.backend.device import peak_memory
+from s2s.checkpoint import directory as checkpoint
 from s2s.config import Config
 from s2s.errors import Preempted, S2SError
-from s2s.log import Log
+from s2s.log.log import Log
 from s2s.log.progress import RunLines
 from s2s.training.checkpointing import AVERAGE, CheckpointContent, CheckpointManager
 from s2s.training.data_loader import DataLoader

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path

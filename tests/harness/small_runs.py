@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.compose import ComposedConfig, compose
 from s2s.config import Config
 from s2s.distributed import World
 from s2s.plugin import Plugins, load_plugins
-from s2s.run import RunDirectory
+from s2s.run.directory import RunDirectory
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq

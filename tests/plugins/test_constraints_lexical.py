@@ -14,8 +14,9 @@ import torch
 
 from harness.search_calls import find_queued
 from harness.table_model import JoiningTable, Table
-from s2s.decoding import BatchConstraint, BeamConfig, ConstraintSet, FixedQueue, SourceSentence, beam_search
+from s2s.decoding import BatchConstraint, BeamConfig, ConstraintSet, SourceSentence, beam_search
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 from s2s.task import Vocab
 from s2s_constraints import lexical as lexical_module
 from s2s_constraints.lexical import LexicalBatchConstraint, LexicalConstraint, LexicalSizes

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from harness.tiny_runs import call, train_tiny
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 from s2s.task import Vocab

@@ -141,7 +141,7 @@ def test_frozen_parameters_stay_bit_equal_and_the_optimizer_knows_nothing_of_the
 
 
 def unpacked(structure: Any) -> Any:
-    from s2s.checkpoint import unflatten_state
+    from s2s.checkpoint.state_tree import unflatten_state
 
     class Anything(dict[str, None]):
         def __missing__(self, key: str) -> None:

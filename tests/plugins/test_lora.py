@@ -11,7 +11,7 @@ from torch import nn
 
 from harness.tiny_runs import SMALL, call, train_tiny, write_corpus
 from s2s.backend.linear import deterministic_backend, prepack
-from s2s.checkpoint import load
+from s2s.checkpoint.directory import load
 from s2s.cli import train
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins

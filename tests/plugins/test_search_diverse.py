@@ -25,7 +25,8 @@ from harness.reference_search import (
 )
 from harness.search_calls import find, find_queued
 from harness.table_model import Table
-from s2s.decoding import FixedQueue, SourceSentence
+from s2s.decoding import SourceSentence
+from s2s.decoding.queue import FixedQueue
 from s2s.errors import ConfigError
 from s2s.task import Vocab
 from s2s_constraints.lexical import LexicalConstraint

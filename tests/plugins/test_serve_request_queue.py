@@ -16,8 +16,9 @@ import torch
 from harness.recurrent_model import Recurrent
 from harness.search_calls import find_queued
 from harness.table_model import Table
-from s2s.decoding import BeamConfig, FixedQueue, Hypothesis, SearchRequest, SearchResult, SourceSentence
+from s2s.decoding import BeamConfig, Hypothesis, SearchRequest, SearchResult, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 from s2s.task import Vocab
 from s2s_constraints.lexical import LexicalConstraint
 from s2s_search import DiverseBeamConfig, SampleConfig

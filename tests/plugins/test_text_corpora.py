@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.folders import DATA
-from s2s.data import PAIR_FILES
 from s2s.data import text as text_module
 from s2s.data.corpus_options import parse_corpora
+from s2s.data.pair_files import PAIR_FILES
 from s2s.data.text import MAX_LINE, TOO_LONG, numbered_lines, read_lines
 from s2s.errors import ConfigError, DataError
 from s2s.task import Example, Rejected

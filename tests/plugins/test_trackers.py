@@ -15,9 +15,11 @@ import s2s_mlflow
 import s2s_wandb
 from harness.tiny_runs import SMALL, write_corpus
 from s2s import PluginError
-from s2s.config import Config, LogConfig
-from s2s.log import Log, Screen
+from s2s.config import Config
+from s2s.config.run import LogConfig
+from s2s.log import Screen
 from s2s.log.length import RunLength
+from s2s.log.log import Log
 
 if TYPE_CHECKING:
     from pathlib import Path

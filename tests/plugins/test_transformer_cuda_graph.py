@@ -11,8 +11,9 @@ import torch
 from harness.recurrent_model import Recurrent
 from harness.search_calls import find_queued
 from s2s.backend.cuda_graph import bucket_size, capture
-from s2s.decoding import BeamConfig, FixedQueue, SourceSentence
+from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 from s2s.generation.acceleration import capture_steps
 from s2s.model import Memory, State
 from s2s.task import Vocab

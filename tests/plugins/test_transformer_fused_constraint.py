@@ -12,7 +12,8 @@ from harness.packed_models import StepsCall, model, recorded_steps, source_rows
 from harness.search_calls import StepByStep, find_queued
 from harness.table_constraint import TableConstraint
 from harness.tree_texts import EOS, MARKS, small
-from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, FixedQueue, SourceSentence, StackAutomaton
+from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, SourceSentence, StackAutomaton
+from s2s.decoding.queue import FixedQueue
 from s2s.errors import PluginError
 from s2s_constraints.tokens import BadWords, MinLength
 from s2s_cpu.library import native_library

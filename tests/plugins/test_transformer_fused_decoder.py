@@ -14,8 +14,9 @@ from harness.open_queue import OpenQueue
 from harness.packed_models import VARIANTS, model, needs_bytes, recorded_steps, source_rows, sources
 from harness.search_calls import StepByStep, find_queued
 from s2s.backend import prepack
-from s2s.decoding import BeamConfig, FixedQueue, SourceSentence
+from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 from s2s.task import Vocab
 from s2s_cpu import replacing
 from s2s_cpu.library import native_library

@@ -14,8 +14,9 @@ from harness.folders import DATA
 from harness.reference_operators import use_references
 from harness.search_calls import find, find_queued
 from s2s.backend import prepack
-from s2s.decoding import BeamConfig, FixedQueue, SourceSentence
+from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig

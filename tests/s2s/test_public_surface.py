@@ -1,9 +1,11 @@
-"""The public surface is one list: every name on it exists, and what s2s ships imports nothing else."""
+"""The public surface is one list, and small: every name on it exists, and what s2s ships imports nothing else."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import inspect
+import re
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -11,9 +13,12 @@ import pytest
 
 import s2s
 from harness.folders import ROOT
+from s2s.hooks import Hooks
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+MAX_NAMES = 325
 
 SOURCES = sorted(p for folder in ("plugins", "tasks", "examples") for p in (ROOT / folder).rglob("*.py"))
 
@@ -56,3 +61,33 @@ def test_what_s2s_ships_imports_public_names_only(path: Path) -> None:
     for module, name in imported(path):
         assert module in s2s.PUBLIC, f"{module} is not in s2s.PUBLIC"
         assert not name or name in importlib.import_module(module).__all__, f"{module}.__all__ has no {name}"
+
+
+def test_there_are_few_public_names() -> None:
+    """Each is a promise; the number may go down."""
+    assert sum(len(importlib.import_module(name).__all__) for name in s2s.PUBLIC) <= MAX_NAMES
+
+
+HOOKS = sorted(name for name in dir(Hooks) if name.startswith("s2s_"))
+
+
+def test_there_are_few_hooks() -> None:
+    assert len(HOOKS) <= 10
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_has_types(hook: str) -> None:
+    annotations = {name: str(hint) for name, hint in getattr(Hooks, hook).__annotations__.items()}
+    parameters = set(inspect.signature(getattr(Hooks, hook)).parameters) - {"self"}
+    assert annotations.keys() == parameters | {"return"}
+    assert [hint for hint in annotations.values() if re.search(r"\bAny\b", hint)] == []
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_has_two_implementers(hook: str) -> None:
+    """In what s2s ships, or among the plugins of strangers in docs and tests."""
+    folders = [ROOT / name for name in ("s2s", "plugins", "tasks", "docs", "examples", "tests")]
+    paths = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md")]
+    implementer = re.compile(rf"@(s2s\.)?hookimpl(\(.*\))?\n *def {hook}\(")
+    n_implementers = sum(len(implementer.findall(path.read_text(encoding="utf-8"))) for path in paths)
+    assert n_implementers >= 2

@@ -21,7 +21,8 @@ from s2s.config import Config
 from s2s.data.text import read_lines
 from s2s.distributed import World
 from s2s.errors import CheckpointError, DataError, S2SError, UserError
-from s2s.run import RunDirectory, load_run, run_path
+from s2s.run import load_run, run_path
+from s2s.run.directory import RunDirectory
 
 if TYPE_CHECKING:
     from s2s.plugin import Plugins

@@ -14,7 +14,8 @@ import pytest
 
 from harness.folders import DATA
 from s2s.compose import compose
-from s2s.config import Config, DataConfig
+from s2s.config import Config
+from s2s.config.data import DataConfig
 from s2s.config.score import ScoreConfig
 from s2s.data.preparation import prepare
 from s2s.errors import ConfigError, DataError

@@ -13,8 +13,9 @@ from attack.scene import Scene, written
 from attack.verdicts import Case, Verdict, judge
 from harness.tiny_runs import SMALL
 from s2s.compose import compose
-from s2s.config import Config, GenerateConfig, PrepareConfig
+from s2s.config import Config, GenerateConfig
 from s2s.config.average import AverageConfig
+from s2s.config.data import PrepareConfig
 from s2s.config.score import ScoreConfig
 from s2s.plugin import load_plugins
 from s2s_export import ExportConfig

@@ -11,7 +11,7 @@ from importlib.metadata import distribution
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from s2s.cli.command import FLAGS
-from s2s.compose import options_of
+from s2s.compose.options import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.data import DROP_HINT, first_misaligned_line, read_lines
 from s2s.errors import ConfigError, DataError
-from s2s.generation import is_stream, standard_input
+from s2s.generation import standard_input
+from s2s.generation.files.streams import is_stream
 from s2s.task import Example
 
 if TYPE_CHECKING:

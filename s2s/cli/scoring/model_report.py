@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from s2s.cli.scoring.total import Total, perplexity
-from s2s.generation import ScoredTarget
+from s2s.generation.scoring import ScoredTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

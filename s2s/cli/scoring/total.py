@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from s2s.generation import ScoredTarget
+    from s2s.generation.scoring import ScoredTarget
 
 
 @dataclass

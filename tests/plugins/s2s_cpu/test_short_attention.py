@@ -11,8 +11,7 @@ from torch import Tensor
 
 from harness.reference_operators import references
 from s2s import Vocab
-from s2s.backend import BLOCKED
-from s2s.backend.operators import math_attention, short_attention
+from s2s.backend.operators import BLOCKED, math_attention, short_attention
 from s2s.batch import make_batch
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed

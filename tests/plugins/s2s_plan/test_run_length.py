@@ -12,7 +12,8 @@ import pytest
 from harness.tiny_runs import SMALL, train_tiny
 from s2s.checkpoint import step_name
 from s2s.cli.train import main
-from s2s.config import Config, ValidConfig
+from s2s.config import Config
+from s2s.config.run import ValidConfig
 from s2s.distributed import World
 from s2s.errors import CheckpointError
 from s2s.log.length import RunLength

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from harness.reference_operators import use_references
-from s2s.backend import Operator, description, providers, top_k
+from s2s.backend import Operator, providers, top_k
 from s2s.backend.linear import prepack
+from s2s.backend.operators import description
 from s2s.errors import ConfigError
 
 

@@ -11,8 +11,10 @@ import torch
 from safetensors.torch import load_file
 
 from harness.small_checkpoints import FILES, assert_same, names, save, tensors
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint.tensors import snapshot
 from s2s.errors import CheckpointError
+from s2s.io import atomic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +79,7 @@ def test_a_snapshot_keeps_what_was_while_the_originals_change(tmp_path: Path) ->
     weight = torch.arange(6.0).reshape(2, 3)
     live = {"a": weight, "tied": weight, "turned": weight.T, "row": weight[1]}
     before = {name: t.clone() for name, t in live.items()}
-    copies = checkpoint.snapshot(live)
+    copies = snapshot(live)
     weight.add_(1)
     assert all(torch.equal(copies[name], t) for name, t in before.items())
     assert copies["a"] is copies["tied"]
@@ -164,10 +166,10 @@ def test_a_checkpoint_has_a_name_that_stays_in_its_folder(name: str, tmp_path: P
 
 def test_links_are_replaced_and_followed(tmp_path: Path) -> None:
     link = tmp_path / "best"
-    assert checkpoint.read_link(link) is None
+    assert atomic.read_link(link) is None
     for name in ("one", "two"):
-        checkpoint.write_link(link, tmp_path / "checkpoints" / name)
-        followed = checkpoint.read_link(link)
+        atomic.write_link(link, tmp_path / "checkpoints" / name)
+        followed = atomic.read_link(link)
         assert followed == tmp_path / "checkpoints" / name
     assert names(tmp_path) == ["best"]
 
@@ -177,9 +179,9 @@ def test_where_symlinks_are_impossible_a_text_file_points(tmp_path: Path, monkey
         raise OSError("no symlinks here")
 
     monkeypatch.setattr(os, "symlink", refuse)
-    checkpoint.write_link(tmp_path / "best", tmp_path / "checkpoints/x")
+    atomic.write_link(tmp_path / "best", tmp_path / "checkpoints/x")
     assert (tmp_path / "best").read_text() == "checkpoints/x\n"
-    assert checkpoint.read_link(tmp_path / "best") == tmp_path / "checkpoints/x"
+    assert atomic.read_link(tmp_path / "best") == tmp_path / "checkpoints/x"
 
 
 def test_nothing_is_ever_unpickled() -> None:

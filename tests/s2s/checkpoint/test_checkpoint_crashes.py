@@ -10,8 +10,9 @@ import pytest
 
 from harness.forked_children import in_child
 from harness.small_checkpoints import N_BYTES, names, save, tensors
-from s2s import checkpoint
 from s2s.checkpoint import directory
+from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint.manifest import verify
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def test_wherever_a_removal_dies_no_half_checkpoint_is_left(tmp_path: Path) -> N
         died = dies_at(k, lambda: checkpoint.prune(tmp_path, [tmp_path / "step-000003"]))
         checkpoint.clean_up(tmp_path)
         for path in checkpoint.steps(tmp_path):
-            checkpoint.verify(path)
+            verify(path)
         assert tmp_path / "step-000003" in checkpoint.steps(tmp_path)
         k += 1
     assert names(tmp_path) == ["step-000003"]

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from harness.small_checkpoints import FILES, names, save
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint.manifest import verify
 from s2s.errors import CheckpointError
 from s2s.io import atomic
 
@@ -106,10 +107,10 @@ def test_files_of_others_are_ignored_but_weights_without_a_voucher_are_not(tmp_p
     path = save(tmp_path, 1)
     for name in (".nfs000012", "model.safetensors.tmp", "notes.txt", ".DS_Store"):
         (path / name).write_text("not ours")
-    checkpoint.verify(path)
+    verify(path)
     (path / "ema.safetensors").write_bytes((path / "model.safetensors").read_bytes())
     with pytest.raises(CheckpointError, match="not in the manifest"):
-        checkpoint.verify(path)
+        verify(path)
 
 
 def test_a_manifest_cannot_name_files_elsewhere(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from harness.small_checkpoints import assert_same, save, tensors
-from s2s import checkpoint
-from s2s.checkpoint import size_limit
+from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint.state_tree import flatten_state, unflatten_state
+from s2s.checkpoint.weights import average_weights, evaluated_weights, load_weights, size_limit
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def test_a_tied_model_fits_its_own_weights(tmp_path: Path) -> None:
 
     old, new = build(), build()
     path = checkpoint.save(tmp_path, "x", {"model": old.state_dict()}, {})
-    checkpoint.load_weights(new, checkpoint.load(path).tensors["model"], path)
+    load_weights(new, checkpoint.load(path).tensors["model"], path)
     assert torch.equal(new["out"].weight, old["embed"].weight)
     assert new["out"].weight is new["embed"].weight
 
@@ -54,11 +55,11 @@ def test_an_optimizer_continues_as_if_never_stopped(build: Callable[..., Any], t
     whole, first, second = fresh(), fresh(), fresh()
     run(6, *whole)
     run(3, *first)
-    described, packed = checkpoint.flatten_state(first[1].state_dict())
+    described, packed = flatten_state(first[1].state_dict())
     groups = {"model": first[0].state_dict(), "optim": packed}
     loaded = checkpoint.load(checkpoint.save(tmp_path, "x", groups, {"optim": described}))
     second[0].load_state_dict(loaded.tensors["model"])
-    second[1].load_state_dict(checkpoint.unflatten_state(loaded.state["optim"], loaded.tensors["optim"]))
+    second[1].load_state_dict(unflatten_state(loaded.state["optim"], loaded.tensors["optim"]))
     run(3, *second)
     assert_same(second[0].state_dict(), whole[0].state_dict())
 
@@ -68,13 +69,13 @@ def test_unpack_is_the_inverse_of_pack() -> None:
         0: {"step": torch.tensor(1.0), "lr": 1e-300},
         "groups": [{"betas": (0.9, 0.98)}, None, True, -1, "x"],
     }
-    described, packed = checkpoint.flatten_state(tree)
-    assert checkpoint.unflatten_state(json.loads(json.dumps(described)), packed) == tree
+    described, packed = flatten_state(tree)
+    assert unflatten_state(json.loads(json.dumps(described)), packed) == tree
 
 
 def test_pack_refuses_what_it_could_not_give_back() -> None:
     with pytest.raises(CheckpointError, match=r"'groups\.0\.schedule' is of type builtin_function_or_method"):
-        checkpoint.flatten_state({"groups": [{"schedule": abs}]})
+        flatten_state({"groups": [{"schedule": abs}]})
 
 
 def test_the_mean_is_summed_in_float64(tmp_path: Path) -> None:
@@ -84,13 +85,13 @@ def test_the_mean_is_summed_in_float64(tmp_path: Path) -> None:
         checkpoint.save(tmp_path, f"step-{i}", {"model": {"w": torch.tensor([v]), "n": torch.tensor(i)}}, {})
         for i, v in enumerate(values)
     ]
-    mean = checkpoint.average_weights(paths)
+    mean = average_weights(paths)
     assert mean["w"].item() == torch.tensor(exact).item()
     assert mean["n"].item() == 4
 
 
 def test_the_mean_keeps_tied_weights_tied(tmp_path: Path) -> None:
-    mean = checkpoint.average_weights([save(tmp_path, 1), save(tmp_path, 2)])
+    mean = average_weights([save(tmp_path, 1), save(tmp_path, 2)])
     assert mean["tied"] is mean["weight"]
     a, b = tensors(1)["model"]["weight"].double(), tensors(2)["model"]["weight"].double()
     assert torch.equal(mean["weight"], ((a + b) / 2).float())
@@ -100,21 +101,21 @@ def test_a_mean_of_models_that_differ_is_refused(tmp_path: Path) -> None:
     one = checkpoint.save(tmp_path, "one", {"model": {"w": torch.zeros(2)}}, {})
     two = checkpoint.save(tmp_path, "two", {"model": {"w": torch.zeros(3)}}, {})
     with pytest.raises(CheckpointError, match=r"two cannot be averaged with .*one: 'w' is \[3\] there and \[2\] here"):
-        checkpoint.average_weights([one, two])
+        average_weights([one, two])
 
 
 def test_a_moving_average_stands_in_for_its_weights_under_all_their_names(tmp_path: Path) -> None:
     groups = tensors()
     moving = {"weight": torch.ones(40, 50)}  # as in named_parameters, tied weights are named once
     path = checkpoint.save(tmp_path, "x", {**groups, "ema": moving}, {})
-    judged = checkpoint.evaluated_weights(checkpoint.load(path))
+    judged = evaluated_weights(checkpoint.load(path))
     assert_same(judged, {"weight": moving["weight"], "tied": moving["weight"], "bias": groups["model"]["bias"]})
 
 
 def test_weights_that_do_not_fit_say_where(tmp_path: Path) -> None:
     given = {"weight": torch.zeros(2, 3), "extra": torch.zeros(1)}
     with pytest.raises(CheckpointError) as caught:
-        checkpoint.load_weights(nn.Linear(4, 2), given, tmp_path)
+        load_weights(nn.Linear(4, 2), given, tmp_path)
     message = str(caught.value)
     assert "'weight' is [2, 3] there and [2, 4] here; 'bias' is not there; 'extra' is not here" in message
 
@@ -160,7 +161,7 @@ def test_four_times_as_much_is_let_pass_and_a_little_more(n_parameters: int, n_e
 )
 def test_the_first_three_differences_are_named_and_the_others_counted(n: int, words: str, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError) as caught:
-        checkpoint.load_weights(nn.Module(), dict.fromkeys("abcde"[:n], torch.zeros(1)), tmp_path)
+        load_weights(nn.Module(), dict.fromkeys("abcde"[:n], torch.zeros(1)), tmp_path)
     assert words in str(caught.value)
 
 
@@ -168,7 +169,7 @@ def test_a_checkpoint_without_a_model_has_no_weights_to_give(tmp_path: Path) -> 
     checkpoint.save(tmp_path, "step-000001", {"optim": {"0.exp_avg": torch.zeros(3)}}, {"step": 1})
     found = checkpoint.load(tmp_path / "step-000001")
     with pytest.raises(CheckpointError, match="step-000001 holds no weights of a model"):
-        checkpoint.evaluated_weights(found)
+        evaluated_weights(found)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -176,7 +177,7 @@ def test_weights_that_hold_nan_are_no_model_and_a_mask_of_infinities_may_be(valu
     mask = torch.full((3,), value)
     path = checkpoint.save(tmp_path, "step-000001", {"model": {"w": torch.zeros(2), "mask": mask}}, {"step": 1})
     if value == float("inf"):
-        assert checkpoint.average_weights([path])["mask"].tolist() == mask.tolist()
+        assert average_weights([path])["mask"].tolist() == mask.tolist()
         return
     with pytest.raises(CheckpointError, match="step-000001: mask holds NaN"):
-        checkpoint.average_weights([path])
+        average_weights([path])

@@ -9,7 +9,7 @@ import torch
 
 from harness.small_checkpoints import names
 from harness.small_runs import CPU, letters_plugins, make_run
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.cli.average import main
 from s2s.run import load_run
 

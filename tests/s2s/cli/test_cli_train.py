@@ -163,7 +163,7 @@ def test_another_measure_forgets_what_was_best(capsys: pytest.CaptureFixture[str
 def test_the_last_updates_are_not_lost_to_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from s2s import checkpoint
+    from s2s.checkpoint import directory as checkpoint
     from s2s.errors import CheckpointError
 
     def full(*_: Any) -> Path:
@@ -188,7 +188,7 @@ def test_what_is_damaged_is_left_out_of_the_average(capsys: pytest.CaptureFixtur
 
 
 def test_what_was_passed_over_as_damaged_does_not_push_out_what_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    from s2s import checkpoint
+    from s2s.checkpoint import directory as checkpoint
 
     assert run("run=a") == 0
     newest = Path("runs/a/checkpoints/step-000006/model.safetensors")

@@ -16,9 +16,11 @@ import s2s.cli.command
 import s2s.cli.plugins
 from harness.toy_plugins import toy_plugins
 from s2s.cli.command import Options, run_command, split_flags
-from s2s.compose import build_config, compose
-from s2s.config import Config, GenerateConfig, PrepareConfig
+from s2s.compose import compose
+from s2s.compose.composition import build_config
+from s2s.config import Config, GenerateConfig
 from s2s.config.average import AverageConfig
+from s2s.config.data import PrepareConfig
 from s2s.config.score import ScoreConfig
 from s2s.errors import ConfigError, did_you_mean
 

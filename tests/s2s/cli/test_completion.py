@@ -12,7 +12,8 @@ import pytest
 from s2s.cli.completion.command import main
 from s2s.cli.completion.scripts import SCRIPTS
 from s2s.cli.completion.words import words_of_commands
-from s2s.compose import flatten, options_of
+from s2s.compose import flatten
+from s2s.compose.options import options_of
 from s2s.config import Config
 from s2s.plugin import load_plugins
 from s2s.registry import GROUPS

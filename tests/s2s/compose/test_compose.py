@@ -11,8 +11,10 @@ import pytest
 
 from harness.folders import ROOT
 from harness.toy_plugins import Colour, CopyConfig, NarrowConfig, SearchConfig, WideConfig, toy_plugins
-from s2s.compose import ComposedConfig, compose, differences, flatten, recompose, to_yaml
-from s2s.config import Config, GenerateConfig, PrepareConfig
+from s2s.compose import ComposedConfig, compose, differences, flatten, to_yaml
+from s2s.compose.composition import recompose
+from s2s.config import Config, GenerateConfig
+from s2s.config.data import PrepareConfig
 from s2s.config.score import ScoreConfig
 from s2s.errors import ConfigError, UserError
 from s2s.plugin import load_plugins

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.toy_plugins import EncoderConfig, RateConfig, WideConfig, toy_plugins
-from s2s.compose import build_config, choice_config, merge_groups
+from s2s.compose import choice_config
+from s2s.compose.composition import build_config, merge_groups
 from s2s.config import Config
 from s2s.errors import ConfigError
 

@@ -10,7 +10,7 @@ import pytest
 import s2s.config
 from harness.toy_plugins import BaseConfig, Colour, NarrowConfig, WideConfig, toy_plugins
 from s2s.cli.documentation import describe, docs
-from s2s.compose import merge_groups
+from s2s.compose.composition import merge_groups
 from s2s.compose.options import options_of, type_text
 from s2s.errors import PluginError
 from s2s.plugin import load_plugins

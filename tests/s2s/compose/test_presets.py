@@ -10,9 +10,11 @@ import torch
 
 from harness.folders import ROOT
 from harness.monotonic_guide import OneByOne
-from s2s.compose import build_config, compose, flatten, merge_groups, to_yaml
+from s2s.compose import compose, flatten, to_yaml
+from s2s.compose.composition import build_config, merge_groups
 from s2s.compose.yaml12 import read_file
-from s2s.config import Config, GenerateConfig, PrepareConfig
+from s2s.config import Config, GenerateConfig
+from s2s.config.data import PrepareConfig
 from s2s.config.score import ScoreConfig
 from s2s.errors import ConfigError
 from s2s.plugin import Plugins, load_plugins

@@ -6,7 +6,8 @@ import pytest
 
 from harness.toy_plugins import refusal
 from s2s.compose.suggestions import unknown_option, unknown_root
-from s2s.config import Config, LogConfig
+from s2s.config import Config
+from s2s.config.run import LogConfig
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.config import (
-    NEUTRAL,
-    OF_MODELS,
-    RERANKS,
-    Config,
-    DataConfig,
-    GenerateConfig,
-    LogConfig,
-    PrepareConfig,
-    TrainConfig,
-    options_marked,
-)
-from s2s.config.run import CheckpointConfig, ValidConfig
+from s2s.config import NEUTRAL, OF_MODELS, RERANKS, Config, GenerateConfig, TrainConfig, options_marked
+from s2s.config.data import DataConfig, PrepareConfig
+from s2s.config.run import CheckpointConfig, LogConfig, ValidConfig
 from s2s.errors import ConfigError
 from s2s_distributed import DistributedConfig
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import pytest
 
 from s2s.compose import compose
-from s2s.config import Config, DataConfig, GenerateConfig, LogConfig, TrainConfig
+from s2s.config import Config, GenerateConfig, TrainConfig
+from s2s.config.data import DataConfig
 from s2s.config.ranges import SHARE, Range, above, at_least, check_all_used, check_ranges
-from s2s.config.run import CheckpointConfig, ValidConfig
+from s2s.config.run import CheckpointConfig, LogConfig, ValidConfig
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 

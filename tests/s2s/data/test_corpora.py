@@ -13,7 +13,7 @@ from harness.folders import HARNESS
 from harness.rhyming_corpus import WORDS
 from harness.tiny_runs import SMALL, call
 from s2s.compose import entry_config
-from s2s.config import DataConfig
+from s2s.config.data import DataConfig
 from s2s.data.preparation_spec import PreparationSpec
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.plugin import load_plugins

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.small_runs import letters_config, letters_plugins
-from s2s.config import DataConfig
+from s2s.config.data import DataConfig
 from s2s.data.batching import Batches
 from s2s.data.lazy_batch import LazyBatch, pair_lengths, split
 from s2s.distributed import World

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from harness.forked_children import in_child
-from s2s.config import DataConfig
+from s2s.config.data import DataConfig
 from s2s.data import encode
 from s2s.data import preparation as prepare_module
 from s2s.data.mapped_corpus import MappedCorpus

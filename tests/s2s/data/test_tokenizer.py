@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from s2s.compose import compose, to_yaml
-from s2s.config import PrepareConfig
+from s2s.config.data import PrepareConfig
 from s2s.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, tokenizer_kind
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins

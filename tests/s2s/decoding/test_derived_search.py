@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s.decoding import BeamRun, Beams, Candidates, FinishedHypotheses, SearchRequest, SourceSentence
+    from s2s.decoding import Beams, Candidates, FinishedHypotheses, SearchRequest, SourceSentence
+    from s2s.decoding.beams import BeamRun
 
 pytestmark = pytest.mark.usefixtures("native_operators")
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from harness.open_queue import OpenQueue
-from s2s.decoding import FixedQueue, SourceSentence
+from s2s.decoding import SourceSentence
 from s2s.decoding.history import ROOT, History
+from s2s.decoding.queue import FixedQueue
 from s2s.decoding.transfers import on_host
 
 

@@ -12,8 +12,9 @@ import torch
 from harness.open_queue import OpenQueue
 from harness.search_calls import find_queued
 from harness.table_model import JoiningTable, Table
-from s2s.decoding import BatchConstraint, BeamConfig, FixedQueue, SourceSentence, beam_search
+from s2s.decoding import BatchConstraint, BeamConfig, SourceSentence, beam_search
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 from s2s.decoding.starting import pad_sources
 from s2s.decoding.streaming import remaining_rows
 from s2s.task import Vocab

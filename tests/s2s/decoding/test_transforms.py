@@ -18,12 +18,12 @@ from s2s.decoding import (
     AffineTransform,
     BeamConfig,
     BeamSearch,
-    FixedQueue,
     GreedyConfig,
     SearchRequest,
     SourceSentence,
     greedy,
 )
+from s2s.decoding.queue import FixedQueue
 from s2s.decoding.token_transforms import build_transforms
 from s2s.decoding.transforms import RepetitionPenalty, Transforms
 from s2s.errors import ConfigError, PluginError

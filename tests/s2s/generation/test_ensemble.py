@@ -17,8 +17,9 @@ from harness.reference_operators import use_references
 from harness.reference_search import EOS, assert_same, batch_of, next_log_probs, slow_beam, sources
 from harness.search_calls import find, find_queued
 from harness.table_model import Table
-from s2s.decoding import BeamConfig, FixedQueue, SourceSentence
+from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 from s2s.errors import ConfigError
 from s2s.generation.ensemble import Ensemble
 from s2s.generation.shallow_fusion import ShallowFusion

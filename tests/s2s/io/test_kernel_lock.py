@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s2s.io import flock
+from s2s.io.kernel_lock import flock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.config import LogConfig
 from s2s.config.duration import format_duration
-from s2s.log import Log, Screen
+from s2s.config.run import LogConfig
+from s2s.log import Screen
 from s2s.log.length import RunLength
+from s2s.log.log import Log
 
 if TYPE_CHECKING:
     from pathlib import Path

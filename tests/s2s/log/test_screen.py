@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.config import LogConfig
+from s2s.config.run import LogConfig
 from s2s.errors import ConfigError
-from s2s.log import Log, Screen
+from s2s.log import Screen
 from s2s.log.files import nonfinite_to_null, scalars
 from s2s.log.length import RunLength
+from s2s.log.log import Log
 from s2s.log.screen import choose_screen
 
 if TYPE_CHECKING:

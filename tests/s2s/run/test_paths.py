@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.errors import CheckpointError
+from s2s.io import atomic
 from s2s.run.paths import candidates, find_run, run_path, set_last_run
 
 
@@ -96,12 +97,12 @@ def found(run: Path, wanted: str) -> list[str]:
 def test_the_average_comes_before_the_best_and_that_before_the_newest(run: Path) -> None:
     newest = ["step-000010", "step-000002", "step-000001"]
     assert found(run, "auto") == found(run, "last") == newest
-    checkpoint.write_link(run / "best", run / "checkpoints/step-000002")
+    atomic.write_link(run / "best", run / "checkpoints/step-000002")
     assert found(run, "auto") == ["step-000002", "step-000010", "step-000001"]
     (run / "checkpoints/average").mkdir()
     assert found(run, "auto") == ["average", "step-000002", "step-000010", "step-000001"]
     assert found(run, "last") == newest
-    checkpoint.write_link(run / "best", run / "checkpoints/step-000007")
+    atomic.write_link(run / "best", run / "checkpoints/step-000007")
     assert found(run, "auto") == ["average", *newest], "what is gone is not tried"
     assert found(run, "best") == ["step-000007"], "but named where it was asked for"
 
@@ -128,7 +129,7 @@ def test_the_checkpoints_that_there_are_are_named(run: Path, wanted: str, messag
 
 
 def test_the_best_and_the_average_are_named_where_there_are_any(run: Path) -> None:
-    checkpoint.write_link(run / "best", run / "checkpoints/step-000002")
+    atomic.write_link(run / "best", run / "checkpoints/step-000002")
     (run / "checkpoints/average").mkdir()
     with pytest.raises(CheckpointError, match=r"Known: auto, average, best, last, step-000001"):
         candidates(run, "x")

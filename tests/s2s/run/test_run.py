@@ -18,7 +18,8 @@ from s2s.compose import compose
 from s2s.config import Config
 from s2s.distributed import World
 from s2s.errors import CheckpointError, ConfigError
-from s2s.run import RunDirectory, find_run, load_run, run_path
+from s2s.run import find_run, load_run, run_path
+from s2s.run.directory import RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from harness.small_runs import CPU, PLUGIN, begin, make_run, read
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.errors import CheckpointError
-from s2s.run import RunDirectory, load_run, run_path, tokenizer
+from s2s.run import load_run, run_path, tokenizer
+from s2s.run.directory import RunDirectory
 from s2s.run.environment import changes
 
 if TYPE_CHECKING:

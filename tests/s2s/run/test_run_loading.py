@@ -8,11 +8,13 @@ import pytest
 import torch
 
 from harness.small_runs import CPU, PLUGIN, build, letters_config, make_run
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.cli.train import main as train
 from s2s.errors import CheckpointError
+from s2s.io import atomic
 from s2s.plugin import load_plugins
-from s2s.run import RunDirectory, load_run, run_path
+from s2s.run import load_run, run_path
+from s2s.run.directory import RunDirectory
 from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def test_each_name_of_a_checkpoint_finds_it(plugins: Plugins) -> None:
 
     folder = path / "checkpoints"
     assert found("auto") == "step-000003"
-    checkpoint.write_link(path / "best", folder / "step-000002")
+    atomic.write_link(path / "best", folder / "step-000002")
     assert found("auto") == found("best") == "step-000002"
     shutil.copytree(folder / "step-000001", folder / "average")
     assert found("auto") == found("average") == "average"
@@ -54,7 +56,7 @@ def test_each_name_of_a_checkpoint_finds_it(plugins: Plugins) -> None:
 def test_damaged_checkpoints_are_passed_over_with_a_word(plugins: Plugins, caplog: pytest.LogCaptureFixture) -> None:
     path = run_path("x")
     make_run(path, plugins, [1, 2, 3])
-    checkpoint.write_link(path / "best", path / "checkpoints/step-000002")
+    atomic.write_link(path / "best", path / "checkpoints/step-000002")
     for step in ("step-000002", "step-000003"):
         (path / "checkpoints" / step / "model.safetensors").write_bytes(b"?")
     assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000001"
@@ -71,13 +73,13 @@ def test_a_best_checkpoint_that_is_gone_is_missed(plugins: Plugins, caplog: pyte
     weights = make_run(path, plugins, [1, 2])[2]
     state = {"trainer": {"best": [[-1.0, 2], [-2.0, 3]]}}
     checkpoint.save(path / "checkpoints", "step-000003", {"model": weights}, state)
-    checkpoint.write_link(path / "best", path / "checkpoints/step-000009")
+    atomic.write_link(path / "best", path / "checkpoints/step-000009")
     for best in ("step-000009", "step-000002"):  # dangling, and deleted
         assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000003"
         assert f"best leads nowhere; it was {best}. Taken instead: runs/x/checkpoints/step-000003" in caplog.text
         (path / "best").unlink(missing_ok=True)
     caplog.clear()
-    checkpoint.write_link(path / "best", path / "checkpoints/step-000002")
+    atomic.write_link(path / "best", path / "checkpoints/step-000002")
     assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000002"
     assert load_run(path, "last", plugins, CPU).checkpoint_path.name == "step-000003"
     assert not caplog.records

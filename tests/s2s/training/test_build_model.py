@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from s2s.config import Config, DataConfig, TrainConfig
+from s2s.config import Config, TrainConfig
+from s2s.config.data import DataConfig
 from s2s.distributed import World
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.model import Memory, Seq2Seq

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from harness.small_runs import build, letters_config, letters_plugins
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.config import Config, TrainConfig
 from s2s.distributed import World
 from s2s.errors import CheckpointError

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.sorting_runs import outcome, train
-from s2s import checkpoint
 from s2s.checkpoint import directory
+from s2s.checkpoint import directory as checkpoint
+from s2s.io import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +83,7 @@ def test_whenever_the_thread_dies_the_newest_checkpoint_is_whole_and_at_most_one
         allowed = [f"step-{step:06d}", f"step-{step - 3:06d}"]
         assert newest is not None or step == 3
         assert newest is None or newest.name in allowed
-        last = checkpoint.read_link(path / "run" / "last")
+        last = atomic.read_link(path / "run" / "last")
         assert last is None or last.is_dir()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from s2s.config import DataConfig
+from s2s.config.data import DataConfig
 from s2s.data.lazy_batch import LazyBatch
 from s2s.training import data_loader
 from s2s.training.data_loader import DataLoader

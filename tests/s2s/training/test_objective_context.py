@@ -11,8 +11,8 @@ import torch
 
 from harness.search_calls import find
 from harness.small_runs import CPU, build, letters_config, letters_plugins, make_run
-from s2s import checkpoint
 from s2s.batch import make_batch
+from s2s.checkpoint import directory as checkpoint
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.distributed import World

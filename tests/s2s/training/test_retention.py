@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.small_checkpoints import save
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.compose import compose
 from s2s.config import Config
+from s2s.io import atomic
 from s2s.plugin import load_plugins
 from s2s.training.retention import Retention
 from s2s.training.state import TrainerState
@@ -70,15 +71,15 @@ def test_the_newest_and_the_best_are_left_and_linked(n_last: int, n_best: int, l
     given = retention(tmp_path, f"checkpoint.keep_last={n_last}", f"checkpoint.keep_best={n_best}")
     given.apply("step-000005", state(step=5, best=BEST), interim="")
     assert steps(tmp_path) == left
-    assert checkpoint.read_link(tmp_path / "last") == tmp_path / "checkpoints/step-000005"
-    assert checkpoint.read_link(tmp_path / "best") == tmp_path / "checkpoints/step-000002"
+    assert atomic.read_link(tmp_path / "last") == tmp_path / "checkpoints/step-000005"
+    assert atomic.read_link(tmp_path / "best") == tmp_path / "checkpoints/step-000002"
 
 
 def test_interim_and_later_ones_are_removed(tmp_path: Path) -> None:
     given = retention(tmp_path, "checkpoint.keep_last=5", "checkpoint.keep_best=1")
     given.apply("step-000004", state(step=4, best=[(1.0, 9)]), interim="step-000003")
     assert steps(tmp_path) == [1, 2, 4]
-    assert checkpoint.read_link(tmp_path / "best") is None, "the best is not there any more"
+    assert atomic.read_link(tmp_path / "best") is None, "the best is not there any more"
     given.apply("step-000004", state(step=4), interim="step-000004")
     assert steps(tmp_path) == [1, 2, 4], "the one just saved stays"
 
@@ -111,7 +112,7 @@ def test_without_an_average_nothing_is_said(tmp_path: Path) -> None:
 
 def test_room_is_made_by_all_but_the_newest_and_the_best(tmp_path: Path) -> None:
     given = retention(tmp_path)
-    checkpoint.write_link(tmp_path / "best", tmp_path / "checkpoints/step-000003")
+    atomic.write_link(tmp_path / "best", tmp_path / "checkpoints/step-000003")
     given.free_space()
     assert steps(tmp_path) == [3, 5]
     (tmp_path / "best").unlink()

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from s2s.compose import compose
-from s2s.config import Config, TrainConfig, ValidConfig
+from s2s.config import Config, TrainConfig
+from s2s.config.run import ValidConfig
 from s2s.plugin import load_plugins
 from s2s.training.session import is_finished, startup_facts
 

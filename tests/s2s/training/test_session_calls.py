@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.small_runs import letters_config, letters_plugins
-from s2s import checkpoint
+from s2s.checkpoint import directory as checkpoint
 from s2s.distributed import World
 from s2s.errors import CheckpointError, ConfigError, Preempted
 from s2s.io.json_files import dump_checked, read_checked

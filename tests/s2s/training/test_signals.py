@@ -87,7 +87,7 @@ def test_a_signal_while_the_data_is_prepared_ends_the_run(
 def test_a_stop_that_cannot_be_saved_does_not_say_that_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from s2s import checkpoint
+    from s2s.checkpoint import directory as checkpoint
     from s2s.errors import CheckpointError
 
     def full(*_arguments: object) -> None:

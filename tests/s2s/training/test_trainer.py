@@ -145,7 +145,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_it_says_so(
 def test_a_full_disk_does_not_end_training(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from s2s import checkpoint
+    from s2s.checkpoint import directory as checkpoint
     from s2s.errors import CheckpointError
 
     save, n_calls = checkpoint.save, 0
@@ -167,7 +167,7 @@ def test_training_goes_on_while_a_checkpoint_is_written(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first save waits for two more updates, which a run that waits for the save would never make."""
-    from s2s import checkpoint
+    from s2s.checkpoint import directory as checkpoint
 
     save, update, updates = checkpoint.save, Trainer.update, threading.Semaphore(0)
     waited: list[bool] = []
@@ -189,7 +189,7 @@ def test_training_goes_on_while_a_checkpoint_is_written(
 
 
 def test_a_disk_that_stays_full_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from s2s import checkpoint
+    from s2s.checkpoint import directory as checkpoint
     from s2s.errors import CheckpointError
 
     def full(*arguments: Any) -> Path:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from s2s.data.text import INVALID_UTF8, NUL, TOO_LONG
-from s2s.generation import is_stream
 from s2s.generation.files import input_lines
 from s2s.generation.files.input_lines import lines_of, piped
+from s2s.generation.files.streams import is_stream
 
 if TYPE_CHECKING:
     from pathlib import Path
