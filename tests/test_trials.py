@@ -15,7 +15,7 @@ from harness.folders import ROOT
 from s2s.cli import generate
 from s2s.cli.train import main as train
 from s2s.compose import compose
-from s2s.config import PrepareConfig
+from s2s.config.data import PrepareConfig
 from s2s.errors import DataError
 from s2s.plugin import load_plugins
 from s2s_testing import check_task
