@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy_names(
     __name__,
+    "text_config",  # first: configurations are read where nothing else is needed
     "corpora",
     "text",
     "file_stamp",
@@ -74,6 +75,5 @@ __getattr__ = lazy_names(
     "preparation_spec",
     "tokenizer",
     "corpus_task",
-    "text_config",
     "text_task",
 )

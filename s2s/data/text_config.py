@@ -75,10 +75,10 @@ class TextConfig(Choice):
         common = self.default_size if self.vocab_size is None else self.vocab_size
         if self.joint:
             return {"joint": ("task.vocab_size", common)}
-        own = {"src": self.src_vocab_size, "tgt": self.tgt_vocab_size}
+        sizes = {"src": self.src_vocab_size, "tgt": self.tgt_vocab_size}
         return {
             side: ("task.vocab_size", common) if size is None else (f"task.{side}_vocab_size", size)
-            for side, size in own.items()
+            for side, size in sizes.items()
         }
 
     def size_option(self) -> str:

@@ -31,6 +31,8 @@ class HuggingFaceConfig(Choice):
     """The token that begins outputs; empty: the first of <s>, <bos>, [CLS] and <|startoftext|> that the file has."""
     eos: str = ""
     """The token that ends texts; empty: the first of </s>, <eos>, [SEP] and <|endoftext|> that the file has."""
+    start: list[str] = field(default_factory=list)
+    """The tokens with which decoding starts, such as ['</s>','deu_Latn']; empty: bos."""
 
 
 @hookimpl

@@ -69,23 +69,24 @@ class HuggingFace(Tokenizer):
         for piece, i in ids.items():
             self.pieces[i] = piece
         self.pad, self.bos, self.eos = (self._special(name, getattr(config, name)) for name in ("pad", "bos", "eos"))
+        self.start = [self._special("start", name) for name in config.start]
         self.unk = self._special("unk", config.unk or getattr(self._tokenizer.model, "unk_token", None), self.pad)
 
     def _special(self, name: str, token: str | None, default: int | None = None) -> int:
         """The id of a special token: the one that is named, or else a usual one; then `default`."""
         names = (token,) if token else USUAL[name]
-        found = next((self._ids[one] for one in names if one in self._ids), None if token else default)
-        if found is None:
+        token_id = next((self._ids[one] for one in names if one in self._ids), None if token else default)
+        if token_id is None:
             raise ConfigError(
                 f"{self.path}: no token {' or '.join(names)}; name its {name} with task.subword.{name}=TOKEN"
             )
-        return found
+        return token_id
 
     @cached_property
     def identity(self) -> str:
         """The sha256 of everything that determines ids, such as merges and normalisation."""
         content = json.dumps(json.loads(self._tokenizer.to_str()), sort_keys=True)
-        return hashlib.sha256(f"{content}{self.special}".encode()).hexdigest()
+        return hashlib.sha256(f"{content}{self.special}{self.start}".encode()).hexdigest()
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of every line, without special tokens that it spells; raises DataError for one that is too long."""
