@@ -39,8 +39,8 @@ def load(run: str | Path | Sequence[str | Path], *arguments: str, **options: Any
     from s2s.trained_model import TrainedModel  # torch
 
     runs = [str(one) for one in run] if isinstance(run, list | tuple) else str(run)
-    given = [*arguments, *arguments_of(GenerateConfig, {"run": runs, **options})]
-    return TrainedModel(given, _plugins(given))
+    words = [*arguments, *arguments_of(GenerateConfig, {"run": runs, **options})]
+    return TrainedModel(words, _plugins(words))
 
 
 def train(*arguments: str, quiet: bool = False, **options: Any) -> Path:
@@ -50,10 +50,10 @@ def train(*arguments: str, quiet: bool = False, **options: Any) -> Path:
     from s2s.run import run_path
     from s2s.training.planner import planner_of
 
-    given = [*arguments, *arguments_of(Config, options)]
-    composed, plugins = _composed(Config, given)
+    words = [*arguments, *arguments_of(Config, options)]
+    composed, plugins = _composed(Config, words)
     path = run_path(composed.config.run or planner_of(composed.config, plugins).run_name(composed))
-    code = train_or_launch(composed, plugins, Options(quiet=quiet), [*given, *["--quiet"] * quiet])
+    code = train_or_launch(composed, plugins, Options(quiet=quiet), [*words, *["--quiet"] * quiet])
     if code:
         raise S2SError(f"training in {path} ended with exit code {code}; the log there says why")
     return path
@@ -79,8 +79,8 @@ def evaluate(
         if len(of) != len(hyps):
             raise DataError(f"{len(hyps):,} outputs and {len(of):,} references; give one for each")
     composed, plugins = _composed(PrepareConfig, arguments_of(PrepareConfig, {"task": task}))
-    own = plugins.registry.get("task", composed.config.task.name).build(composed.config.task)
-    built = build_metrics(own, plugins.registry, metrics, options)
+    spec_task = plugins.registry.get("task", composed.config.task.name).build(composed.config.task)
+    built = build_metrics(spec_task, plugins.registry, metrics, options)
     return {metric.name: metric.scored(hyps, several, samples, seed) for metric in built}
 
 

@@ -87,13 +87,13 @@ def _whole(config: Any, added: tuple[type, ...]) -> Any:
         for name, section in whole.items()
         if section is not inner[name]
     ]
-    own = [one for one in reversed(added) if command_config(one) is config]
-    if not own and not changed:
+    options = [one for one in reversed(added) if command_config(one) is config]
+    if not options and not changed:
         return config
     return make_dataclass(
         config.__name__,
         changed,
-        bases=(*own, config),
+        bases=(*options, config),
         kw_only=True,
         namespace={"__doc__": config.__doc__, "__module__": config.__module__, "__qualname__": config.__qualname__},
     )

@@ -150,8 +150,8 @@ class WithAuxiliary(Objective):
 
     def __init__(self, objective: Objective, model: HasAuxiliary) -> None:
         self.objective, self.model = objective, model
-        own = objective.extras if objective.valid_extras is None else objective.valid_extras
-        self.extras, self.valid_extras = (*objective.extras, *model.auxiliary), tuple(own)
+        extras = objective.extras if objective.valid_extras is None else objective.valid_extras
+        self.extras, self.valid_extras = (*objective.extras, *model.auxiliary), tuple(extras)
         self.supports_packing, self.n_updates = objective.supports_packing, objective.n_updates
 
     @property
@@ -242,6 +242,6 @@ def _scalar(name: str, x: Tensor | float, device: torch.device) -> Tensor:
     if isinstance(x, Tensor) and not x.ndim:
         return x.detach().to(device, torch.float64)
     if not isinstance(x, int | float):
-        found = f"a tensor {list(x.shape)}" if isinstance(x, Tensor) else repr(x)
-        raise PluginError(f"the objective returned as {name} {found}: expected one number, a sum over the micro-batch")
+        actual = f"a tensor {list(x.shape)}" if isinstance(x, Tensor) else repr(x)
+        raise PluginError(f"the objective returned as {name} {actual}: expected one number, a sum over the micro-batch")
     return torch.full((), x, dtype=torch.float64, device=device)

@@ -1,4 +1,4 @@
-"""Following a run: what an observer is told, and what it may use of the trainer.
+"""Following a run: the events that an observer receives, and what it may use of the trainer.
 
 The parts of a `TrainerView` are protocols: they list what plugins may rely on, with its types. Everything is to be
 read, except `length`, which an observer may change on all ranks after the same update, to end the run sooner or later.
@@ -35,7 +35,7 @@ class Observer:
     """Follows one run; made by `s2s_observe`, it overrides the methods that it needs.
 
     Every process of a run makes one, and gets the same records. One that changes what happens next, such as when the
-    run ends, returns its state from `state_dict`: a resumed run then goes on as if it had never been interrupted.
+    run ends, returns its state from `state_dict`: a resumed run then continues as if it had never been interrupted.
     """
 
     @property

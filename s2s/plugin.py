@@ -125,8 +125,8 @@ def _installed(registry: Registry) -> Iterator[tuple[EntryPoint, str]]:
     # A distribution parses its metadata on every access to its name: 0.1 s for the plugins of s2s alone.
     names = {dist: dist.name if dist else "" for dist in {point.dist for point in points}}
     origins = {dist: f"{name} {dist.version}" for dist, name in names.items() if dist}
-    found = [(names[p.dist] == "s2s-toolkit", p, origins[p.dist] if p.dist else p.value) for p in points]
-    for is_shipped, point, origin in sorted(found, key=lambda f: (not f[0], f[1].name, f[2])):
+    plugins = [(names[p.dist] == "s2s-toolkit", p, origins[p.dist] if p.dist else p.value) for p in points]
+    for is_shipped, point, origin in sorted(plugins, key=lambda f: (not f[0], f[1].name, f[2])):
         if point.name in blocked or (not is_shipped and _only_shipped()):
             registry.blocked[point.name] = point.module
         else:

@@ -35,14 +35,14 @@ def map_tensors(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
 
 def list_tensors(tree: Tree) -> list[Tensor]:
     """All tensors of a tree, in the order in which `map_tensors` visits them."""
-    found: list[Tensor] = []
+    tensors: list[Tensor] = []
 
     def note(tensor: Tensor) -> Tensor:
-        found.append(tensor)
+        tensors.append(tensor)
         return tensor
 
     map_tensors(note, tree)
-    return found
+    return tensors
 
 
 def join_tensors(first: Tree, second: Tree, join: Callable[[Tensor, Tensor], Tensor] | None = None) -> Tree:

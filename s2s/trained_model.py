@@ -55,8 +55,8 @@ class TrainedModel:
         schema = plugins.registry.with_options(GenerateConfig)
         self._of_files, self._of_models = options_marked(schema, OF_FILES), options_marked(schema, OF_MODELS)
         _check_options(self._arguments, self._of_files, "inputs are given, and outputs returned, as texts")
-        given = compose(GenerateConfig, [*self._arguments, "format=jsonl"], plugins).config
-        self._nbest, self._raw, self._ready = given.nbest, given.raw, load_for_decoding(given, plugins)
+        defaults = compose(GenerateConfig, [*self._arguments, "format=jsonl"], plugins).config
+        self._nbest, self._raw, self._ready = defaults.nbest, defaults.raw, load_for_decoding(defaults, plugins)
         self._generators: dict[tuple[str, ...], Generator] = {}
         first = self._ready.models.first
         self.config, self.task, self.device = first.config, first.task, self._ready.device
@@ -82,9 +82,9 @@ class TrainedModel:
         """As `translate`, with every output text as the task's own object, such as an nltk.Tree."""
         if isinstance(texts, INPUT_TYPES):
             return self.parse([texts], **options)[0]
-        found = self.translate(texts, **options)
+        outputs = self.translate(texts, **options)
         read = self.task.as_object
-        return [read(hyp) if isinstance(hyp, str) else list(map(read, hyp)) for hyp in found]
+        return [read(hyp) if isinstance(hyp, str) else list(map(read, hyp)) for hyp in outputs]
 
     def generate(self, texts: Iterable[AnyInput], **options: Any) -> Iterator[Output]:
         """The output of each text, in order, with its candidates, their scores, tokens and log-probabilities.
@@ -98,10 +98,10 @@ class TrainedModel:
         """What `generate` calls, with its counts of inputs and outputs; made once for each choice of options."""
         _check_options(options, self._of_files, "inputs are given, and outputs returned, as texts")
         _check_options(options, self._of_models, "it concerns the models; give it to s2s.load")
-        given = arguments_of(GenerateConfig, options)
-        key = tuple(given)
+        words = arguments_of(GenerateConfig, options)
+        key = tuple(words)
         if key not in self._generators:
-            composed = compose(GenerateConfig, [*self._arguments, *given, "format=jsonl"], self._plugins)
+            composed = compose(GenerateConfig, [*self._arguments, *words, "format=jsonl"], self._plugins)
             self._generators[key] = self._ready.generator(composed).generator
         return self._generators[key]
 
@@ -117,10 +117,10 @@ class TrainedModel:
             raise DataError("one of source and target is a text, and the other several; give two texts, or two lists")
         if len(src) != len(tgt):
             raise DataError(f"{len(src):,} sources and {len(tgt):,} targets; give one for each")
-        found: list[ScoredTarget] = list(
+        results: list[ScoredTarget] = list(
             score(self.model, self.task, map(self._example, src, tgt), self.device, tokens)
         )
-        return found
+        return results
 
     def evaluate(
         self, src: Sequence[AnyInput], refs: Sequence[str], metrics: Any = None, samples: int = 1000, **options: Any
@@ -145,10 +145,10 @@ class TrainedModel:
             maps = self.model.attention_maps(batch.src, batch.src_pad, batch.tgt_in)
         if not maps:
             raise ConfigError(f"arch={self.config.arch.name} has no attention (Seq2Seq.attention_maps)")
-        of_pair = [one._replace(weights=one.weights[0].cpu()) for one in maps]
+        pair_maps = [one._replace(weights=one.weights[0].cpu()) for one in maps]
         vocab = self.task.vocab
         sources = self._names([*pair[0], vocab.eos], "src")
-        return PairAttention(sources, self._names([*vocab.start[1:], *pair[1], vocab.eos], "tgt"), of_pair)
+        return PairAttention(sources, self._names([*vocab.start[1:], *pair[1], vocab.eos], "tgt"), pair_maps)
 
     def _example(self, one: AnyInput, tgt: str = "") -> Example:
         """The source as the task encodes it: `raw`, given to `load`, means raw text for every method."""

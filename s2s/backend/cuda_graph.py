@@ -40,19 +40,19 @@ class CUDAGraphCallable:
 
     def prepare(self, batch: Batch) -> None:
         """Capture the batch's shape, if it is new; gradients are arbitrary afterwards, and must be zeroed in place."""
-        given = list_tensors(batch)
-        if (shape := _shape(given)) in self.graphs:
+        inputs = list_tensors(batch)
+        if (shape := _shape(inputs)) in self.graphs:
             return
         static = map_tensors(torch.clone, batch)
-        factor = torch.zeros((), device=given[0].device)
+        factor = torch.zeros((), device=inputs[0].device)
         replay, result = self.capture(lambda: self.function(static, factor))
         self.graphs[shape] = [*list_tensors(static), factor], replay, result
 
     def __call__(self, batch: Batch, factor: Tensor) -> Tensor:
         """The same as `function`, for a batch whose shape was prepared."""
-        given = list_tensors(batch)
-        static, replay, result = self.graphs[_shape(given)]
-        for old, new in zip(static, [*given, factor], strict=True):
+        inputs = list_tensors(batch)
+        static, replay, result = self.graphs[_shape(inputs)]
+        for old, new in zip(static, [*inputs, factor], strict=True):
             old.copy_(new, non_blocking=True)
         replay()
         return result.clone()

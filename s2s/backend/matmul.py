@@ -42,12 +42,12 @@ class MatmulBackend(NamedTuple):
             flags.fp32_precision = before
 
 
-def select_matmul(wanted: Literal["auto", "torch", "onednn"], device: torch.device) -> MatmulBackend:
+def select_matmul(requested: Literal["auto", "torch", "onednn"], device: torch.device) -> MatmulBackend:
     """The library for a device. Nothing is timed: a resumed run must select the same one."""
     if device.type != "cpu":
         return MatmulBackend("torch", f"{device.type}'s own")
-    if wanted != "auto":
-        return MatmulBackend(wanted, "as configured")
+    if requested != "auto":
+        return MatmulBackend(requested, "as configured")
     if not torch.backends.mkldnn.is_available():
         return MatmulBackend("torch", "this torch has no oneDNN")
     if _is_intel():

@@ -66,12 +66,12 @@ def _limits(proc: Path, cgroup: Path) -> Iterator[AvailableMemory]:
 @cache
 def _groups(proc: Path, cgroup: Path) -> tuple[ControlGroup, ...]:
     """The control groups of this process that are visible to it, from its own to the root."""
-    found: list[ControlGroup] = []
+    groups: list[ControlGroup] = []
     for folder, version in group_folders("memory", proc, cgroup):
         limit, usage, reclaimable = FILES[version]
         if (folder / limit).is_file():
-            found.append(ControlGroup(folder / limit, folder / usage, folder / "memory.stat", reclaimable))
-    return tuple(found)
+            groups.append(ControlGroup(folder / limit, folder / usage, folder / "memory.stat", reclaimable))
+    return tuple(groups)
 
 
 def _left(group: ControlGroup) -> int | None:

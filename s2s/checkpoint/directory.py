@@ -81,9 +81,9 @@ def save(folder: Path, name: str, tensors: Mapping[str, Mapping[str, Tensor]], s
 def load(path: Path, only: Collection[str] | None = None) -> Checkpoint:
     """Verify and read a checkpoint; `only` restricts it to these groups of tensors; absent ones are skipped."""
     verify(path, only)
-    wanted = [group for group in groups(path) if only is None or group in only]
+    selected = [group for group in groups(path) if only is None or group in only]
     try:
-        tensors = {group: read_tensors(path / (group + SUFFIX)) for group in wanted}
+        tensors = {group: read_tensors(path / (group + SUFFIX)) for group in selected}
         return Checkpoint(path, tensors, read_json(path / STATE))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
@@ -106,8 +106,8 @@ def steps(folder: Path) -> list[Path]:
     """All checkpoints that are named after a step, valid or not, in the order of the steps."""
     if not folder.is_dir():
         return []
-    found = (path for path in folder.iterdir() if _STEP.fullmatch(path.name) and path.is_dir())
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+    folders = (path for path in folder.iterdir() if _STEP.fullmatch(path.name) and path.is_dir())
+    return sorted(folders, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def best_steps(folder: Path) -> list[Path]:

@@ -48,9 +48,9 @@ def verify(path: Path, only: Collection[str] | None = None) -> None:
 
 def _verify_file(file: Path, n_bytes: int, sha256: str) -> None:
     try:
-        found = file.stat().st_size
-        if found != n_bytes:
-            raise CheckpointError(f"{file} is damaged: {found} bytes, and the manifest says {n_bytes}")
+        size = file.stat().st_size
+        if size != n_bytes:
+            raise CheckpointError(f"{file} is damaged: {size} bytes, and the manifest says {n_bytes}")
         if atomic.sha256(file) != sha256:
             raise CheckpointError(f"{file} is damaged: its sha256 is not the manifest's")
     except OSError as error:

@@ -100,14 +100,14 @@ def _mean(tensors: Sequence[Tensor]) -> Tensor:
     return (total / len(tensors)).to(tensors[0].dtype)
 
 
-def _differences(there: Mapping[str, Tensor], here: Mapping[str, Tensor]) -> str:
+def _differences(saved: Mapping[str, Tensor], here: Mapping[str, Tensor]) -> str:
     """In words, the names and shapes in which two sets of weights differ; empty if they do not."""
     shapes = [
-        f"'{name}' is {list(there[name].shape)} there and {list(here[name].shape)} here"
+        f"'{name}' is {list(saved[name].shape)} there and {list(here[name].shape)} here"
         for name in here
-        if name in there and there[name].shape != here[name].shape
+        if name in saved and saved[name].shape != here[name].shape
     ]
-    lacking = [f"'{name}' is not there" for name in here if name not in there]
-    unknown = [f"'{name}' is not here" for name in there if name not in here]
+    lacking = [f"'{name}' is not there" for name in here if name not in saved]
+    unknown = [f"'{name}' is not here" for name in saved if name not in here]
     words = shapes + lacking + unknown
     return "; ".join(words[:3]) + (f"; and {len(words) - 3} more" if len(words) > 3 else "")

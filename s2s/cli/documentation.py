@@ -24,10 +24,10 @@ WIDTH = 79
 """Columns of explanations; longer lines are no easier to read"""
 
 
-def describe(found: Iterable[Option], values: Mapping[str, tuple[Any, str]], title: str) -> str:
+def describe(options: Iterable[Option], values: Mapping[str, tuple[Any, str]], title: str) -> str:
     """A block of lines for each option; `values` has value and origin of options that are not at their default."""
     lines, docs_of = [title], cache(docs)
-    for option in found:
+    for option in options:
         default = "(required)" if option.required else to_text(option.default)
         value, origin = values.get(option.key, (option.default, "default"))
         if origin == "default":
@@ -42,11 +42,11 @@ def describe(found: Iterable[Option], values: Mapping[str, tuple[Any, str]], tit
 
 def docs(config: type) -> dict[str, str]:
     """The docstring under every field, including those of base classes; empty if there is no source."""
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for base in reversed(config.__mro__):
         if is_dataclass(base):
-            found |= _own_docs(base)
-    return found
+            docstrings |= _own_docs(base)
+    return docstrings
 
 
 def _own_docs(config: type) -> dict[str, str]:

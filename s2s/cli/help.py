@@ -62,7 +62,7 @@ def wrapped(head: str, text: str) -> list[str]:
 
 
 def _names(group: str, plugins: Plugins) -> str:
-    """All names of a group: those that most users want, those registered, and presets whose names begin with one."""
+    """All names of a group: those that most users need, those registered, and presets whose names begin with one."""
     registry = plugins.registry
     registered = tuple(name for g, name in registry.entries if g == group)
     known = SOUGHT.get(group, registered)
@@ -91,19 +91,19 @@ def _about(schema: type, name: str, choices: Sequence[str], plugins: Plugins) ->
     root = name.partition(".")[0]
     if root in GROUPS and root in hints:
         return _about_group(schema, name, choices, plugins)
-    found = [o for o in options_of(schema) if o.key == name or o.key.startswith(f"{name}.")]
-    if not found:
+    options = [o for o in options_of(schema) if o.key == name or o.key.startswith(f"{name}.")]
+    if not options:
         known = [*hints, *(option.key for option in options_of(schema))]
         raise ConfigError(f"--help {name}: no such name.{did_you_mean(name, known)}")
     title = f"{name}: {docs(schema).get(name, '')}" if name in hints and is_section(hints[name]) else name
-    return describe(found, {}, title)
+    return describe(options, {}, title)
 
 
 def _about_group(schema: type, name: str, choices: Sequence[str], plugins: Plugins) -> str:
     group = name.partition(".")[0]
-    own = [choice for choice in choices if choice.partition("=")[0].partition(".")[0] == group]
-    if own:
-        return choice_text(group, own, plugins)
+    group_choices = [choice for choice in choices if choice.partition("=")[0].partition(".")[0] == group]
+    if group_choices:
+        return choice_text(group, group_choices, plugins)
     known = [f"{group}: {docs(schema).get(group, '')}", *wrapped(f"{group}=", _names(group, plugins)), ""]
     if default := default_choice(schema, group):
         return "\n".join([*known, choice_text(group, [f"{group}={default}"], plugins)])
@@ -114,8 +114,10 @@ def choice_text(group: str, choices: Sequence[str], plugins: Plugins) -> str:
     """Every option of a choice, as in `arch=transformer_big arch.d_model=512`."""
     merged = merge_groups([group], choices, plugins)
     entry, values = merged.entries[group], resolve(merged, keep_unresolved=True)
-    found = [option for key, option in merged.options.items() if key.startswith(f"{group}.") and key != f"{group}.name"]
-    shown = {option.key: (values[option.key], merged.origin(option.key)) for option in found}
+    options = [
+        option for key, option in merged.options.items() if key.startswith(f"{group}.") and key != f"{group}.name"
+    ]
+    shown = {option.key: (values[option.key], merged.origin(option.key)) for option in options}
     doc = (entry.config.__doc__ or "").partition("\n")[0]
     title = f"{group}.name = {entry.name} (plugin {entry.plugin}){': ' + doc if doc else ''}"
-    return describe(found, shown, title)
+    return describe(options, shown, title)

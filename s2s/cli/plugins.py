@@ -62,14 +62,14 @@ def show_list(words: Sequence[str], plugins: Plugins) -> None:
     """Plugins in the order in which they were loaded, each with its entries and presets."""
     unknown = [word for word in words if not word.startswith("plugins=")]
     if unknown:
-        raise ConfigError(f"list: '{unknown[0]}' means nothing here; did you mean: s2s-plugins show {unknown[0]}")
+        raise ConfigError(f"list takes no argument '{unknown[0]}'; did you mean: s2s-plugins show {unknown[0]}")
     registry = plugins.registry
     for name, origin in plugins.loaded.items():
         print(f"{name}  ({origin})")
         for group in registry.groups:
-            own = sorted(e.name for e in registry.entries.values() if (e.group, e.plugin) == (group, name))
-            if own:
-                print(*wrapped(group, ", ".join(own)), sep="\n")
+            names = sorted(e.name for e in registry.entries.values() if (e.group, e.plugin) == (group, name))
+            if names:
+                print(*wrapped(group, ", ".join(names)), sep="\n")
         for added in (one for one in registry.added if one.plugin == name):
             print(*wrapped("options", ", ".join(added.names)), sep="\n")
         _print_presets(plugins, name)
@@ -85,9 +85,9 @@ def show_list(words: Sequence[str], plugins: Plugins) -> None:
 
 def _print_presets(plugins: Plugins, plugin: str, word: str = " presets") -> None:
     for group in PRESET_GROUPS:
-        own = [p.name for p in plugins.registry.presets.values() if (p.group, p.plugin) == (group, plugin)]
-        if own:
-            print(*wrapped(group + word, ", ".join(sorted(own))), sep="\n")
+        names = [p.name for p in plugins.registry.presets.values() if (p.group, p.plugin) == (group, plugin)]
+        if names:
+            print(*wrapped(group + word, ", ".join(sorted(names))), sep="\n")
 
 
 def show(words: Sequence[str], plugins: Plugins) -> None:

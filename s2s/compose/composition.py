@@ -37,7 +37,7 @@ class ComposedConfig(Generic[T]):
     config: T
     origins: dict[str, str]
     """Option -> "default", "preset arch=… (path)", "file x.yaml" or "command line"."""
-    given: dict[str, Any]
+    explicit: dict[str, Any]
     """What presets, files and the command line set, as a nested mapping: `to_yaml(given)` is the shortest
     input that gives this configuration, and `recompose` merges a part of it into another."""
     chosen: dict[str, str] = field(default_factory=dict)
@@ -69,9 +69,9 @@ def compose(
     return replace(composed, arguments=tuple(arguments))
 
 
-def recompose(config: T, given: Mapping[str, Any], plugins: Plugins) -> T:
+def recompose(config: T, explicit: Mapping[str, Any], plugins: Plugins) -> T:
     """Another configuration with `given` merged into it: a run's search with `search.beam=8`."""
-    settings = [*settings_of(plain(config), "run"), *settings_of(given, COMMAND_LINE)]
+    settings = [*settings_of(plain(config), "run"), *settings_of(explicit, COMMAND_LINE)]
     return build_config(merge(type(config), settings, plugins.registry)).config
 
 
@@ -92,8 +92,8 @@ def choice_config(group: str, name: str, options: Mapping[str, Any], registry: R
 def _schema_of(groups: Sequence[str], registry: Registry) -> type:
     """Some groups, with the sections of a run."""
     kept = [(f.name, f.type, f) for f in fields(registry.with_options(Config)) if f.name not in GROUPS]
-    own = [(group, Choice, field(default_factory=Choice)) for group in groups]
-    schema = make_dataclass("Shown", [*kept, *own], namespace={"__doc__": "it: what is shown"})
+    group_fields = [(group, Choice, field(default_factory=Choice)) for group in groups]
+    schema = make_dataclass("Shown", [*kept, *group_fields], namespace={"__doc__": "it: what is shown"})
     schema.__module__ = Config.__module__
     return schema
 
@@ -108,17 +108,17 @@ def _settings(
     """The settings of presets, recipe, files and command line, the weakest first."""
     asked = read_arguments(arguments)
     _check_present(asked.plugins, COMMAND_LINE, plugins)
-    experiment, by, of_files = asked.experiment, COMMAND_LINE, list[Setting]()
+    experiment, by, file_settings = asked.experiment, COMMAND_LINE, list[Setting]()
     for path in asked.files:
         tree, origin = read_file(path), f"file {path}"
-        named, wanted = tree.pop("plugins", None), tree.pop("experiment", "")
+        named, experiment_name = tree.pop("plugins", None), tree.pop("experiment", "")
         _check_present(named if isinstance(named, list) else [named] if named else [], origin, plugins)
-        if wanted and not asked.experiment:
-            experiment, by = str(wanted), origin
-        of_files += settings_of(_without(tree, ignored), origin)
+        if experiment_name and not asked.experiment:
+            experiment, by = str(experiment_name), origin
+        file_settings += settings_of(_without(tree, ignored), origin)
     if experiment and "task" not in {item.name for item in fields(schema)}:
         raise ConfigError(f"{origin_prefix(by)}experiment={experiment}: {command_name(schema)} does not use it")
-    return [*experiment_settings(experiment, plugins.registry, by), *recipe, *of_files, *asked.settings]
+    return [*experiment_settings(experiment, plugins.registry, by), *recipe, *file_settings, *asked.settings]
 
 
 def _without(tree: Mapping[str, Any], keys: Collection[str], above: str = "") -> dict[str, Any]:

@@ -137,12 +137,12 @@ def _relevant(settings: Sequence[Setting], schema: type, registry: Registry) -> 
     Files and presets may serve several commands: settings that only another command has are left out. Those that no
     command has go into the option that takes others, if this command has one.
     """
-    own, others = ({item.name for item in fields(of)} for of in (schema, registry.with_options(Config)))
+    names, others = ({item.name for item in fields(of)} for of in (schema, registry.with_options(Config)))
     takes_others = [item.name for item in fields(schema) if item.metadata.get("takes_others")]
     kept = []
     for setting in settings:
         root, at = setting.key[0], f"{origin_prefix(setting.origin)}{'.'.join(setting.key)}"
-        if root in own:
+        if root in names:
             kept.append(setting)
         elif root not in others and takes_others:
             kept.append(setting._replace(key=(takes_others[0], *setting.key)))
@@ -156,7 +156,7 @@ def _relevant(settings: Sequence[Setting], schema: type, registry: Registry) -> 
 def _declared(schema: type, selections: Mapping[str, Selection], absent_hint: str) -> MergedSettings:
     """All options of the schema, with those of the chosen entries in place of their groups; no values."""
     merged, hints = MergedSettings(schema, absent_hint), hints_of(schema)
-    own = {option.key: option for option in options_of(schema)}
+    declared = {option.key: option for option in options_of(schema)}
     for item in fields(schema):
         selection, hint = selections.get(item.name), hints[item.name]
         if selection and not selection.entry:
@@ -168,7 +168,7 @@ def _declared(schema: type, selections: Mapping[str, Selection], absent_hint: st
             merged.sections |= sections(hint, item.name)
             merged.options |= {option.key: option for option in options_of(hint, f"{item.name}.")}
         else:
-            merged.options[item.name] = own[item.name]
+            merged.options[item.name] = declared[item.name]
     return merged
 
 

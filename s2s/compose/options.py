@@ -60,11 +60,11 @@ def _default(item: Field[Any], hint: Any) -> Any:
 
 def sections(config: type, key: str) -> dict[str, type]:
     """Dotted key -> dataclass of a section and of all sections inside it."""
-    found = {key: config}
+    configs = {key: config}
     for name, hint in hints_of(config).items():
         if is_section(hint):
-            found |= sections(hint, f"{key}.{name}")
-    return found
+            configs |= sections(hint, f"{key}.{name}")
+    return configs
 
 
 def is_section(hint: Any) -> bool:

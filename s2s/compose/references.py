@@ -67,11 +67,11 @@ class _Resolver:
         if not has_reference(value):
             return convert(option, value, origin) if key in self.merged.values else value
         whole = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
-        found = self._target(key, whole[1]) if whole else self._inside(key, value)
-        if has_reference(found):
+        resolved = self._target(key, whole[1]) if whole else self._inside(key, value)
+        if has_reference(resolved):
             what = "'${' is left over; a reference is written ${dotted.key}, as in ${arch.d_model}"
             raise ConfigError(f"{key}: {what}")
-        return convert(option, found, origin)
+        return convert(option, resolved, origin)
 
     def _inside(self, key: str, value: Any) -> Any:
         """A value with each reference in it replaced by a single value, not by a list or mapping."""

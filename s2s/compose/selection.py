@@ -100,8 +100,8 @@ def _look_up(group: str, choice: _Choice, registry: Registry) -> Selection:
     """The entry, and what the preset and its bases set, if the choice is one."""
     selection, names = Selection(None, choice.name, choice.origin), set()
     for origin, tree in _layers(group, choice, registry):
-        own = {key: value for key, value in tree.items() if key not in ("name", "base", "defaults")}
-        selection.settings += settings_of(own, origin, group)
+        options = {key: value for key, value in tree.items() if key not in ("name", "base", "defaults")}
+        selection.settings += settings_of(options, origin, group)
         selection.advice += _advice(group, origin, tree.get("defaults", {}))
         if "name" in tree:
             name = str(tree["name"])
@@ -141,8 +141,8 @@ def _advice(group: str, origin: str, tree: Any) -> list[Setting]:
 
 def experiment_settings(name: str, registry: Registry, origin: str = COMMAND_LINE) -> list[Setting]:
     """The settings of an experiment, those of its bases first."""
-    found = _bases_first("experiment", name, origin, registry)
-    return [setting for by, tree in found for setting in settings_of(tree, by) if setting.key != ("base",)]
+    experiments = _bases_first("experiment", name, origin, registry)
+    return [setting for by, tree in experiments for setting in settings_of(tree, by) if setting.key != ("base",)]
 
 
 def _bases_first(group: str, name: str, by: str, registry: Registry) -> list[_Layer]:

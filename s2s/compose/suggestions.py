@@ -60,7 +60,7 @@ def _not_loaded(absent_hint: str) -> str:
 def _meant(key: str, known: Collection[str]) -> str:
     """The known key that `key` is an old or foreign name of, the closest, or one with the same last part; or empty."""
     name = key.rpartition(".")[2]
-    found = [target for target in targets(key) if target in known]
-    found += difflib.get_close_matches(key, known, cutoff=0.75)
-    found += [k for k in known if k.rpartition(".")[2] == name]
-    return next(iter(found), "")
+    known_targets = [target for target in targets(key) if target in known]
+    known_targets += difflib.get_close_matches(key, known, cutoff=0.75)
+    known_targets += [k for k in known if k.rpartition(".")[2] == name]
+    return next(iter(known_targets), "")

@@ -59,10 +59,10 @@ def check_ranges(section: str, config: object, **ranges: Range) -> None:
         raise ConfigError(f"{key}={value} must be {allowed}{finite}")
 
 
-def check_all_used(config: Any, option: str, needs: str, given: object, section: str = "") -> None:
-    """ConfigError for an option that is not at its default, but has an effect only if something else is given."""
+def check_all_used(config: Any, option: str, needs: str, other: object, section: str = "") -> None:
+    """ConfigError for an option that is not at its default, but has an effect only if the value `other` is set."""
     default = next(item.default for item in fields(config) if item.name == option)
     value = getattr(config, option)
-    if value != default and not given:
+    if value != default and not other:
         key = f"{section}.{option}" if section else option
         raise ConfigError(f"{key}={value} has no effect without {needs}; give that, too, or leave it out")

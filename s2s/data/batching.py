@@ -147,9 +147,9 @@ class Batches:
         rows = np.empty_like(positions)
         begin = 0
         for corpus, first in enumerate(self.first[:-1]):
-            drawn, count = self._share(corpus, epoch)
+            sample, count = self._share(corpus, epoch)
             here = (positions >= begin) & (positions < begin + count)
-            rows[here] = first + self._draw(corpus, drawn + positions[here] - begin)
+            rows[here] = first + self._draw(corpus, sample + positions[here] - begin)
             begin += count
         return rows
 

@@ -53,8 +53,8 @@ class NamedCorpus(NamedTuple):
 
     def settings(self) -> dict[str, Any]:
         """What its examples depend on besides files, as JSON: all its options, unless the corpus selects some."""
-        given: dict[str, Any] = json.loads(json.dumps(self.options, default=str))
-        return self.corpus.settings() or given
+        options: dict[str, Any] = json.loads(json.dumps(self.options, default=str))
+        return self.corpus.settings() or options
 
     def dependencies(self, split: str, name: str, files: Sequence[Path]) -> list[Any]:
         """All that its examples depend on, as JSON, under its name in a split."""
@@ -86,7 +86,7 @@ class Corpora:
             corpora = self.named(split)
             if split != "train":
                 _check_weights(corpora)
-            self.built[split] = {given.name: self._build(given) for given in corpora}
+            self.built[split] = {corpus.name: self._build(corpus) for corpus in corpora}
         return self.built[split]
 
     def names_and_weights(self, split: str) -> list[tuple[str, float]]:
@@ -112,28 +112,28 @@ class Corpora:
             for name, named in self.in_split(split).items():
                 yield from (f"{split} {name}: {line}" for line in named.corpus.describe())
 
-    def _build(self, given: CorpusOptions) -> NamedCorpus:
+    def _build(self, corpus: CorpusOptions) -> NamedCorpus:
         try:
-            entry = self.registry.get("corpus", given.corpus)
+            entry = self.registry.get("corpus", corpus.corpus)
             known = {item.name for item in fields(entry.config)} - {"name"}
-            for option in given.options:
+            for option in corpus.options:
                 if option not in known:
                     raise ConfigError(f"no option '{option}'.{did_you_mean(option, [*known, *COMMON])}")
             shared = {name: value for name, value in self.shared.items() if name in known}
-            options = {**shared, **given.options}
-            config = entry_config(entry, {"name": entry.name, **options}, given.key)
-            return NamedCorpus(entry.build(config), entry.name, given.weight, options, given.fields)
+            options = {**shared, **corpus.options}
+            config = entry_config(entry, {"name": entry.name, **options}, corpus.key)
+            return NamedCorpus(entry.build(config), entry.name, corpus.weight, options, corpus.fields)
         except UserError as error:
-            if str(error).startswith(given.key):
+            if str(error).startswith(corpus.key):
                 raise
-            raise type(error)(f"{given.key}: {error}") from error
+            raise type(error)(f"{corpus.key}: {error}") from error
 
 
 def _check_weights(corpora: Iterable[CorpusOptions]) -> None:
     """Raise ConfigError for a weight outside of training, where it would change nothing."""
-    for given in corpora:
-        if given.weight != 1:
+    for corpus in corpora:
+        if corpus.weight != 1:
             raise ConfigError(
-                f"{given.key}.weight={given.weight:g}: only training corpora have weights, each pair here counts once; "
-                "leave it out"
+                f"{corpus.key}.weight={corpus.weight:g}: only training corpora have weights, each pair here "
+                "counts once; leave it out"
             )

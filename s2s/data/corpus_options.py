@@ -76,18 +76,18 @@ def _corpus(value: Any, key: str, form: FileForm) -> CorpusOptions:
     corpus = value.get("corpus", form.corpus)
     if not isinstance(corpus, str):
         raise ConfigError(f"{key}.corpus={corpus!r} must be the name of a registered corpus")
-    found = CorpusOptions(corpus, corpus, options, key=key)
+    corpus_options = CorpusOptions(corpus, corpus, options, key=key)
     if corpus == form.corpus:
         if "files" not in options:
             raise ConfigError(f"{key}: 'files' is missing; give {{files: …, weight: 2}}, or {{corpus: NAME, …}}")
         files = _from_files(options["files"], f"{key}.files", form)
-        found = replace(files, options={**options, **files.options}, key=key)
+        corpus_options = replace(files, options={**options, **files.options}, key=key)
     if "weight" in value:
-        found = replace(found, weight=_weight(value["weight"], f"{key}.weight"))
+        corpus_options = replace(corpus_options, weight=_weight(value["weight"], f"{key}.weight"))
     if not isinstance(fields := value.get("fields") or {}, Mapping):
         raise ConfigError(f"{key}.fields={fields!r} must be a mapping, such as {{language: de}}")
-    found = replace(found, fields={str(name): item for name, item in fields.items()})
-    return replace(found, name=str(value["name"])) if value.get("name") else found
+    corpus_options = replace(corpus_options, fields={str(name): item for name, item in fields.items()})
+    return replace(corpus_options, name=str(value["name"])) if value.get("name") else corpus_options
 
 
 def _from_files(value: Any, key: str, form: FileForm) -> CorpusOptions:

@@ -47,16 +47,16 @@ class LengthLimits:
     def reasons(self, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
         """The pairs to drop by reason, each under its first reason: lengths [n] without eos -> bool [n] per reason."""
         shorter, longer = np.minimum(src, tgt), np.maximum(src, tgt)
-        found = {EMPTY: shorter == 0}
+        reasons = {EMPTY: shorter == 0}
         if self.max_len is not None:
-            found[f"longer than data.max_len={self.max_len}"] = longer + 1 > self.max_len
+            reasons[f"longer than data.max_len={self.max_len}"] = longer + 1 > self.max_len
         if self.max_ratio is not None:
-            found[f"lengths over data.max_ratio={self.max_ratio:g}"] = longer > self.max_ratio * shorter
+            reasons[f"lengths over data.max_ratio={self.max_ratio:g}"] = longer > self.max_ratio * shorter
         gone = np.zeros(len(src), np.bool_)
-        for reason, dropped in found.items():
-            found[reason] = dropped & ~gone
+        for reason, dropped in reasons.items():
+            reasons[reason] = dropped & ~gone
             gone |= dropped
-        return found
+        return reasons
 
 
 @dataclass
@@ -145,11 +145,11 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
 
 def _ids(task: Task, side: str, sentences: list[list[int]]) -> RaggedIds:
     try:
-        found = RaggedIds.from_lists(sentences)
+        ids = RaggedIds.from_lists(sentences)
     except TypeError as error:
         raise DataError(f"{type(task).__name__}.encode: expected a list of ids as {side}: {error}") from None
-    _check_no_special(task, side, found.ids)
-    return found
+    _check_no_special(task, side, ids.ids)
+    return ids
 
 
 def _check_no_special(task: Task, side: str, ids: Ids) -> None:

@@ -48,7 +48,7 @@ def has_same_contents(path: Path, stamp: FileStamp | None) -> bool:
 
 
 def is_intact(path: Path, stamp: FileStamp) -> bool:
-    """Whether a file that nobody edits is as it was written; its time is no proof, since a disk may damage a file."""
+    """Whether a file is as it was written, unless edited by hand; its time proves nothing if a disk damages it."""
     if not has_same_contents(path, stamp):
         return False
     return stamp.size > ALWAYS_READ or sha256(path) == stamp.sha256

@@ -96,10 +96,10 @@ def prepare(
     """
     spec, progress = PreparationSpec(task, config), ProgressReporter(report, every)
     with _locked(spec.directory, progress):
-        found = _find(spec, progress, is_intact if verify else has_same_contents)
-        manifest = found or _build(spec, progress)
+        existing = _find(spec, progress, is_intact if verify else has_same_contents)
+        manifest = existing or _build(spec, progress)
         task.load(spec.directory / TOKENIZER)
-        return _open(spec, manifest, "found" if found else "made")
+        return _open(spec, manifest, "found" if existing else "made")
 
 
 @contextmanager
@@ -221,8 +221,8 @@ def _encode(temp: Path, number: int, spec: PreparationSpec, progress: ProgressRe
         for so_far in encode_corpus(spec.task, writer, report, spec.limits(split), n_threads):
             progress.advance(stage, so_far.n_read)
     if not report.n_kept:  # the other corpora alone are not what was asked for
-        found = f"{split} corpus {name}: no pair is left ({report.n_read:,} read{report.drop_summary()})"
-        raise DataError(f"{found}; check the files, data.max_len and data.max_ratio")
+        reason = f"{split} corpus {name}: no pair is left ({report.n_read:,} read{report.drop_summary()})"
+        raise DataError(f"{reason}; check the files, data.max_len and data.max_ratio")
     return report
 
 

@@ -42,14 +42,14 @@ class PreparationSpec:
     @cached_property
     def corpora(self) -> list[tuple[str, str, float]]:
         """Split, name and weight of every corpus; raises PluginError for what is no such pair."""
-        found = [(split, corpus) for split in SPLITS for corpus in self.task.corpora(split)]
-        for split, corpus in found:
+        corpora = [(split, corpus) for split in SPLITS for corpus in self.task.corpora(split)]
+        for split, corpus in corpora:
             if not _has_name_and_weight(corpus):
                 raise PluginError(
                     f"{type(self.task).__name__}.corpora({split!r}): expected pairs of a name and a positive weight, "
                     f"got {corpus!r}"
                 )
-        return [(split, *corpus) for split, corpus in found]
+        return [(split, *corpus) for split, corpus in corpora]
 
     @cached_property
     def settings(self) -> dict[str, Any]:

@@ -188,13 +188,13 @@ class BeamSearch(StreamingSearch[Beams]):
     def _penalties(self, n: int, device: torch.device) -> Tensor:
         """The penalties of outputs of 0 to n - 1 tokens, in fp32: [n]; raises PluginError for numbers that are none."""
         length = torch.arange(n, dtype=torch.float, device=device)
-        found, what = self.penalty(length), f"{type(self).__name__}.penalty"
-        if not isinstance(found, Tensor) or found.shape != length.shape:
-            shape = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        penalties, what = self.penalty(length), f"{type(self).__name__}.penalty"
+        if not isinstance(penalties, Tensor) or penalties.shape != length.shape:
+            shape = list(penalties.shape) if isinstance(penalties, Tensor) else type(penalties).__name__
             raise PluginError(f"{what}: expected a tensor of as many penalties as lengths, [{n}], got {shape}")
-        if not (found[1:] >= 0).all():  # no output has 0 tokens, as eos counts
-            raise PluginError(f"{what}: expected positive numbers, got {found[1:].min().item():g}")
-        return found.float().contiguous()  # as functions in C read them
+        if not (penalties[1:] >= 0).all():  # no output has 0 tokens, as eos counts
+            raise PluginError(f"{what}: expected positive numbers, got {penalties[1:].min().item():g}")
+        return penalties.float().contiguous()  # as functions in C read them
 
     def is_done(self, batch: Beams) -> Tensor:
         """Which sentences are finished: [B]"""

@@ -63,8 +63,8 @@ def tokens_allowed(constraint: Constraint, states: Tensor, n_tokens: int | None 
     """
     allowed = constraint.allowed(states)
     if allowed.dtype != torch.bool or allowed.size(-1) != (n_tokens or allowed.size(-1)):
-        expected, found = f"torch.bool [B, K, {n_tokens or 'V'}]", f"{allowed.dtype} {list(allowed.shape)}"
-        raise PluginError(f"{type(constraint).__name__}.allowed: expected {expected}, got {found}")
+        expected, actual = f"torch.bool [B, K, {n_tokens or 'V'}]", f"{allowed.dtype} {list(allowed.shape)}"
+        raise PluginError(f"{type(constraint).__name__}.allowed: expected {expected}, got {actual}")
     return allowed
 
 
@@ -76,8 +76,8 @@ class ConstraintSet:
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """The states of all, concatenated, the task's first: [B, 1, ·]"""
-        own = [self.own.start(src, pad, limit)] if self.own else []
-        return self._joined([*own, *(other.start(src, pad, limit) for other in self.others)])
+        states = [self.own.start(src, pad, limit)] if self.own else []
+        return self._joined([*states, *(other.start(src, pad, limit) for other in self.others)])
 
     def allowed(self, state: Tensor) -> Tensor:
         """[B, K, ·] -> [B, K, V]"""
@@ -112,6 +112,6 @@ class ConstraintSet:
     def _parts(self, state: Tensor) -> list[tuple[Constraint, Tensor]]:
         """Every constraint and its states; the task's own takes the remaining columns."""
         widths = [other.width for other in self.others]
-        own, *parts = state.split([state.size(-1) - sum(widths), *widths], dim=-1)
+        first, *parts = state.split([state.size(-1) - sum(widths), *widths], dim=-1)
         pairs: list[tuple[Constraint, Tensor]] = list(zip(self.others, parts, strict=True))
-        return [(self.own, own), *pairs] if self.own else pairs
+        return [(self.own, first), *pairs] if self.own else pairs

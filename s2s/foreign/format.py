@@ -32,7 +32,7 @@ class ForeignFormat(ABC):
     """Options that the other program does not have: the values here that it can express. A model that is read gets the
     first one."""
     assumed: ClassVar[Mapping[str, Any]] = {}
-    """Options of a model that is read, another value of which is written all the same, as it hardly changes outputs."""
+    """Options of a model that is read; another value is written all the same, since it rarely changes outputs."""
 
     @abstractmethod
     def names(self, config: Any) -> NameTable:

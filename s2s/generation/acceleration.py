@@ -57,7 +57,7 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
     if config.graph and device.type != "cuda":
         raise ConfigError(f"graph=true captures steps on a CUDA device, but device is {device}; leave it out")
     if device.type == "cuda" and config.graph is not False:
-        return f"{device} in {config.precision}, {capture_steps(models.members, wanted=bool(config.graph))}"
+        return f"{device} in {config.precision}, {capture_steps(models.members, requested=bool(config.graph))}"
     if not on_cpu:
         return f"{device} in {config.precision}"
     keep_freed_memory()
@@ -65,15 +65,15 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
     return ", ".join(filter(None, [str(device), describe_workers(config), description(), prepacked]))
 
 
-def capture_steps(models: Sequence[Seq2Seq], *, wanted: bool = False) -> str:
+def capture_steps(models: Sequence[Seq2Seq], *, requested: bool = False) -> str:
     """Capture the decoding steps of the models whose states support it; returns a description of which do.
 
-    wanted: whether the user has set graph=true, which makes it an error if no plugin can capture steps.
+    requested: whether the user has set graph=true, which makes it an error if no plugin can capture steps.
     """
     captured = [graph_decoding(model) for model in models]
     if all(captured):
         return "steps captured in CUDA graphs"
-    if wanted and not graph_decoding.implementations:
+    if requested and not graph_decoding.implementations:
         raise ConfigError("graph=true: no loaded plugin captures steps; leave it out")
     if not graph_decoding.implementations:
         return "steps eager, since no plugin captures them"

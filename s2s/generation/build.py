@@ -70,14 +70,14 @@ class LoadedModels:
 
     def search_config(self, composed: ComposedConfig[GenerateConfig]) -> Choice:
         """The search; options that are not given are those of the run."""
-        return recompose(self.models.first.config, {"search": composed.given.get("search", {})}, self.plugins).search
+        return recompose(self.models.first.config, {"search": composed.explicit.get("search", {})}, self.plugins).search
 
     def generator(self, composed: ComposedConfig[GenerateConfig]) -> LoadedGenerator:
         """A generator with other search and output options; search options that are not given are those of the run."""
         task = self.models.first.task
         settled = {name: getattr(self.config, name) for name in options_marked(type(self.config), OF_MODELS)}
         chosen = self.search_config(composed)
-        if "max_source" not in composed.given:  # lengths that the run was trained on are not too long for it
+        if "max_source" not in composed.explicit:  # lengths that the run was trained on are not too long for it
             settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
         config = resolve_candidates(replace(composed.config, **settled), chosen)
         search, description = self._search(chosen, config)
@@ -91,8 +91,8 @@ class LoadedModels:
         if config.backend == "native":
             return self.plugins.registry.get("search", chosen.name).build(chosen), self.description
         constraint = output_constraint(config, self.models.first.task, registered_constraints(self.plugins))
-        given = EngineInput(self.models.directory, self.models.first, config, chosen, self.device, constraint)
-        search = self.plugins.registry.get("inference_engine", config.backend).build(given)
+        engine_input = EngineInput(self.models.directory, self.models.first, config, chosen, self.device, constraint)
+        search = self.plugins.registry.get("inference_engine", config.backend).build(engine_input)
         return search, search.describe()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Input:
-    """One input: its text, and what is asked of its output."""
+    """One input: its text, and the requirements on its output."""
 
     src: str
     prefix: str = ""
@@ -105,10 +105,10 @@ class Counts:
     tokens: int = 0
     """Tokens of the best outputs, eos included"""
 
-    def describe(self, of_task: Mapping[str, int], seconds: float) -> str:
+    def describe(self, task_counts: Mapping[str, int], seconds: float) -> str:
         """The number of inputs, the numbers of special cases here and in the task, and the speed."""
         special = {"empty": self.empty, "in parts": self.split, "cut": self.truncated}
-        special |= {"without any output": self.unanswered, **of_task}
+        special |= {"without any output": self.unanswered, **task_counts}
         notes = "".join(f", {count:,} {what}" for what, count in special.items() if count)
         n_inputs, n_tokens = (count / max(seconds, 1e-9) for count in (self.inputs, self.tokens))
         return (

@@ -93,22 +93,22 @@ class CombinedModel(Seq2Seq):
         """tgt [B, T] -> scores [B, T, V]"""
         assert isinstance(memory, MemberMemories)
         pairs = zip(self.models(), memory.members, strict=True)
-        return self.combine([log_probs(model, model.project(model.decode(tgt, own))) for model, own in pairs])
+        return self.combine([log_probs(model, model.project(model.decode(tgt, part))) for model, part in pairs])
 
     def start(self, memory: Memory) -> MemberStates:
         """Each member's state before the first token."""
         assert isinstance(memory, MemberMemories)
         pairs = zip(self.models(), memory.members, strict=True)
-        return MemberStates(sentence=None, hypothesis=tuple(model.start(own) for model, own in pairs))
+        return MemberStates(sentence=None, hypothesis=tuple(model.start(part) for model, part in pairs))
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> scores [B, K, V] of the next token"""
         assert isinstance(state, MemberStates)
         scores, states = [], []
-        for model, own in zip(self.models(), state.hypothesis, strict=True):
-            logits, own = model.step(token, own)
+        for model, member_state in zip(self.models(), state.hypothesis, strict=True):
+            logits, member_state = model.step(token, member_state)
             scores.append(log_probs(model, logits))  # now, since another model's step may overwrite the logits
-            states.append(own)
+            states.append(member_state)
         return self.combine(scores), replace(state, hypothesis=tuple(states))
 
 
@@ -123,17 +123,17 @@ class Ensemble(CombinedModel):
         lost = total.amin(-1) < TINY
         mean = total.log_()
         if lost.any():
-            mean[lost] = torch.stack([own[lost] for own in scores]).logsumexp(0)
+            mean[lost] = torch.stack([member_scores[lost] for member_scores in scores]).logsumexp(0)
         return mean.sub_(math.log(len(scores)))
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
         """The mean over the members that have attention, [B, T, S]."""
-        found = [model.attention(src, pad, tgt, layer) for model in self.models()]
-        known = [attention for attention in found if attention is not None]
+        weights = [model.attention(src, pad, tgt, layer) for model in self.models()]
+        known = [attention for attention in weights if attention is not None]
         return torch.stack(known).mean(0) if known else None
 
     def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
         """The mean probability of the members that have labels, as its logarithm, [B, W, L]."""
-        found = [model.label_logits(src, pad) for model in self.models()]
-        known = [logits.float().softmax(-1) for logits in found if logits is not None]
+        every = [model.label_logits(src, pad) for model in self.models()]
+        known = [logits.float().softmax(-1) for logits in every if logits is not None]
         return torch.stack(known).mean(0).log() if known else None

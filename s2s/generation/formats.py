@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Record:
     """One line of the input."""
 
-    given: Input
+    input: Input
     location: str
     """File and line, for errors"""
     columns: str

@@ -77,11 +77,11 @@ class Generator:
 
     def generate(self, inputs: Sequence[AnyInput]) -> Iterator[Output]:
         """An output for each of these inputs, in order, each as soon as those before it are known."""
-        given = [as_input(one) for one in inputs]
+        sources = [as_input(one) for one in inputs]
         if self.config.raw:
-            given = [replace(one, src=self.task.read_raw(one.src)) for one in given]
-        segments, error = self.read(given)
-        for one, outputs in zip(given[: len(segments)], self._outputs(segments), strict=True):
+            sources = [replace(one, src=self.task.read_raw(one.src)) for one in sources]
+        segments, error = self.read(sources)
+        for one, outputs in zip(sources[: len(segments)], self._outputs(segments), strict=True):
             yield self.write.join_segments(one, outputs)
         if error:
             raise error
@@ -95,6 +95,6 @@ class Generator:
         for results in itertools.chain(self.search(flat), [[]]):
             for result in results:
                 outputs[result.index] = self.write.output(flat[result.index], result.hypotheses)
-            while n_given < len(ends) and all(of_input := outputs[begin : ends[n_given]]):
-                yield [output for output in of_input if output]
+            while n_given < len(ends) and all(segment_outputs := outputs[begin : ends[n_given]]):
+                yield [output for output in segment_outputs if output]
                 begin, n_given = ends[n_given], n_given + 1

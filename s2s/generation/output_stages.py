@@ -32,15 +32,15 @@ class OutputStage:
         """The results of the search, in batches of any size; `sources`: the source ids of each index, eos included."""
         yield from results
 
-    def text(self, src: str, found: Hypothesis, text: str) -> str:
+    def text(self, src: str, hypothesis: Hypothesis, text: str) -> str:
         """The text of an output."""
         return text
 
-    def rerank(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
+    def rerank(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
         """Indices of the outputs of a sentence, and the scores to write, best first; None: unchanged."""
         return None
 
-    def align(self, src: str, found: Hypothesis) -> list[tuple[int, int]]:
+    def align(self, src: str, hypothesis: Hypothesis) -> list[tuple[int, int]]:
         """Aligned pairs of source word and output word numbers."""
         return []
 

@@ -85,19 +85,19 @@ class Reader:
                 )
         return encoded
 
-    def _segments(self, given: Example, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:
+    def _segments(self, source: Example, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:
         """One segment, or one for each part of an input that is too long and has no constraint of its own."""
         if constraint is not None and not ids:
             raise DataError("an input without tokens has an empty output; leave out its prefix and phrases")
         if len(ids) < self.longest:
-            return [Segment(given.src, ids, constraint)]
+            return [Segment(source.src, ids, constraint)]
         if self.config.too_long == "error":
-            raise DataError(f"{self._too_long(given.src, len(ids))}; shorten it, or give too_long=split")
-        parts = self.task.split(given.src) if self.config.too_long == "split" and constraint is None else []
-        encoded = self._encoded([replace(given, src=part) for part in parts])
+            raise DataError(f"{self._too_long(source.src, len(ids))}; shorten it, or give too_long=split")
+        parts = self.task.split(source.src) if self.config.too_long == "split" and constraint is None else []
+        encoded = self._encoded([replace(source, src=part) for part in parts])
         segments = [Segment(part, own) for part, own in zip(parts, encoded, strict=True) if own]
         if len(segments) < 2:
-            segments = [Segment(given.src, ids, constraint)]
+            segments = [Segment(source.src, ids, constraint)]
         self.counts.split += len(segments) > 1
         return self._truncated(segments)
 

@@ -69,7 +69,7 @@ def score_ids(
 def _window(
     model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torch.device, tokens: int
 ) -> list[ScoredTarget]:
-    found: dict[int, ScoredTarget] = {}
+    scored: dict[int, ScoredTarget] = {}
     before = len(vocab.start) - 1  # predictions of starting tokens
     for indices in batch_by_length(pairs, tokens):
         batch = make_batch([pairs[i] for i in indices], vocab).to(device)
@@ -78,8 +78,8 @@ def _window(
             rows = target_log_probs(model, batch, counts=everywhere).tolist()
         for i, row in zip(indices, rows, strict=True):
             n = len(pairs[i].tgt)
-            found[i] = ScoredTarget(list(pairs[i].tgt), row[before : before + n + 1])
-    return [found[i] for i in range(len(pairs))]
+            scored[i] = ScoredTarget(list(pairs[i].tgt), row[before : before + n + 1])
+    return [scored[i] for i in range(len(pairs))]
 
 
 def _encoded(task: Task, examples: Iterable[Example]) -> Iterator[Encoded]:

@@ -48,10 +48,12 @@ class Searcher:
         results = self._results(sentences) if shared is None else self._evaluating(shared)
         return self._one_each(results, {sentence.index for sentence in sentences})
 
-    def _one_each(self, found: Iterable[Iterable[SearchResult]], missing: set[int]) -> Iterator[Iterable[SearchResult]]:
+    def _one_each(
+        self, batches: Iterable[Iterable[SearchResult]], missing: set[int]
+    ) -> Iterator[Iterable[SearchResult]]:
         """The results; raises PluginError unless there is one for each sentence, by their indices `missing`."""
         what = f"{search_name(self.search)}, or what processes its results"
-        for results in found:
+        for results in batches:
             some = list(results)
             for result in some:
                 if result.index not in missing:

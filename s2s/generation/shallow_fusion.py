@@ -40,8 +40,10 @@ class ShallowFusion(CombinedModel):
     def encode(self, src: Tensor, pad: Tensor) -> MemberMemories:
         """src, pad [B, S] -> both memories; the language model's is the same for every sentence."""
         model, language_model = self.models()
-        own, same = model.encode(src, pad), src.new_tensor([self.source]).expand(len(src), -1)
-        return MemberMemories(own.hidden, own.pad, (own, language_model.encode(same, torch.zeros_like(same).bool())))
+        memory, same = model.encode(src, pad), src.new_tensor([self.source]).expand(len(src), -1)
+        return MemberMemories(
+            memory.hidden, memory.pad, (memory, language_model.encode(same, torch.zeros_like(same).bool()))
+        )
 
     def combine(self, scores: Sequence[Tensor]) -> Tensor:
         """log-probabilities [..., V] of both -> [..., V]"""

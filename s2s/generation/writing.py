@@ -57,17 +57,17 @@ class Writer:
 
     def _check_no_nan(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> None:
         """Raise PluginError for scores that no order can follow: NaN is neither better nor worse than a number."""
-        for found in hypotheses:
-            if math.isnan(found.score) or any(map(math.isnan, found.token_log_probs)):
+        for hypothesis in hypotheses:
+            if math.isnan(hypothesis.score) or any(map(math.isnan, hypothesis.token_log_probs)):
                 raise PluginError(
                     f"{self.search}, or what processes its results, gave an output of {segment.src[:40]!r} whose score "
                     "or log-probabilities are NaN: expected numbers, or -inf"
                 )
 
-    def _text(self, segment: Segment, found: Hypothesis) -> str:
-        text = _text_of(self.task, "detokenize", self.task.detokenize(found.tokens, segment.src))
+    def _text(self, segment: Segment, hypothesis: Hypothesis) -> str:
+        text = _text_of(self.task, "detokenize", self.task.detokenize(hypothesis.tokens, segment.src))
         for stage in self.stages:
-            text = _text_of(stage, "text", stage.text(segment.src, found, text))
+            text = _text_of(stage, "text", stage.text(segment.src, hypothesis, text))
         return text
 
     def _ranked(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
@@ -83,21 +83,21 @@ class Writer:
                 return ranking
         return [(i, hypothesis.score) for i, hypothesis in enumerate(hypotheses)]
 
-    def _candidate(self, segment: Segment, text: str, found: Hypothesis, score: float) -> Candidate:
-        pieces = self.task.pieces(found.tokens, segment.src) if "pieces" in self.config.fields else []
-        aligned = (stage.align(segment.src, found) for stage in self.stages if stage.computes_alignment)
+    def _candidate(self, segment: Segment, text: str, hypothesis: Hypothesis, score: float) -> Candidate:
+        pieces = self.task.pieces(hypothesis.tokens, segment.src) if "pieces" in self.config.fields else []
+        aligned = (stage.align(segment.src, hypothesis) for stage in self.stages if stage.computes_alignment)
         align = next(filter(None, aligned), [])
-        return Candidate(text, score, found.tokens, found.token_log_probs, pieces, align)
+        return Candidate(text, score, hypothesis.tokens, hypothesis.token_log_probs, pieces, align)
 
-    def join_segments(self, given: Input, outputs: Sequence[Output]) -> Output:
+    def join_segments(self, source: Input, outputs: Sequence[Output]) -> Output:
         """The output of an input, joined from those of its segments: the k-th best of each with those of the others."""
-        output = replace(outputs[0], src=given.src) if len(outputs) == 1 else self._joined(given, outputs)
+        output = replace(outputs[0], src=source.src) if len(outputs) == 1 else self._joined(source, outputs)
         self.counts.inputs += 1
         self.counts.empty += output.best is EMPTY_CANDIDATE
         self.counts.tokens += sum(part.n_tokens for part in outputs)
         return output
 
-    def _joined(self, given: Input, outputs: Sequence[Output]) -> Output:
+    def _joined(self, source: Input, outputs: Sequence[Output]) -> Output:
         candidates = []
         for k in range(max(len(output.nbest) for output in outputs)):
             parts = [output.nbest[min(k, len(output.nbest) - 1)] for output in outputs]
@@ -105,10 +105,10 @@ class Writer:
             tokens = list(chain.from_iterable(part.tokens for part in parts))
             log_probs = list(chain.from_iterable(part.log_probs for part in parts))
             pieces = list(chain.from_iterable(part.pieces for part in parts))
-            align = _joined_alignment(given.src, [output.src for output in outputs], parts)
+            align = _joined_alignment(source.src, [output.src for output in outputs], parts)
             score = sum(part.score for part in parts)
             candidates.append(Candidate(text, score, tokens, log_probs, pieces, align))
-        return Output(given.src, candidates)
+        return Output(source.src, candidates)
 
 
 def _joined_alignment(src: str, parts: Sequence[str], candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
@@ -123,8 +123,8 @@ def _joined_alignment(src: str, parts: Sequence[str], candidates: Sequence[Candi
     return joined
 
 
-def _text_of(maker: object, method: str, found: Any) -> str:
+def _text_of(maker: object, method: str, value: Any) -> str:
     """A text that a task or a stage made; raises PluginError if it is none."""
-    if not isinstance(found, str):
-        raise PluginError(f"{type(maker).__name__}.{method}: expected a text, got {type(found).__name__}")
-    return found
+    if not isinstance(value, str):
+        raise PluginError(f"{type(maker).__name__}.{method}: expected a text, got {type(value).__name__}")
+    return value

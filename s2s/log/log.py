@@ -144,7 +144,7 @@ class Log(Observer):
 
     @contextmanager
     def tolerating_full_disk(self) -> Iterator[None]:
-        """A full disk does not end training; the warning goes only to standard error, as the files cannot take it."""
+        """A full disk does not end training; the warning goes to standard error, as the log cannot be written."""
         try:
             yield
         except OSError as error:

@@ -66,13 +66,13 @@ class Metric(ABC):
 
         Raises PluginError for what is no score, and where only the score says that lower is better.
         """
-        found, what = self(hyps, refs, samples, seed), f"metric {self.name}: {type(self).__name__}"
-        if not isinstance(found, Score):
-            raise PluginError(f"{what}.__call__: expected an s2s.metrics.Score, got {type(found).__name__}")
-        if self.higher_is_better and not found.higher_is_better:
+        score, what = self(hyps, refs, samples, seed), f"metric {self.name}: {type(self).__name__}"
+        if not isinstance(score, Score):
+            raise PluginError(f"{what}.__call__: expected an s2s.metrics.Score, got {type(score).__name__}")
+        if self.higher_is_better and not score.higher_is_better:
             raise PluginError(f"{what}.higher_is_better is True, and that of its scores False; set the metric's own")
-        value: Any = found.value  # a number of numpy or torch, which JSON does not know
-        return replace(found, name=self.name, value=float(value), higher_is_better=self.higher_is_better)
+        value: Any = score.value  # a number of numpy or torch, which JSON does not know
+        return replace(score, name=self.name, value=float(value), higher_is_better=self.higher_is_better)
 
     def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """Scores of each sentence, under the same names for all, the main one first.

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def build_metrics(
     task: Task,
     registry: Registry,
-    wanted: Any = None,
-    given: Mapping[str, Any] = MappingProxyType({}),
+    requested: Any = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
     command_options: Sequence[str] = (),
 ) -> list[Metric]:
     """The metrics in `wanted`, or else the task's own: each a name, or {name: bleu, tokenize: intl}.
@@ -32,14 +32,14 @@ def build_metrics(
     a suggestion that may be an option of the command itself (`command_options`). The second metric of a name is called
     bleu-2, so that scores have different names.
     """
-    specs = task.metrics if wanted is None else wanted
+    specs = task.metrics if requested is None else requested
     if isinstance(specs, str | Mapping):
         specs = [specs]
     if not isinstance(specs, Sequence):
         raise ConfigError(f"metrics={specs}: give a list, such as metrics=[bleu,chrf]")
     chosen = [_chosen(spec, registry) for spec in specs]
-    _check_known(given, [entry for entry, _ in chosen], command_options)
-    metrics = [_build(entry, {**task.metric_options, **given}, own_options) for entry, own_options in chosen]
+    _check_known(options, [entry for entry, _ in chosen], command_options)
+    metrics = [_build(entry, {**task.metric_options, **options}, own_options) for entry, own_options in chosen]
     seen: Counter[str] = Counter()
     for metric in metrics:
         seen[metric.name] += 1
@@ -60,9 +60,9 @@ def _options(entry: Entry) -> dict[str, Option]:
     return {option.field.name: option for option in options_of(entry.config, f"metrics.{entry.name}.")}
 
 
-def _check_known(given: Mapping[str, Any], entries: Sequence[Entry], command_options: Sequence[str]) -> None:
+def _check_known(options: Mapping[str, Any], entries: Sequence[Entry], command_options: Sequence[str]) -> None:
     known = {name for entry in entries for name in _options(entry)} - {"name"}
-    for key in given:
+    for key in options:
         if key not in known:
             metrics = ", ".join(dict.fromkeys(entry.name for entry in entries))
             hint = did_you_mean(key, [*known, *command_options])

@@ -27,4 +27,4 @@ def _checkpointed(layer: nn.Module, forward: Any, *args: Any, **kwargs: Any) -> 
 def _outermost(module: nn.Module) -> list[nn.ModuleList]:
     if isinstance(module, nn.ModuleList):
         return [module]
-    return [found for child in module.children() for found in _outermost(child)]
+    return [module_list for child in module.children() for module_list in _outermost(child)]

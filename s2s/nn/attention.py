@@ -168,22 +168,22 @@ class CrossAttention(nn.Module):
 def recording_weights(model: nn.Module) -> Iterator[Mapping[nn.Module, Tensor]]:
     """The attention weights [B, h, T, S] of the newest call, with padded sentences and inside the block, of each
     SelfAttention and CrossAttention of `model`."""
-    found: dict[nn.Module, Tensor] = {}
+    recorded: dict[nn.Module, Tensor] = {}
 
-    def give_weights(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        *inputs, layout = given
+    def give_weights(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        *inputs, layout = args
         assert isinstance(layout, PaddedLayout), "weights are recorded of padded sentences alone"
         return *inputs, PaddedLayoutWithWeights(layout.kernel, layout.bias, layout.causal)
 
-    def take_weights(module: nn.Module, given: tuple[Any, ...], _: Tensor) -> None:
-        found[module] = given[-1].weights.float()
+    def take_weights(module: nn.Module, args: tuple[Any, ...], _: Tensor) -> None:
+        recorded[module] = args[-1].weights.float()
 
     with ExitStack() as stack:
         for module in model.modules():
             if isinstance(module, SelfAttention | CrossAttention):
                 stack.callback(module.register_forward_pre_hook(give_weights).remove)
                 stack.callback(module.register_forward_hook(take_weights).remove)
-        yield found
+        yield recorded
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:

@@ -111,8 +111,8 @@ class Guidance(nn.Module):
         summed = F.embedding_bag(row.flatten(0, 1), words.flatten(0, 2), mode="sum").unflatten(0, row.shape[:2])
         if self.kinds is not None:
             rows = kinds + self._firsts(kinds.device)
-            of_kinds = F.embedding_bag(rows.flatten(0, 1), self.kinds, mode="sum").unflatten(0, row.shape[:2])
-            summed = summed + of_kinds.to(summed.dtype)
+            kind_vectors = F.embedding_bag(rows.flatten(0, 1), self.kinds, mode="sum").unflatten(0, row.shape[:2])
+            summed = summed + kind_vectors.to(summed.dtype)
         at_input, at_output = summed.split(self.widths, dim=-1)
         return at_input, at_output
 

@@ -125,8 +125,8 @@ class KVCacheState(GrowingState):
     def with_buffers(self, buffers: Tree) -> Self:
         """The same state with other tensors for those of `buffers`."""
         nodes, sentence, hypothesis, length, n_nodes = buffers
-        own = {"nodes": nodes, "sentence": sentence, "hypothesis": hypothesis, "length": length, "n_nodes": n_nodes}
-        return replace(self, **own, n_spare=0)
+        values = {"nodes": nodes, "sentence": sentence, "hypothesis": hypothesis, "length": length, "n_nodes": n_nodes}
+        return replace(self, **values, n_spare=0)
 
     def prepare_capture(self) -> Self | None:
         """With room for one more token; None before the first one, whose beam of one occurs only once."""

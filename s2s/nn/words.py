@@ -46,8 +46,8 @@ class SourceWords(nn.Module):
     def spread(self, weights: Tensor, src: Tensor, pad: Tensor) -> Tensor:
         """Weights of words [B, T, W] -> of tokens [B, T, S]: a word's first token gets all of its weight."""
         first = self.begins_word(src, pad)
-        of_words = weights.mT[self._at(first)]  # [N, T]
-        return weights.new_zeros(*src.shape, weights.size(1)).masked_scatter(first[..., None], of_words).mT
+        word_weights = weights.mT[self._at(first)]  # [N, T]
+        return weights.new_zeros(*src.shape, weights.size(1)).masked_scatter(first[..., None], word_weights).mT
 
     def labels(self, src: Tensor, pad: Tensor) -> Tensor:
         """[B, S] -> [B, W], the label of each word, counted from the first of `Vocab.labels`; -1: it has none"""

@@ -17,14 +17,14 @@ def checked(schedule: Schedule, name: str) -> Schedule:
     """The schedule; raises ConfigError where its rate is no number, negative or not finite."""
 
     def rate(step: int) -> float:
-        found: Any = schedule(step)
+        value: Any = schedule(step)
         try:
-            lr = float(found)  # of a tensor, too, which the log could not hold
+            lr = float(value)  # of a tensor, too, which the log could not hold
         except (TypeError, ValueError, RuntimeError):
             lr = math.nan
         if not 0 <= lr < math.inf:
             raise ConfigError(
-                f"schedule={name} gives update {step:,} the learning rate {found}; it must be finite and not negative"
+                f"schedule={name} gives update {step:,} the learning rate {value}; it must be finite and not negative"
             )
         return lr
 

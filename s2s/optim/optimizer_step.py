@@ -119,8 +119,8 @@ class CUDAGraphOptimizerStep(OptimizerStep):
         try:
             yield
         finally:
-            for group, own in zip(groups, before, strict=True):
-                group.update(own)
+            for group, saved in zip(groups, before, strict=True):
+                group.update(saved)
 
     @contextmanager
     def _skipped_if(self, not_finite: Tensor) -> Iterator[None]:

@@ -62,16 +62,16 @@ def _restore_types(loaded: dict[str, Any], saved: Mapping[str, Any]) -> None:
             loaded[name] = value.to(loaded[name].device)
 
 
-def check_same_kind(name: str, own: Any, saved: Any) -> None:
+def check_same_kind(name: str, current: Any, saved: Any) -> None:
     """Raise TypeError unless an option of the optimizer was saved as a value of its kind."""
-    are_tuples = isinstance(own, tuple) and isinstance(saved, tuple)
-    if are_tuples and len(own) == len(saved):
-        for each, other in zip(own, saved, strict=True):
+    are_tuples = isinstance(current, tuple) and isinstance(saved, tuple)
+    if are_tuples and len(current) == len(saved):
+        for each, other in zip(current, saved, strict=True):
             check_same_kind(name, each, other)
         return
-    is_number = [isinstance(value, NUMBER) and not isinstance(value, bool) for value in (own, saved)]
-    if are_tuples or (not all(is_number) and type(own) is not type(saved)):
-        raise TypeError(f"optim.{name}: {str(saved)[:60]!r} instead of {own!r}")
+    is_number = [isinstance(value, NUMBER) and not isinstance(value, bool) for value in (current, saved)]
+    if are_tuples or (not all(is_number) and type(current) is not type(saved)):
+        raise TypeError(f"optim.{name}: {str(saved)[:60]!r} instead of {current!r}")
 
 
 def check_same_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Any]]) -> None:
@@ -120,10 +120,10 @@ def _difference(name: str, example: Any, saved: Any, parameter: Tensor) -> str:
         return ""
     if not isinstance(saved, Tensor):
         return "is not there" if saved is None else f"is {str(saved)[:60]!r}"
-    of_parameter = example.shape == _small_shape(parameter)
-    shape = parameter.shape if of_parameter else example.shape
-    if of_parameter and not parameter.numel():  # its rows belong to other processes
+    fits_parameter = example.shape == _small_shape(parameter)
+    shape = parameter.shape if fits_parameter else example.shape
+    if fits_parameter and not parameter.numel():  # its rows belong to other processes
         shape = saved.shape[:1] + parameter.shape[1:]
-    if saved.shape != shape and (of_parameter or not example.ndim):  # other shapes may depend on the parameter's
+    if saved.shape != shape and (fits_parameter or not example.ndim):  # other shapes may depend on the parameter's
         return f"is {list(saved.shape)} instead of {list(shape)}"
     return f"is {saved.dtype} instead of {example.dtype}" if saved.dtype != example.dtype else ""

@@ -117,7 +117,7 @@ class RunDirectory:
         if self.is_resumed and old is not None and old != new:
             raise CheckpointError(
                 f"{self.path} was trained with the tokeniser {old[:12]}, and the one of the data, {source}, "
-                f"is {new[:12]}: give the data of before, or another run=…"
+                f"is {new[:12]}: give the previous data, or another run=…"
             )
         try:
             if written != new or tokenizer.identity(self.tokenizer) != new:
@@ -135,7 +135,7 @@ class RunDirectory:
         if self.is_resumed and old != identity:
             raise CheckpointError(
                 f"{self.path} was trained on the data {old[:12]}, and the training files now give {identity[:12]}, in "
-                f"{source}: put the files of before back, or give another run=… to start anew"
+                f"{source}: restore the previous files, or give another run=… to start anew"
             )
         self._write_json("env.json", {**env, "data": identity})
 
@@ -194,7 +194,7 @@ class RunDirectory:
         if changed:
             raise CheckpointError(
                 f"{self.path} cannot be continued with other values: {'; '.join(changed.values())}. "
-                "Give the values of before to continue it, or another run=… to start anew"
+                "Give the previous values to continue it, or another run=… to start anew"
             )
         changes = {key: "from {!r} to {!r}".format(*different[key]) for key in freely}
         return notes + [f"{key} follows {followed[key]}, {change}, from here on" for key, change in changes.items()]
@@ -203,7 +203,7 @@ class RunDirectory:
         resolved = with_checksum(to_yaml(composed.config, composed.origins))
         write_file(self.path / RESOLVED, resolved)  # first: it makes this a run
         record_options(self.path, composed.config, registry)
-        write_file(self.path / "config.yaml", to_yaml(composed.given))
+        write_file(self.path / "config.yaml", to_yaml(composed.explicit))
         kept = {key: value for key, value in self._read_env().items() if key in ("tokenizer", "data")}
         self._write_json("env.json", {**env, **kept})
         self.status("running")

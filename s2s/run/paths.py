@@ -51,25 +51,25 @@ def set_last_run(path: Path) -> None:
             atomic.write_link(RUNS / "last", path)
 
 
-def candidates(directory: Path, wanted: str) -> list[Path]:
+def candidates(directory: Path, name: str) -> list[Path]:
     """The checkpoints that checkpoint=`wanted` may mean, in the order in which they are tried."""
     folder = directory / "checkpoints"
     newest = list(reversed(checkpoint.steps(folder)))
     best = atomic.read_link(directory / "best")
     average = folder / "average"
-    if wanted == "auto":
+    if name == "auto":
         preferred = [path for path in (average, best) if path is not None and path.is_dir()]
         return list(dict.fromkeys([*preferred, *newest]))
-    if wanted == "last":
+    if name == "last":
         return newest
-    if wanted == "best" and best is not None:
+    if name == "best" and best is not None:
         return [best]
-    for path in (folder / wanted, Path(wanted)):
-        if wanted and path.is_dir():
+    for path in (folder / name, Path(name)):
+        if name and path.is_dir():
             return [path]
     known = [path.name for path in newest] + ["auto", "last"]
     known += ["best"] * (best is not None) + ["average"] * average.is_dir()
-    raise CheckpointError(f"checkpoint={wanted}: {directory} has no such checkpoint.{did_you_mean(wanted, known)}")
+    raise CheckpointError(f"checkpoint={name}: {directory} has no such checkpoint.{did_you_mean(name, known)}")
 
 
 def _last() -> Path:

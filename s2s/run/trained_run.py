@@ -71,42 +71,42 @@ def load_task(directory: Path, plugins: Plugins) -> tuple[Config, Task]:
     return config, task
 
 
-def read_weights(directory: Path, wanted: str) -> tuple[Path, dict[str, Tensor]]:
+def read_weights(directory: Path, name: str) -> tuple[Path, dict[str, Tensor]]:
     """The first valid checkpoint that `wanted` may mean and its evaluated weights; logs why others were skipped."""
     reasons = []
-    for path in candidates(directory, wanted):
+    for path in candidates(directory, name):
         try:
-            found = checkpoint.load(path, only=WEIGHTS)
-            if wanted == "auto":
-                _check_earlier_average(found)
-            weights = evaluated_weights(found)
+            saved = checkpoint.load(path, only=WEIGHTS)
+            if name == "auto":
+                _check_earlier_average(saved)
+            weights = evaluated_weights(saved)
         except CheckpointError as error:
             reasons.append(str(error))
             continue
-        for reason in [*_missing_best(directory, wanted, path), *reasons]:
+        for reason in [*_missing_best(directory, name, path), *reasons]:
             logger.warning("checkpoint passed over: %s", reason)
         return path, weights
     what = "; ".join(reasons) or "none was saved yet"
-    raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={wanted}: {what}")
+    raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={name}: {what}")
 
 
-def _check_earlier_average(found: Checkpoint) -> None:
+def _check_earlier_average(saved: Checkpoint) -> None:
     """Raise CheckpointError for an average that was written before the run continued; its state has the step."""
-    trainer, newest = found.state.get("trainer"), checkpoint.steps(found.path.parent)[-1:]
+    trainer, newest = saved.state.get("trainer"), checkpoint.steps(saved.path.parent)[-1:]
     then = trainer.get("step") if isinstance(trainer, dict) else None
-    if found.path.name != "average" or not newest or not isinstance(then, int):
+    if saved.path.name != "average" or not newest or not isinstance(then, int):
         return
     if int(newest[0].name.removeprefix("step-")) > then:
         raise CheckpointError(
-            f"{found.path} was written after update {then:,}, and the run has continued since, up to "
+            f"{saved.path} was written after update {then:,}, and the run has continued since, up to "
             f"{newest[0].name}; to use it all the same, give checkpoint=average"
         )
 
 
-def _missing_best(directory: Path, wanted: str, taken: Path) -> Iterator[str]:
+def _missing_best(directory: Path, name: str, taken: Path) -> Iterator[str]:
     """Reports that the best checkpoint, which checkpoint=auto would have taken, is gone."""
     link = directory / "best"
-    if wanted != "auto" or taken.name == "average" or link.is_dir():
+    if name != "auto" or taken.name == "average" or link.is_dir():
         return
     target = atomic.read_link(link)
     newest = checkpoint.steps(directory / "checkpoints")[-1:]
@@ -154,11 +154,11 @@ def _check_same_tokenizer(directory: Path) -> None:
     written = tokenizer.recorded_identity(folder)
     if written is None:
         raise CheckpointError(f"run {directory} cannot be loaded: it has no tokeniser in {folder}")
-    found, trained = tokenizer.identity(folder), _env(directory).get("tokenizer", written)
-    if found != trained:
+    current, trained = tokenizer.identity(folder), _env(directory).get("tokenizer", written)
+    if current != trained:
         raise CheckpointError(
             f"{folder} is not the tokeniser that the model was trained with: its files have the identity "
-            f"{found[:12]}, and the run's was {str(trained)[:12]}. Put the files of the run back"
+            f"{current[:12]}, and the run's was {str(trained)[:12]}. Put the files of the run back"
         )
 
 

@@ -88,7 +88,7 @@ class _Builder:
         search: Search = self.chosen("search")
         sharding = self.sharding()
         prepared = self.prepared(task)
-        model, made = build_model(self.config, self.plugins, self.world, task, prepared, run)
+        model, init_facts = build_model(self.config, self.plugins, self.world, task, prepared, run)
         train_step = self.train_step(model, task, metrics, sharding)
         validation = self.validation(train_step, task, prepared, metrics, search)
         planner, corpora = planner_of(self.config, self.plugins), [corpus for corpus, _ in prepared.train]
@@ -111,7 +111,7 @@ class _Builder:
             checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, self.log, retention),
             log=self.log,
             hook=self.plugins.hook,
-            facts=[*(("data", line) for line in lines), *made],
+            facts=[*(("data", line) for line in lines), *init_facts],
             peak_flops=planned.peak_flops(operations, train_step.backend),
         )
 

@@ -30,7 +30,7 @@ def build_model(
     """The whole model on its device, and facts for the first screen: what plugins did with its weights."""
     model = _new_model(config, plugins, task).to(world.device)
     _check_sentence_lengths(model, config, prepared)
-    found = plugins.hook.s2s_prepare_model(
+    plugin_facts = plugins.hook.s2s_prepare_model(
         model=model,
         config=config,
         task=task,
@@ -41,7 +41,7 @@ def build_model(
     )
     if config.train.activations == "recompute":
         checkpoint_activations(model)
-    return model, [fact for facts in found for fact in facts]
+    return model, [fact for facts in plugin_facts for fact in facts]
 
 
 def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:

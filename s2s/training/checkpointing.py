@@ -1,4 +1,4 @@
-"""A run's checkpoints: what is saved, how it is written while training goes on, and how it is restored."""
+"""A run's checkpoints: what is saved, how it is written while training continues, and how it is restored."""
 
 from __future__ import annotations
 
@@ -192,25 +192,25 @@ class CheckpointManager:
                 "that began it, or give another run=…"
             ) from error
 
-    def _load(self, found: checkpoint.Checkpoint) -> TrainerState:
+    def _load(self, saved: checkpoint.Checkpoint) -> TrainerState:
         """Restore everything from a checkpoint."""
-        path = found.path
-        self.load_weights(found.tensors["model"], path)
-        optim = unflatten_state(found.state["optim"], found.tensors["optim"])
+        path = saved.path
+        self.load_weights(saved.tensors["model"], path)
+        optim = unflatten_state(saved.state["optim"], saved.tensors["optim"])
         load_state(self.train_step.optimizer, optim, self.train_step.strategy.shard_like)
-        self.train_step.scaler.load_state_dict(found.state["scaler"])
-        self.train_step.split_factor = split_factor = found.state["split_factor"]
+        self.train_step.scaler.load_state_dict(saved.state["scaler"])
+        self.train_step.split_factor = split_factor = saved.state["split_factor"]
         if type(split_factor) is not int or not 1 <= split_factor <= MAX_SPLIT:
             raise ValueError(f"split_factor: {str(split_factor)[:60]!r}")
         if self.ema:
-            self.ema.load(self.train_step.strategy.shard_like(found.tensors["ema"], self.ema.mean))
+            self.ema.load(self.train_step.strategy.shard_like(saved.tensors["ema"], self.ema.mean))
         if module := self.train_step.objective.module:
-            self._load_module(module, found.tensors[OBJECTIVE], path)
-        state = TrainerState.from_json(found.state["trainer"])
+            self._load_module(module, saved.tensors[OBJECTIVE], path)
+        state = TrainerState.from_json(saved.state["trainer"])
         self.saved = copy.deepcopy(state)
-        self.interim = path.name if found.state.get("interim") else ""
-        if OBSERVERS in found.state:
-            self.observers = unflatten_state(found.state[OBSERVERS], found.tensors.get(OBSERVERS, {}))
+        self.interim = path.name if saved.state.get("interim") else ""
+        if OBSERVERS in saved.state:
+            self.observers = unflatten_state(saved.state[OBSERVERS], saved.tensors.get(OBSERVERS, {}))
         return state
 
     def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -55,27 +55,27 @@ class RunContext(Context):
     def load_run(self, name: str, option: str) -> Seq2Seq:
         """See `Context.load_run`."""
         try:
-            directory, found = self.other_runs.load(name, option)
+            directory, source = self.other_runs.load(name, option)
         except CheckpointError as error:
             raise ConfigError(f"{error} (the objective needs this run whenever training starts or resumes)") from error
         same = tokenizer.identity(directory / "tokenizer") == tokenizer.identity(self.tokenizer)
-        if not same or found.task.vocab != self.task.vocab:
+        if not same or source.task.vocab != self.task.vocab:
             raise ConfigError(
                 f"{option}={name}: its vocabulary is not that of this run; train both on the same prepared data, or "
                 "give both the same tokeniser"
             )
-        return found.model.requires_grad_(False)
+        return source.model.requires_grad_(False)
 
     def _chosen(
         self, group: str, spec: Any, option: str, defaults: Mapping[str, Any] | None = None
     ) -> tuple[Entry, Choice]:
         """The entry and the config for a name, or for a mapping with a name."""
-        given = {"name": spec} if isinstance(spec, str) else spec
-        if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+        choice = {"name": spec} if isinstance(spec, str) else spec
+        if not isinstance(choice, Mapping) or not isinstance(choice.get("name"), str):
             raise ConfigError(f"{option}={spec}: give a name, or a name with options: {{name: {spec}, …}}")
-        entry = self.plugins.registry.get(group, given["name"])
+        entry = self.plugins.registry.get(group, choice["name"])
         known = entry.config.__dataclass_fields__
-        chosen = {key: value for key, value in (defaults or {}).items() if key in known} | dict(given)
+        chosen = {key: value for key, value in (defaults or {}).items() if key in known} | dict(choice)
         return entry, entry_config(entry, chosen, option)
 
 
@@ -97,8 +97,8 @@ class RunDecode:
         unsharded = self.strategy.unsharded(model) if model.training else nullcontext()  # validation has done it
         request = SearchRequest.from_batch(model, batch.src, batch.src_pad, self.task.vocab, constraint, nbest=nbest)
         with torch.no_grad(), unsharded, evaluating(model):
-            found = search_all(search, request)
-        return [[hypothesis.tokens for hypothesis in hypotheses] for hypotheses in found]
+            outputs = search_all(search, request)
+        return [[hypothesis.tokens for hypothesis in hypotheses] for hypotheses in outputs]
 
 
 @dataclass(frozen=True)

@@ -37,20 +37,22 @@ class OtherRuns:
         Raises CheckpointError if the ranks find different checkpoints, or if the one with which the run began is gone
         or has changed.
         """
-        given, _, wanted = name.partition("@")
-        directory, recorded = find_run(given, option), self._recorded()
+        run_name, _, checkpoint_name = name.partition("@")
+        directory, recorded = find_run(run_name, option), self._recorded()
         began = recorded.get(name)
-        run = load_run(directory, began["checkpoint"] if began else wanted or "auto", self.plugins, self.world.device)
+        run = load_run(
+            directory, began["checkpoint"] if began else checkpoint_name or "auto", self.plugins, self.world.device
+        )
         path = run.checkpoint_path
-        found = {"checkpoint": path.name, "sha256": sha256(path / "MANIFEST.json")}
-        if len(set(self.world.all_gather(found["sha256"]))) > 1:
+        identity = {"checkpoint": path.name, "sha256": sha256(path / "MANIFEST.json")}
+        if len(set(self.world.all_gather(identity["sha256"]))) > 1:
             raise CheckpointError(
                 f"the ranks found different checkpoints of {option}={name}, such as {path}: name one, as in "
-                f"{given}@{path.name}"
+                f"{run_name}@{path.name}"
             )
-        if began not in (None, found):
+        if began not in (None, identity):
             raise CheckpointError(f"{option}={name}: {path} has changed since this run began with it; put it back")
-        self.loaded[name] = found
+        self.loaded[name] = identity
         if self.world.is_main and not began:
             write_file(self.directory / FILE, dump_record({"checkpoints": {**recorded, **self.loaded}}))
         return directory, run

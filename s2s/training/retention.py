@@ -54,17 +54,17 @@ class Retention:
 
     def checkpoints_to_average(self, state: TrainerState) -> list[Path]:
         """The last or best train.average checkpoints that pass verification, with a warning if there are fewer."""
-        wanted, of = self.config.train.average, self.config.train.average_of
+        n_requested, of = self.config.train.average, self.config.train.average_of
         if of == "best":
             ranked = [self.folder / checkpoint.step_name(step) for _, step in state.best]
         else:
             ranked = checkpoint.steps(self.folder)[::-1]
         valid = (path for path in ranked if self._is_valid(path))
-        members = list(islice(valid, wanted))
-        if len(members) < wanted:
+        members = list(islice(valid, n_requested))
+        if len(members) < n_requested:
             more = "save more often (checkpoint.every)" if of == "last" else "validate more often (valid.every)"
-            found = f"the run has {len(members)} of {wanted} checkpoints to average"
-            self.log.warn(f"train.average={wanted}: {found}; {more}, or raise train.steps")
+            shortage = f"the run has {len(members)} of {n_requested} checkpoints to average"
+            self.log.warn(f"train.average={n_requested}: {shortage}; {more}, or raise train.steps")
         return members
 
     def _is_valid(self, path: Path) -> bool:

@@ -46,7 +46,7 @@ def run_training(
     composed = planner.configure(composed, world)
     config = composed.config
     # so that the run's config.yaml and resolved.yaml, if used again, refer to this run
-    config.run = composed.given["run"] = str(path)
+    config.run = composed.explicit["run"] = str(path)
     before = _status(path)
     screen = choose_screen(config.log, plugins.registry, quiet=quiet or not world.is_main)
     with RunDirectory(path, is_main=world.is_main) as run:

@@ -219,8 +219,8 @@ class TrainStep:
             self._seed(step, index, number)
             self.check_memory(max(part.src.numel(), part.tgt_in.numel()))
             with self.strategy.micro_batch(last=index == rollouts[-1].position):
-                of_part = (self.graphs or self._backward)(part, factor)
-            sums[:-2] += weight * of_part
+                part_sums = (self.graphs or self._backward)(part, factor)
+            sums[:-2] += weight * part_sums
             sums[-2] += weight * n_positions
 
     def _backward(self, part: Batch, factor: Tensor) -> Tensor:

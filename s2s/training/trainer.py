@@ -170,7 +170,7 @@ class Trainer:
             return self.validation(self.stop)
 
     def save(self, write: Callable[[TrainerState, CheckpointContent], None]) -> None:
-        """Finish the previous save, then start writing a checkpoint on the first rank while training goes on."""
+        """Finish the previous save, then start writing a checkpoint on the first rank while training continues."""
         content = self.checkpoints.gather(observer_states(self.observers))
         if self.world.is_main:
             self.finish_save()
@@ -191,8 +191,8 @@ class Trainer:
     @contextmanager
     def observed(self) -> Iterator[None]:
         """Inside the block, the log, the progress lines and the plugins' observers follow the run."""
-        found = self.hook.s2s_observe(trainer=self)[::-1]  # in the order in which plugins were loaded
-        self.observers = [self.log, RunLines(self, self.log), *found]
+        observers = self.hook.s2s_observe(trainer=self)[::-1]  # in the order in which plugins were loaded
+        self.observers = [self.log, RunLines(self, self.log), *observers]
         with ExitStack() as stack:
             for observer in self.observers:
                 stack.enter_context(observer)
@@ -226,10 +226,10 @@ class Trainer:
         """Path and validation of the averaged weights, on all ranks; the model's own are restored."""
         path = self.checkpoints.folder / AVERAGE
         mean = checkpoint.load(path).tensors["model"]
-        own = {name: t.detach().clone() for name, t in self.train_step.model.state_dict().items()}
+        weights = {name: t.detach().clone() for name, t in self.train_step.model.state_dict().items()}
         self.checkpoints.load_weights(mean, path)
         result = self.run_validation() if self.validation else None
-        self.checkpoints.load_weights(own, path)
+        self.checkpoints.load_weights(weights, path)
         if result is None and self.validation:
             raise self.preempt()
         return {"path": str(path), **(result.record() if result else {})}

@@ -141,8 +141,8 @@ class Validation:
     def _extras(self) -> list[str]:
         """The objective's extras to compute; nll is computed for every objective."""
         objective = self.objective
-        wanted = objective.extras if objective.valid_extras is None else objective.valid_extras
-        return [name for name in objective.extras if name in wanted and name != "nll"]
+        names = objective.extras if objective.valid_extras is None else objective.valid_extras
+        return [name for name in objective.extras if name in names and name != "nll"]
 
     @torch.inference_mode()
     def _local_sums(self) -> list[float]:
@@ -172,8 +172,8 @@ class Validation:
 
     def _local_hyps(self) -> list[str]:
         """Outputs for this rank's share of the examples."""
-        own = self.examples[self.world.rank :: self.world.size]
-        return [output.hyp for output in self.generator(own)]
+        local = self.examples[self.world.rank :: self.world.size]
+        return [output.hyp for output in self.generator(local)]
 
 
 def check_best(config: Config, metrics: Sequence[str]) -> None:
@@ -193,11 +193,11 @@ def dev_examples(task: Task, config: Config, world: World) -> list[Example]:
         return []
     names = [name for name, _ in task.corpora("valid")]
     pairs = (pair for name in names for pair in task.examples("valid", name) if isinstance(pair, Example))
-    found = list(islice(pairs, config.valid.sentences or None))
-    digests = world.all_gather(hashlib.sha256(repr([(one.src, one.tgt) for one in found]).encode()).hexdigest())
-    if len(set(digests)) > 1 or (names and not found):
-        what = "other ones in each process" if found else "none when they are read again, after preparation"
+    examples = list(islice(pairs, config.valid.sentences or None))
+    digests = world.all_gather(hashlib.sha256(repr([(one.src, one.tgt) for one in examples]).encode()).hexdigest())
+    if len(set(digests)) > 1 or (names and not examples):
+        what = "other ones in each process" if examples else "none when they are read again, after preparation"
         raise DataError(
             f"task={config.task.name}: its examples of the development set are {what}; they must be the same every time"
         )
-    return found
+    return examples

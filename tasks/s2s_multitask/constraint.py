@@ -41,19 +41,19 @@ class MultitaskConstraint(Constraint):
         """States of the empty outputs: src, pad [B, S], limit [B] -> [B, 1, 2 + W]. Tags are not tokens of any task."""
         kind = (src[:, 0] - self.first_tag).clamp(0, len(self.parts) - 1)
         begun = []
-        for own, part in enumerate(self.parts):  # for every task, even without rows, so that W seldom changes
-            rows, text = kind == own, src[:, 1:]
+        for number, part in enumerate(self.parts):  # for every task, even without rows, so that W seldom changes
+            rows, text = kind == number, src[:, 1:]
             text = torch.where(text >= self.first_tag, text - part.offset, text)
             none = torch.zeros(int(rows.sum()), 1, 0, dtype=torch.long, device=src.device)
             begun.append(part.constraint.start(text[rows], pad[rows, 1:], limit[rows]) if part.constraint else none)
-        widths = [of_own.size(2) for of_own in begun]
+        widths = [part_state.size(2) for part_state in begun]
         state = torch.zeros(len(src), 1, 2 + max(widths), dtype=torch.long, device=src.device)
         state[:, 0, 0], state[:, 0, 1] = kind, torch.tensor(widths, device=src.device)[kind]
-        for own, (part, width, of_own) in enumerate(zip(self.parts, widths, begun, strict=True)):
-            if of_own.dtype != torch.long:
-                what = f"{type(part.constraint).__name__}.start: its states are {of_own.dtype}"
+        for number, (part, width, part_state) in enumerate(zip(self.parts, widths, begun, strict=True)):
+            if part_state.dtype != torch.long:
+                what = f"{type(part.constraint).__name__}.start: its states are {part_state.dtype}"
                 raise PluginError(f"{what}, and in task=multitask, which keeps them in one tensor, all must be int64")
-            state[kind == own, :, 2 : 2 + width] = of_own
+            state[kind == number, :, 2 : 2 + width] = part_state
         return state
 
     def allowed(self, state: Tensor) -> Tensor:
@@ -74,6 +74,6 @@ class MultitaskConstraint(Constraint):
 
     def _present(self, state: Tensor) -> Iterator[tuple[TaskConstraint, Tensor, Tensor]]:
         """The tasks that have rows in the batch, those rows, and their own states, all of one width."""
-        for own, width in state[:, 0, :2].unique(dim=0).tolist():
-            rows = ((state[:, 0, 0] == own) & (state[:, 0, 1] == width)).nonzero()[:, 0]
-            yield self.parts[own], rows, state[rows, :, 2 : 2 + width]
+        for kind, width in state[:, 0, :2].unique(dim=0).tolist():
+            rows = ((state[:, 0, 0] == kind) & (state[:, 0, 1] == width)).nonzero()[:, 0]
+            yield self.parts[kind], rows, state[rows, :, 2 : 2 + width]

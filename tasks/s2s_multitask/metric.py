@@ -53,8 +53,8 @@ class OnTask(Metric):
         rows = self._rows(refs)
         if not rows:
             return [math.nan for _ in systems]
-        own, *others = (self._own(lines, rows) for lines in (baseline, *systems))
-        return self.metric.p_values(own, others, [self._own(of, rows) for of in refs], samples, seed)
+        baseline_lines, *others = (self._own(lines, rows) for lines in (baseline, *systems))
+        return self.metric.p_values(baseline_lines, others, [self._own(of, rows) for of in refs], samples, seed)
 
     def _rows(self, refs: Sequence[Sequence[str]]) -> list[int]:
         return [row for row, line in enumerate(refs[0]) if text_of(line, self.task) is not None]

@@ -63,8 +63,8 @@ class Multitask(Task):
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """The pairs of one task's corpus, or of all tasks in turn, both sides prefixed with the task's name."""
         if split == "train":
-            name, _, own = corpus.partition("/")
-            return self._examples(name, split, [own])
+            name, _, inner_corpus = corpus.partition("/")
+            return self._examples(name, split, [inner_corpus])
         all_of = (self._examples(n, split, [c for c, _ in t.corpora(split)]) for n, t in self.tasks.items())
         return (one for turn in zip_longest(*all_of) for one in turn if one is not None)
 
@@ -87,11 +87,11 @@ class Multitask(Task):
         encoded: list[Encoded] = [Encoded([], [])] * len(pairs)
         for name, task in self.tasks.items():
             indices = [index for index, (of, _, _) in enumerate(pairs) if of == name]
-            own = [
+            batch = [
                 Example(pairs[index][1], split_prefix(pairs[index][2], [name])[1], examples[index].fields)
                 for index in indices
             ]
-            for index, (src, tgt) in zip(indices, task.encode(own), strict=True):
+            for index, (src, tgt) in zip(indices, task.encode(batch), strict=True):
                 encoded[index] = Encoded(self._tagged(name, src), tgt)
         return encoded
 
@@ -119,8 +119,8 @@ class Multitask(Task):
     def source_text(self, ids: Sequence[int]) -> str:
         """The text of source ids, prefixed with the task of their tag; without a tag, with the first task."""
         name = next((name for name, tag in self.tags.items() if [tag] == [*ids[:1]]), next(iter(self.tags)))
-        own = [i if i < N_SPECIAL else i - self.offsets[name] for i in ids[1:]]
-        return add_prefix(name, self.tasks[name].source_text(own))
+        task_ids = [i if i < N_SPECIAL else i - self.offsets[name] for i in ids[1:]]
+        return add_prefix(name, self.tasks[name].source_text(task_ids))
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The pieces of the source's task; empty for a token of another task."""
@@ -130,10 +130,10 @@ class Multitask(Task):
 
     def vocabulary(self, side: Side) -> Sequence[TokenNames] | None:
         """Each token named with its task's name, then by its own, so that runs of a single task match as well."""
-        own = {name: task.vocabulary(side) for name, task in self.tasks.items()}
-        if None in own.values():
+        names_by_task = {name: task.vocabulary(side) for name, task in self.tasks.items()}
+        if None in names_by_task.values():
             return None
-        named = {name: [_first(names) for names in tokens or ()] for name, tokens in own.items()}
+        named = {name: [_first(names) for names in tokens or ()] for name, tokens in names_by_task.items()}
         if side == "src":
             special = next(iter(named.values()))[:N_SPECIAL]
             tags = [f"<task {name}>" for name in self.tasks]
@@ -153,8 +153,8 @@ class Multitask(Task):
         """The target words of the source's task, shifted past its name."""
         name, text = split_prefix(src, self.tasks)
         task = self.tasks[name]
-        own = iter(_behind(1, task.target_words([i for i in ids if i < task.vocab.tgt], text)))
-        return [next(own) if i < task.vocab.tgt else None for i in ids]
+        words = iter(_behind(1, task.target_words([i for i in ids if i < task.vocab.tgt], text)))
+        return [next(words) if i < task.vocab.tgt else None for i in ids]
 
     def read_raw(self, line: str) -> str:
         """The input as its task reads it."""
@@ -176,16 +176,16 @@ class Multitask(Task):
 
     def variation(self) -> Callable[[Encoded, int], Encoded] | None:
         """Re-encodes a pair by the variation of its tag's task, if that task has one."""
-        own = {self.tags[name]: (name, task.variation()) for name, task in self.tasks.items()}
-        if not any(vary for _, vary in own.values()):
+        variations = {self.tags[name]: (name, task.variation()) for name, task in self.tasks.items()}
+        if not any(vary for _, vary in variations.values()):
             return None
 
         def vary(pair: Encoded, seed: int) -> Encoded:
-            name, of_task = own[pair.src[0]]
-            if of_task is None:
+            name, variation = variations[pair.src[0]]
+            if variation is None:
                 return pair
             offset = self.offsets[name]
-            again = of_task(Encoded([i if i < N_SPECIAL else i - offset for i in pair.src[1:]], pair.tgt), seed)
+            again = variation(Encoded([i if i < N_SPECIAL else i - offset for i in pair.src[1:]], pair.tgt), seed)
             return Encoded(self._tagged(name, again.src), again.tgt)
 
         return vary

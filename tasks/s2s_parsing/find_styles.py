@@ -123,8 +123,8 @@ def divide(trees: Sequence[Tree], n_styles: int, length: float, seed: int = 1) -
     persistence = 1 - 1 / length
     draws = np.random.default_rng(seed)
     starts = [_random_shares(draws, len(trees), n_styles) for _ in range(N_INITIALISATIONS)]
-    found = [_learn(sentences, rules, shares, persistence) for shares in starts]
-    model, shares, likelihood = max(found, key=lambda one: one[2])
+    models = [_learn(sentences, rules, shares, persistence) for shares in starts]
+    model, shares, likelihood = max(models, key=lambda one: one[2])
     *_, alone = _learn(sentences, rules, np.ones((len(trees), 1)), persistence)
     order = shares.sum(0).argsort()[::-1]
     styles = shares[:, order].argmax(1)
@@ -144,7 +144,7 @@ def _numbered(trees: Sequence[Tree], rules: Sequence[str]) -> list[list[int]]:
 def _learn(
     sentences: Sequence[Sequence[int]], rules: Sequence[str], shares: Array, persistence: float
 ) -> tuple[StyleModel, Array, float]:
-    """Expectation maximisation from the shares [T, K] of the styles in sentences, until these hardly change."""
+    """Expectation maximisation from the shares [T, K] of the styles in sentences, until these converge."""
     flat = np.array([rule for sentence in sentences for rule in sentence])
     owners = np.repeat(np.arange(len(sentences)), [len(sentence) for sentence in sentences])
     overall = np.bincount(flat, minlength=len(rules)) / len(flat)
@@ -198,21 +198,21 @@ def _run(options: argparse.Namespace) -> int:
     files = [options.output / f"style{style}.mrg.gz" for style in range(1, options.styles + 1)]
     trees = _read(options.treebank, without=files)
     like = {path: _read([path]) for path in options.like}
-    found = divide(trees, options.styles, options.length, options.seed)
+    division = divide(trees, options.styles, options.length, options.seed)
     try:
         options.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{options.output}: cannot be made ({error.strerror})") from None
     for style, file in enumerate(files):
         n_written = write_lines(
-            file, (str(tree) for tree, own in zip(trees, found.styles, strict=True) if own == style)
+            file, (str(tree) for tree, tree_style in zip(trees, division.styles, strict=True) if tree_style == style)
         )
         print(f"{file}: {n_written:,} trees", file=sys.stderr)
-    print(f"{found.gain:.2f} nats a sentence better than one style; of 10,000 rules in each style:", file=sys.stderr)
-    for rule, frequencies in found.distinctive():
+    print(f"{division.gain:.2f} nats a sentence better than one style; of 10,000 rules in each style:", file=sys.stderr)
+    for rule, frequencies in division.distinctive():
         print("".join(f"{frequency:8.1f}" for frequency in frequencies), "", rule, file=sys.stderr)
     for path, others in like.items():
-        shares = found.model.posteriors(others)[0].mean(0)
+        shares = division.model.posteriors(others)[0].mean(0)
         print(f"{path}:", ", ".join(f"{s:.0%} style{i}" for i, s in enumerate(shares, 1)), file=sys.stderr)
     return 0
 

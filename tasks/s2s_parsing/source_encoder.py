@@ -89,10 +89,10 @@ class SourceEncoder:
 
     def _with_ends(self, ids: Iterable[int]) -> list[int]:
         """The ids with a word-end token after each word."""
-        found: list[int] = []
+        complete: list[int] = []
         ends = itertools.cycle(self.ends)
         for i in ids:
-            if found and self.word_begins[i]:
-                found.append(next(ends))
-            found.append(i)
-        return [*found, next(ends)] if found else []
+            if complete and self.word_begins[i]:
+                complete.append(next(ends))
+            complete.append(i)
+        return [*complete, next(ends)] if complete else []

@@ -67,8 +67,8 @@ class StackGuide(Guide):
         innermost = state.gather(-1, (STACK + depth)[..., None]).squeeze(-1)
         left = torch.where(projects > 0, top.div(self.n_labels, rounding_mode="floor"), n_words + 1)
         changed = (word | opens | closes) > 0
-        own = word * ((n_words + 1) * self.n_labels + WORD) + closes * innermost  # 0 after opening: no child yet
-        top = torch.where(changed, own, top)
+        child = word * ((n_words + 1) * self.n_labels + WORD) + closes * innermost  # 0 after opening: no child yet
+        top = torch.where(changed, child, top)
         finished = torch.where(changed | (projects > 0), word | closes, finished)
         stack = state[..., STACK:].scatter(-1, (depth + 1)[..., None], (left * self.n_labels + label)[..., None])
         depth = (depth + opens + projects - closes).clamp(0, self.depth)

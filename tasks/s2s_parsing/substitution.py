@@ -53,7 +53,7 @@ def constituents(tree: Tree) -> list[Constituent]:
     parent = TOP
     while len(tree.children) == 1 and isinstance(tree.children[0], Tree):
         path, parent, tree = (*path, 0), tree.label, tree.children[0]
-    found: list[Constituent] = []
+    parts: list[Constituent] = []
     stack = [Constituent(path, parent, tree)]
     while stack:
         here = stack.pop()
@@ -62,17 +62,17 @@ def constituents(tree: Tree) -> list[Constituent]:
             for i, child in enumerate(here.tree.children)
             if isinstance(child, Tree)
         ]
-        found.append(here)
+        parts.append(here)
         stack.extend(reversed(children))
-    return found[1:]
+    return parts[1:]
 
 
 def pool_of(trees: Iterable[Tree]) -> Pool:
     """The constituents of a treebank."""
     pool: Pool = defaultdict(list)
     for tree in trees:
-        for found in constituents(tree):
-            pool[found.kind].append(found.tree)
+        for constituent in constituents(tree):
+            pool[constituent.kind].append(constituent.tree)
     return pool
 
 

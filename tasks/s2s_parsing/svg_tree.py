@@ -31,14 +31,14 @@ def svg(line: str) -> str:
     picture = _Picture()
     top = fold(shown(line), picture.leaf, picture.bracket).level
     width, height = picture.width + GAP, (top + 1) * STEP
-    drawn = [_branch(parent, child, top) for parent, child in picture.branches]
-    drawn += [_label(spot, text, kind, top) for spot, text, kind in picture.labels]
+    branches = [_branch(parent, child, top) for parent, child in picture.branches]
+    branches += [_label(spot, text, kind, top) for spot, text, kind in picture.labels]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
         f'viewBox="0 0 {width:g} {height:g}" font-family="Helvetica, Arial, sans-serif" font-size="{SIZE}" '
         f'text-anchor="middle"><rect width="100%" height="100%" fill="white"/>'
     )
-    return "".join([head, *drawn, "</svg>"])
+    return "".join([head, *branches, "</svg>"])
 
 
 def html(line: str) -> str:

@@ -37,26 +37,28 @@ class TagStage(OutputStage):
         for some in map(list, results):
             labels = self.labels([sources[one.index][:-1] for one in some])
             yield [
-                replace(one, hypotheses=[replace(found, source_labels=of_words) for found in one.hypotheses])
-                for one, of_words in zip(some, labels, strict=True)
+                replace(
+                    one, hypotheses=[replace(hypothesis, source_labels=word_labels) for hypothesis in one.hypotheses]
+                )
+                for one, word_labels in zip(some, labels, strict=True)
             ]
 
-    def text(self, src: str, found: Hypothesis, text: str) -> str:
+    def text(self, src: str, hypothesis: Hypothesis, text: str) -> str:
         """The tree with these parts of speech."""
         del src
-        return text if found.source_labels is None else self.task.with_tags(text, found.source_labels)
+        return text if hypothesis.source_labels is None else self.task.with_tags(text, hypothesis.source_labels)
 
     @torch.no_grad()
     def labels(self, sources: Sequence[Sequence[int]]) -> list[list[int] | None]:
         """The index in `Vocab.labels` of each word's most probable label, for sources without eos; None if the model
         has not learnt labels."""
-        found: list[list[int] | None] = [None] * len(sources)
+        labels: list[list[int] | None] = [None] * len(sources)
         pairs: list[tuple[Sequence[int], list[int]]] = [(source, []) for source in sources]
         for indices in batch_by_length(pairs, self.n_tokens):
             batch = make_batch([pairs[i] for i in indices], self.task.vocab).to(self.device)
             logits = self.model.label_logits(batch.src, batch.src_pad)
             if logits is None:
-                return found
+                return labels
             for i, row in zip(indices, logits.argmax(-1).tolist(), strict=True):
-                found[i] = row[: sum(self.task.vocab.word_begins[token] for token in sources[i])]
-        return found
+                labels[i] = row[: sum(self.task.vocab.word_begins[token] for token in sources[i])]
+        return labels

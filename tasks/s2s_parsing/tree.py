@@ -76,15 +76,15 @@ def bracketed(tree: Node) -> str:
 
 def leaves(tree: Node) -> list[Word]:
     """The words with their tags, in order."""
-    found: list[Word] = []
+    words: list[Word] = []
     stack: list[Node] = [tree]
     while stack:
         node = stack.pop()
         if isinstance(node, Word):
-            found.append(node)
+            words.append(node)
         else:
             stack.extend(reversed(node.children))
-    return found
+    return words
 
 
 def map_words(tree: Tree, change: Callable[[str, str], Word]) -> Tree:

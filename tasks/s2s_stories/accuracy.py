@@ -30,8 +30,8 @@ class Accuracy(Metric):
         """refs [n_refs][n_sentences]"""
         right = [hyp.split() in [ref.split() for ref in those] for hyp, *those in zip(hyps, *refs, strict=True)]
         hits = np.array(right, dtype=float)[:, None]
-        low, high, drawn = None, None, ""
+        low, high, bootstrap_note = None, None, ""
         if samples:
             low, high = interval(100 / len(hits) * bootstrap(hits, lambda total: total[0], samples, seed))
-            drawn = f"|bs:{samples}|seed:{seed}"
-        return Score(self.name, 100 * float(hits.mean()), f"accuracy|nrefs:{len(refs)}{drawn}", low, high)
+            bootstrap_note = f"|bs:{samples}|seed:{seed}"
+        return Score(self.name, 100 * float(hits.mean()), f"accuracy|nrefs:{len(refs)}{bootstrap_note}", low, high)

@@ -95,7 +95,7 @@ class World:
         self._say(f"{person} {self.draw.choice(GOES)} the {place}.")
 
     def questions(self) -> list[Asked]:
-        """The questions that can be asked now."""
+        """The questions that have an answer at this point of the story."""
         ask = (self._people, self._things, self._earlier_places)[self.n_facts - 1]
         return ask()
 
@@ -141,10 +141,10 @@ class World:
             places = [visit.what for visit in thing.visits]
             for n in range(1, len(places)):
                 if places[n] not in places[n + 1 :]:
-                    before, there = thing.visits[n - 1], thing.visits[n]
-                    take = max(sentence for sentence in thing.takes if sentence < there.sentence)
-                    support = tuple(sorted((before.sentence, take, there.sentence)))
-                    asked.append(Asked(f"Where was the {name} before the {there.what}?", before.what, support))
+                    before, later = thing.visits[n - 1], thing.visits[n]
+                    take = max(sentence for sentence in thing.takes if sentence < later.sentence)
+                    support = tuple(sorted((before.sentence, take, later.sentence)))
+                    asked.append(Asked(f"Where was the {name} before the {later.what}?", before.what, support))
         return asked
 
 

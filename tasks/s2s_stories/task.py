@@ -137,20 +137,20 @@ class Stories(CorpusTask):
 
 def tokens(text: str) -> list[tuple[str, int | None]]:
     """The tokens of a text, each with the number of its word; None for those that begin sentences."""
-    found: list[tuple[str, int | None]] = []
+    words: list[tuple[str, int | None]] = []
     for sentence in sentences(text):
-        found.append((SPECIAL[SENTENCE], None))
-        found += [(part, number) for number, word in sentence for part in WORD.findall(word)]
-    return found
+        words.append((SPECIAL[SENTENCE], None))
+        words += [(part, number) for number, word in sentence for part in WORD.findall(word)]
+    return words
 
 
 def sentences(text: str) -> list[list[tuple[int, str]]]:
     """The words of each sentence, with their numbers in the text."""
-    found: list[list[tuple[int, str]]] = []
+    rows: list[list[tuple[int, str]]] = []
     ended = True
     for number, word in enumerate(text.split()):
         if ended:
-            found.append([])
-        found[-1].append((number, word))
+            rows.append([])
+        rows[-1].append((number, word))
         ended = word[-1] in ".?!"
-    return found
+    return rows

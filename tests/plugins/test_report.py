@@ -22,7 +22,7 @@ from s2s.metrics import Comparison, Score
 from s2s_report import command
 from s2s_report.attention import PairAttention
 from s2s_report.attention_lines import farthest, sharpest
-from s2s_report.brackets import Bracket, brackets_of, compare_brackets, drawn, read
+from s2s_report.brackets import Bracket, brackets_of, compare_brackets, draw_svg, read
 from s2s_report.curves import Series, chart
 from s2s_report.detail_section import detail_section
 from s2s_report.document import Details, Differences, Picture, Section, Table, Text, as_html, as_markdown
@@ -138,10 +138,10 @@ def test_brackets_that_only_one_tree_has_are_found() -> None:
     assert extra == Counter([Bracket("VP", 2, 3)])
     assert missing == Counter([Bracket("VP", 2, 5)])
     assert sorted(brackets_of(gold)) == [("NP", 0, 2), ("NP", 3, 5), ("S", 0, 6), ("VP", 2, 5)]
-    picture = drawn(hyp, extra, "+")
+    picture = draw_svg(hyp, extra, "+")
     assert picture.count("+VP") == 1
     assert picture.count("stroke-dasharray") == 1
-    assert "stroke-dasharray" not in drawn(gold, Counter(), "+")
+    assert "stroke-dasharray" not in draw_svg(gold, Counter(), "+")
 
 
 @pytest.mark.parametrize("line", ["", "the dog", "(S", "S)", "(S (NP the)) (S x)", ") ("])

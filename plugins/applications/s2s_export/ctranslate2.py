@@ -81,8 +81,8 @@ class CTranslate2Model:
 
     def greedy(self, sources: Sequence[list[int]], n: int) -> list[list[int]]:
         """Greedy outputs; ids without eos, in and out."""
-        found = self.translate(sources, beam_size=1, max_decoding_length=n, suppress_sequences=self.forbidden)
-        return [self.without_eos(result.hypotheses[0])[0] for result in found]
+        outputs = self.translate(sources, beam_size=1, max_decoding_length=n, suppress_sequences=self.forbidden)
+        return [self.without_eos(result.hypotheses[0])[0] for result in outputs]
 
     def has_forbidden(self, outputs: Sequence[Sequence[str]]) -> bool:
         """Whether an output contains padding or bos."""
@@ -121,8 +121,8 @@ def open_translator(folder: Path, **options: Any) -> Any:
 
 def compute_types(device: str) -> set[str]:
     """The number formats in which CTranslate2 computes on a device: float32, int8, …"""
-    found: set[str] = _library().get_supported_compute_types(device)
-    return found
+    types: set[str] = _library().get_supported_compute_types(device)
+    return types
 
 
 def _library() -> Any:

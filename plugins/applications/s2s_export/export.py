@@ -89,9 +89,9 @@ def is_sentencepiece(side: Any) -> TypeGuard[Tokenizer]:
 def sentences(task: Task, n: int) -> list[str]:
     """The first `n` sources of the task's development set, or else of its training set."""
     for split in ("valid", "train"):
-        found = list(islice(_sources(task, split), n))
-        if found:
-            return found
+        sources = list(islice(_sources(task, split), n))
+        if sources:
+            return sources
     raise ConfigError("there is no sentence to compare the models with; give input=FILE, one a line")
 
 
@@ -116,27 +116,27 @@ def _compare(theirs: ExportedModel, model: Seq2Seq, task: Task, lines: Sequence[
     search = greedy(GreedyConfig(max_len_a=0.0, max_len_b=most))
     batch = make_batch([(ids, []) for ids in sources], task.vocab)
     request = SearchRequest.from_batch(model, batch.src, batch.src_pad, task.vocab)
-    found = search_all(search, request)
-    if none := [line for line, hypotheses in zip(lines, found, strict=True) if not hypotheses]:
+    results = search_all(search, request)
+    if none := [line for line, hypotheses in zip(lines, results, strict=True) if not hypotheses]:
         raise DataError(
             f"the run has no output for {none[0][:60]!r}: its log-probabilities are not finite; nothing was exported"
         )
-    ours = [hypotheses[0] for hypotheses in found]
+    ours = [hypotheses[0] for hypotheses in results]
     max_difference = 0.0
     scores = theirs.log_probs(sources, [hypothesis.tokens for hypothesis in ours])
     outputs = theirs.greedy(sources, most)
-    for line, own, score, output in zip(lines, ours, scores, outputs, strict=True):
-        difference = torch.tensor(score) - torch.tensor(own.token_log_probs)
+    for line, expected, score, output in zip(lines, ours, scores, outputs, strict=True):
+        difference = torch.tensor(score) - torch.tensor(expected.token_log_probs)
         distance = float(difference.abs().max())
         if not distance <= TOLERANCE:
             raise DataError(
                 f"the exported model gives other scores than the run for {line[:60]!r}: a log-probability differs by "
                 f"{distance:.1e}, and {TOLERANCE:g} is allowed; nothing was exported"
             )
-        if output != own.tokens:
+        if output != expected.tokens:
             raise DataError(
                 f"the exported model gives another output than the run for {line[:60]!r}: {output[:12]} instead of "
-                f"{own.tokens[:12]}; nothing was exported"
+                f"{expected.tokens[:12]}; nothing was exported"
             )
         max_difference = max(max_difference, distance)
     return Agreement(len(lines), sum(map(len, scores)), max_difference)

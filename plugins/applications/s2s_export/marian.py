@@ -65,18 +65,18 @@ class MarianModel:
     def _greedy(self, ids: list[int], n: int) -> list[int]:
         eos = self.model.config.eos_token_id
         source = torch.tensor([[*ids, eos]])
-        found = self.model.generate(source, num_beams=1, do_sample=False, max_new_tokens=n)[0, 1:].tolist()
-        return found[: found.index(eos)] if eos in found else found
+        tokens = self.model.generate(source, num_beams=1, do_sample=False, max_new_tokens=n)[0, 1:].tolist()
+        return tokens[: tokens.index(eos)] if eos in tokens else tokens
 
     @torch.no_grad()
     def log_probs(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         """Log-probability of each token of the given targets, the last one of eos."""
         bos, eos = self.model.config.decoder_start_token_id, self.model.config.eos_token_id
-        found = []
+        scores = []
         for src, tgt in zip(sources, targets, strict=True):
             logits = self.model(torch.tensor([[*src, eos]]), decoder_input_ids=torch.tensor([[bos, *tgt]])).logits
-            found.append(logits[0].log_softmax(-1).gather(1, torch.tensor([*tgt, eos])[:, None])[:, 0].tolist())
-        return found
+            scores.append(logits[0].log_softmax(-1).gather(1, torch.tensor([*tgt, eos])[:, None])[:, 0].tolist())
+        return scores
 
     def check_tokenizer(self, task: Task, lines: Sequence[str]) -> None:
         """Raise DataError if the tokeniser gives other ids than the task."""

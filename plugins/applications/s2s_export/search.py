@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 COMPUTE = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 
 
-def open_export(given: EngineInput) -> ExportedSearch:
+def open_export(engine_input: EngineInput) -> ExportedSearch:
     """The search of a run's exported checkpoint; raises ConfigError for options that it does not support."""
-    config, chosen, run = given.config, given.search, given.run
+    config, chosen, run = engine_input.config, engine_input.search, engine_input.run
     assert isinstance(config, InferenceOptions)
-    folder = Path(config.exported) if config.exported else given.directory / "export" / config.backend
+    folder = Path(config.exported) if config.exported else engine_input.directory / "export" / config.backend
     manifest, checkpoint = read_manifest(folder), run.checkpoint_path
     if manifest.get("checkpoint_sha256") != sha256(checkpoint / "MANIFEST.json"):
         raise CheckpointError(
@@ -47,18 +47,20 @@ def open_export(given: EngineInput) -> ExportedSearch:
             f"run={config.run} checkpoint={checkpoint.name}, or give checkpoint={manifest.get('checkpoint')}"
         )
     _check_supported(config, chosen)
-    if given.constraint is not None:
+    if engine_input.constraint is not None:
         raise ConfigError(
             "backend=ctranslate2 cannot keep to what the task, min_len, no_repeat_ngram_size or bad_words allow; "
             "leave these out and give constrained=false, or backend=native"
         )
     compute = COMPUTE[config.precision if config.quantization == "none" else config.quantization]
-    if compute not in (known := compute_types(given.device.type)):
+    if compute not in (known := compute_types(engine_input.device.type)):
         raise ConfigError(
             f"precision={config.precision} quantization={config.quantization}: CTranslate2 has no {compute} here, only "
             f"{', '.join(sorted(known))}"
         )
-    exported = CTranslate2Model(folder, compute_type=compute, device=given.device.type, intra_threads=config.threads)
+    exported = CTranslate2Model(
+        folder, compute_type=compute, device=engine_input.device.type, intra_threads=config.threads
+    )
     if config.max_source > exported.n_positions and not run.model.max_len:
         raise ConfigError(f"max_source={config.max_source}: the exported model has {exported.n_positions} positions")
     assert isinstance(chosen, BeamConfig | GreedyConfig)
@@ -113,8 +115,8 @@ class ExportedSearch:
                 )
             if any(request.starting_tokens(sentence) != request.vocab.start for sentence in batch.sentences):
                 raise DataError("a sentence has starting tokens of its own, which backend=ctranslate2 cannot do")
-            of_length = lambda sentence: len(sentence.ids)  # noqa: E731  a call has one length limit
-            for _, alike in groupby(sorted(batch.sentences, key=of_length), key=of_length):
+            n_tokens = lambda sentence: len(sentence.ids)  # noqa: E731  a call has one length limit
+            for _, alike in groupby(sorted(batch.sentences, key=n_tokens), key=n_tokens):
                 group = list(alike)
                 found = self._search([list(s.ids[:-1]) for s in group], request.model, request.nbest)
                 yield [SearchResult(s.index, hypotheses) for s, hypotheses in zip(group, found, strict=True)]
@@ -128,8 +130,8 @@ class ExportedSearch:
             without = self._translate([sources[i] for i in odd], limit, suppress_sequences=self.exported.forbidden)
             results = [without[odd.index(i)] if i in odd else result for i, result in enumerate(results)]
         renormalised = set(range(len(sources)) if self.config.ban_unk else odd)
-        found = [self._scored(ids, results[i], limit, i in renormalised) for i, ids in enumerate(sources)]
-        return [sorted(hypotheses, key=lambda h: -h.score)[:nbest] for hypotheses in found]
+        scored = [self._scored(ids, results[i], limit, i in renormalised) for i, ids in enumerate(sources)]
+        return [sorted(hypotheses, key=lambda h: -h.score)[:nbest] for hypotheses in scored]
 
     def _translate(self, sources: list[list[int]], limit: int, **options: Any) -> list[Any]:
         return self.exported.translate(
@@ -149,7 +151,7 @@ class ExportedSearch:
         CTranslate2 renormalises over the allowed tokens, and an output cut off at the limit has no eos: such outputs
         are scored again.
         """
-        found = []
+        hypotheses = []
         for output, score in zip(result.hypotheses, result.scores, strict=True):
             tokens, length = self.exported.without_eos(output)
             log_prob = score * length**self.alpha
@@ -157,5 +159,5 @@ class ExportedSearch:
                 tokens = tokens[:limit]
                 log_prob = sum(self.exported.log_probs([source], [tokens])[0])
             penalty = self.penalty(torch.tensor(len(tokens) + 1.0, dtype=torch.float64), self.alpha)
-            found.append(Hypothesis(tokens, log_prob / float(penalty), log_prob, []))
-        return found
+            hypotheses.append(Hypothesis(tokens, log_prob / float(penalty), log_prob, []))
+        return hypotheses

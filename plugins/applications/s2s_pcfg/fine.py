@@ -77,15 +77,15 @@ class FineChart:
     def _level(self, width: int) -> Level:
         first, splits, end = spans_of(self.n, width)
         x, y, z = self.grammar.binary.T
-        found = [(torch.empty(0, dtype=torch.long),) * 4]
+        levels = [(torch.empty(0, dtype=torch.long),) * 4]
         for i in range(len(first) if width > 1 else 0):
             upper = self.bottom[first[i, 0], end[i, 0]]  # [X]
             rules = (upper[x] >= 0).nonzero()[:, 0]
             left = self.top[first[i], splits[i]][:, y[rules]]  # [splits, rules]
             right = self.top[splits[i], end[i]][:, z[rules]]
             k, r = ((left >= 0) & (right >= 0)).nonzero().T
-            found.append((rules[r], upper[x[rules[r]]], left[k, r], right[k, r]))
-        binary = Edges(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+            levels.append((rules[r], upper[x[rules[r]]], left[k, r], right[k, r]))
+        binary = Edges(*(torch.cat(parts) for parts in zip(*levels, strict=True)))
         spans = first[:, 0], end[:, 0]
         upper, lower = self.top[spans][:, self.grammar.unary[:, 0]], self.bottom[spans][:, self.grammar.unary[:, 1]]
         s, rule = ((upper >= 0) & (lower >= 0)).nonzero().T
@@ -98,8 +98,8 @@ class FineChart:
         grammar, inside = self.grammar, self.inside
         for e in chunks(level.binary, grammar.k**3):
             pair = inside[e.left][:, :, None] * inside[e.right][:, None]
-            made = torch.bmm(grammar.p_binary[e.rule].flatten(2), pair.flatten(1)[..., None])[..., 0]
-            inside.index_add_(0, e.upper, made)
+            products = torch.bmm(grammar.p_binary[e.rule].flatten(2), pair.flatten(1)[..., None])[..., 0]
+            inside.index_add_(0, e.upper, products)
         inside.index_add_(0, level.same.upper, inside[level.same.left])
         e = level.unary
         inside.index_add_(0, e.upper, torch.einsum("cij,cj->ci", grammar.p_unary[e.rule], inside[e.left]))
@@ -108,7 +108,7 @@ class FineChart:
         """Posteriors of the edges of each level: binary, unary, same."""
         grammar, inside, outside = self.grammar, self.inside, torch.zeros_like(self.inside)
         outside[self.roots] = self.at_root / self.likelihood
-        found = []
+        posteriors = []
         for level in reversed(self.levels):
             e = level.same
             same = (outside[e.upper] * inside[e.left]).sum(1)
@@ -125,8 +125,8 @@ class FineChart:
                 outside.index_add_(0, e.left, left)
                 outside.index_add_(0, e.right, torch.einsum("cjk,cj->ck", down, inside[e.left]))
                 binary.append((left * inside[e.left]).sum(1))
-            found.append((torch.cat(binary), unary, same))
-        return found[::-1]
+            posteriors.append((torch.cat(binary), unary, same))
+        return posteriors[::-1]
 
     def tree(self) -> tuple[Nodes, int]:
         """The tree with the largest product of the posteriors of its edges."""
@@ -173,9 +173,9 @@ def chunks(edges: Edges, size: int) -> list[Edges]:
 
 def best(score: Tensor, back: dict[int, tuple[int, ...]], edges: Edges, posterior: Tensor, *, two: bool) -> None:
     """Set each item's best edge and score."""
-    own = posterior.clamp(min=1e-300).log() + score[edges.left] + (score[edges.right] if two else 0.0)
-    most = torch.full_like(score, -torch.inf).scatter_reduce_(0, edges.upper, own, "amax")
-    chosen = (own == most[edges.upper]).nonzero()[:, 0]
+    edge_score = posterior.clamp(min=1e-300).log() + score[edges.left] + (score[edges.right] if two else 0.0)
+    most = torch.full_like(score, -torch.inf).scatter_reduce_(0, edges.upper, edge_score, "amax")
+    chosen = (edge_score == most[edges.upper]).nonzero()[:, 0]
     lists = (t[chosen].tolist() for t in (edges.upper, edges.left, edges.right))
     for upper, left, right in zip(*lists, strict=True):
         back.setdefault(upper, (left, right) if two else (left,))

@@ -53,13 +53,13 @@ class Parser:
         leaves = list(words)
         fine, coarse = self._emissions(list(tags) if tags is not None else leaves)
         chart = CoarseChart(self.coarse, coarse)
-        found = None
+        tree = None
         if chart.likelihood > 0:
-            found = best_tree(self.grammar, fine, *(p > self.threshold for p in chart.posteriors()))
-        if found is None:
+            tree = best_tree(self.grammar, fine, *(p > self.threshold for p in chart.posteriors()))
+        if tree is None:
             self.n_failed += 1
             return self._flat(leaves, coarse)
-        return written(found[0], leaves, found[1])
+        return written(tree[0], leaves, tree[1])
 
     def _emissions(self, words: list[str]) -> tuple[Tensor, Tensor]:
         """[n, X, K] of the refined grammar and [n, X] of the coarse one."""

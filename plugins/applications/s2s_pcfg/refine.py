@@ -56,13 +56,15 @@ def iterate(
     grammar: Grammar, schedule: Schedule, n: int, report: Callable[[str], None], what: str
 ) -> tuple[Grammar, Expectation]:
     """The grammar after `n` iterations of EM, and the E-step of that grammar."""
-    found = expectation(grammar, schedule)
+    counts = expectation(grammar, schedule)
     for _ in range(n):
-        grammar = normalised(found.counts)
-        found = expectation(grammar, schedule)
+        grammar = normalised(counts.counts)
+        counts = expectation(grammar, schedule)
     n_sub = int(grammar.n_substates.sum())
-    report(f"{what}: {n_sub:,} substates of {len(grammar.symbols)} symbols, log-likelihood {found.log_likelihood:,.0f}")
-    return grammar, found
+    report(
+        f"{what}: {n_sub:,} substates of {len(grammar.symbols)} symbols, log-likelihood {counts.log_likelihood:,.0f}"
+    )
+    return grammar, counts
 
 
 def split(grammar: Grammar, noise: float, draw: torch.Generator) -> Grammar:
@@ -84,14 +86,14 @@ def split(grammar: Grammar, noise: float, draw: torch.Generator) -> Grammar:
     )
 
 
-def merge_losses(grammar: Grammar, schedule: Schedule, found: Expectation) -> Tensor:
+def merge_losses(grammar: Grammar, schedule: Schedule, counts: Expectation) -> Tensor:
     """[X, K / 2]: loss of log-likelihood from merging substates 2 k and 2 k + 1, approximated for each node separately
     (section 2.2) by the product of the ratios of P with the two merged to P."""
     symbol, weight, k = schedule.forest.symbol, schedule.forest.weight[:, None], grammar.k
-    posterior = torch.zeros_like(grammar.p_root).index_add_(0, symbol, weight * found.inside * found.outside)
+    posterior = torch.zeros_like(grammar.p_root).index_add_(0, symbol, weight * counts.inside * counts.outside)
     share = posterior.unflatten(1, (k // 2, 2))
     share = share / share.sum(-1, keepdim=True).clamp(min=1e-300)  # [X, K / 2, 2], how often each is used
-    inside, outside = (t.unflatten(1, (k // 2, 2)) for t in (found.inside, found.outside))
+    inside, outside = (t.unflatten(1, (k // 2, 2)) for t in (counts.inside, counts.outside))
     merged = (inside * share[symbol]).sum(-1) * outside.sum(-1)  # [N, K / 2]
     ratio = 1 - (inside * outside).sum(-1) + merged
     return torch.zeros(len(grammar.symbols), k // 2, dtype=torch.double).index_add_(

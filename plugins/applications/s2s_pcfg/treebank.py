@@ -138,8 +138,8 @@ def forest_of(
     rules = (torch.tensor(list(of), dtype=torch.long) for of in builder.rules.values())
     lexical, unary, binary = (of.view(-1, n) for of, n in zip(rules, (2, 2, 3), strict=True))
     roots = torch.tensor(builder.roots)
-    of_trees = torch.tensor([1.0] * len(roots) if weights is None else weights, dtype=torch.double)
-    weight = of_trees.repeat_interleave(roots.diff(prepend=torch.tensor([-1])))  # a tree's root is its last node
+    tree_weights = torch.tensor([1.0] * len(roots) if weights is None else weights, dtype=torch.double)
+    weight = tree_weights.repeat_interleave(roots.diff(prepend=torch.tensor([-1])))  # a tree's root is its last node
     return Forest(rule, left, right, height, symbol, weight, roots, binary, unary, lexical)
 
 

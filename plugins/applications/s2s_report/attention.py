@@ -63,8 +63,8 @@ def attention_of(model: Seq2Seq, task: Task, device: torch.device, src: str, tok
         _names(task, [*ids, task.vocab.eos], "src"),
         [*task.pieces([*task.vocab.start[1:], *tokens], src), "</s>"],
     )
-    of_pair = [one._replace(weights=one.weights[0].float().cpu()) for one in maps]
-    return PairAttention(names, pieces, of_pair)
+    pair_maps = [one._replace(weights=one.weights[0].float().cpu()) for one in maps]
+    return PairAttention(names, pieces, pair_maps)
 
 
 def explorer(seen: PairAttention, title: str = "", anchor: str = "") -> str:
@@ -129,8 +129,8 @@ class AttentionFigures(AttentionOutput):
 
     def body(self, seen: PairAttention, output: Output, number: int) -> list[str]:
         kinds = [one for one in seen.maps if one.kind == "encoder"] or list(seen.maps)
-        of_kind = [one for one in kinds if one.kind == kinds[0].kind]
-        layer = of_kind[max(0, len(of_kind) - 2)]  # the paper shows layer 5 of 6
+        same_kind = [one for one in kinds if one.kind == kinds[0].kind]
+        layer = same_kind[max(0, len(same_kind) - 2)]  # the paper shows layer 5 of 6
         parts = [f"<section><h2>{escape(output.src)}</h2>"]
         for svg, caption in figures(layer, _shown(seen.queries(layer)), _shown(seen.keys(layer))):
             said = escape(caption)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Bracket", "brackets_of", "compare_brackets", "drawn"]
+__all__ = ["Bracket", "brackets_of", "compare_brackets", "draw_svg"]
 
 import re
 from collections import Counter
@@ -75,11 +75,11 @@ def brackets_of(node: Node) -> list[Bracket]:
 
 def compare_brackets(hyp: Node, gold: Node) -> tuple[Counter[Bracket], Counter[Bracket]]:
     """Brackets only in the output, and brackets only in the gold tree."""
-    found, wanted = Counter(brackets_of(hyp)), Counter(brackets_of(gold))
-    return found - wanted, wanted - found
+    hyp_counts, gold_counts = Counter(brackets_of(hyp)), Counter(brackets_of(gold))
+    return hyp_counts - gold_counts, gold_counts - hyp_counts
 
 
-def drawn(tree: Node, wrong: Counter[Bracket], mark: str) -> str:
+def draw_svg(tree: Node, wrong: Counter[Bracket], mark: str) -> str:
     """An SVG; a wrong bracket has a dashed frame, its own colour, and `mark` before its label."""
     left = Counter(wrong)
     parts: list[str] = []
@@ -98,23 +98,24 @@ def _draw(
     if is_wrong:
         wrong[bracket] -= 1
     label = f"{mark}{node.label}" if is_wrong else node.label
-    own = 8.5 * len(label) + GAP  # capitals are about 8.5 pixels wide
+    label_width = 8.5 * len(label) + GAP  # capitals are about 8.5 pixels wide
     if not node.children:
-        parts.append(f'<text x="{x + own / 2:.1f}" y="{y}" text-anchor="middle">{escape(label)}</text>')
-        return x + own / 2, x + own
+        parts.append(f'<text x="{x + label_width / 2:.1f}" y="{y}" text-anchor="middle">{escape(label)}</text>')
+        return x + label_width / 2, x + label_width
     at, middles = x, []
     for child in node.children:
         middle, at = _draw(child, level + 1, at, wrong, mark, parts)
         middles.append(middle)
-    at = max(at, x + own)
-    middle = (middles[0] + middles[-1]) / 2 if at > x + own else x + own / 2
+    at = max(at, x + label_width)
+    middle = (middles[0] + middles[-1]) / 2 if at > x + label_width else x + label_width / 2
     parts += [
         f'<line x1="{middle:.1f}" y1="{y + 4}" x2="{m:.1f}" y2="{y + ROW - 12}" style="stroke:var(--line)"/>'
         for m in middles
     ]
     if is_wrong:
         parts.append(
-            f'<rect x="{middle - own / 2 + 3:.1f}" y="{y - 14}" width="{own - 6:.1f}" height="19" rx="4" '
+            f'<rect x="{middle - label_width / 2 + 3:.1f}" y="{y - 14}" '
+            f'width="{label_width - 6:.1f}" height="19" rx="4" '
             f'stroke-dasharray="4 2" style="fill:none;stroke:var(--bad)"/>'
         )
     colour = "var(--bad)" if is_wrong else "var(--accent)"

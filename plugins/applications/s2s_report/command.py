@@ -107,8 +107,8 @@ def write_training_report(trainer: TrainerView) -> None:
     log = read_log(trainer.directory)
     more = f"With outputs, scores and sentences: s2s-report run={log.name}"
     verdict = Section("Verdict", [Text(training_verdict(log, trainer.config.valid.best), strong=True), Text(more)])
-    of_run = [cost([log], {log.name: trainer.train_step.model}), configuration({log.name: trainer.config})]
-    _write(trainer.directory / "report", f"{log.name}: report", [verdict, curves([log]), *of_run])
+    sections = [cost([log], {log.name: trainer.train_step.model}), configuration({log.name: trainer.config})]
+    _write(trainer.directory / "report", f"{log.name}: report", [verdict, curves([log]), *sections])
 
 
 def _write(target: Path, title: str, sections: list[Section]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def detail_section(compared: Sequence[Comparison]) -> Section | None:
     """Parts side by side for all runs, then each run's tables; None for a metric without parts."""
     parts = {each.system: dict(_parts(each.score.detail)) for each in compared}
-    names = list(dict.fromkeys(name for found in parts.values() for name in found))
+    names = list(dict.fromkeys(name for details in parts.values() for name in details))
     if not names:
         return None
     rows = [[name, *(parts[system].get(name, "") for system in parts)] for name in names]

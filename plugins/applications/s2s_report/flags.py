@@ -33,13 +33,13 @@ def flags_of(src: str, hyp: str, ref: str) -> list[str]:
     """The keys of `FLAGS` that apply."""
     if not hyp.strip():
         return ["empty"] if ref.strip() else []
-    found = {
+    flags = {
         "copy": len(hyp.split()) > 3 and _copied(src, hyp) >= COPIED > _copied(src, ref),
         "repetition": _repeated(hyp) >= REPEATED > _repeated(ref),
         "length": not 0.5 <= length_ratio(hyp, ref) <= 2,
         "numbers": bool(_numbers(src) & _numbers(ref) - _numbers(hyp)),
     }
-    return [name for name, is_so in found.items() if is_so]
+    return [name for name, is_so in flags.items() if is_so]
 
 
 def length_ratio(hyp: str, ref: str) -> float:
@@ -48,8 +48,8 @@ def length_ratio(hyp: str, ref: str) -> float:
 
 
 def _copied(src: str, hyp: str) -> float:
-    words, of_src = hyp.split(), Counter(src.split())
-    return sum((Counter(words) & of_src).values()) / max(len(words), 1)
+    words, src_counts = hyp.split(), Counter(src.split())
+    return sum((Counter(words) & src_counts).values()) / max(len(words), 1)
 
 
 def _repeated(text: str) -> int:

@@ -62,7 +62,7 @@ def decode(models: Mapping[str, TrainedModel], config: ReportConfig, plugins: Pl
     nbest = 4 if getattr(first.config.search, "beam", 1) >= 4 else 1
     refs = [e.tgt for e in examples]
     outputs = {name: list(model.generate(examples, nbest=nbest)) for name, model in models.items()}
-    hyps = {name: [output.hyp for output in found] for name, found in outputs.items()}
+    hyps = {name: [output.hyp for output in run_outputs] for name, run_outputs in outputs.items()}
     metrics = build_metrics(first.task, plugins.registry, None)
     compared = [compare(metric, hyps, [refs], config.samples) for metric in metrics]
     main = metrics[0]
@@ -72,8 +72,8 @@ def decode(models: Mapping[str, TrainedModel], config: ReportConfig, plugins: Pl
 
 def read_examples(task: Task, split: str, n: int) -> list[Example]:
     """The first `n` usable examples of the split."""
-    found = (e for corpus, _ in task.corpora(split) for e in task.examples(split, corpus) if isinstance(e, Example))
-    return list(islice(found, n))
+    examples = (e for corpus, _ in task.corpora(split) for e in task.examples(split, corpus) if isinstance(e, Example))
+    return list(islice(examples, n))
 
 
 def _main(row: Mapping[str, Any]) -> float:
@@ -90,12 +90,12 @@ class Bucket(NamedTuple):
 
 def buckets(values: Sequence[int], edges: Sequence[int]) -> list[Bucket]:
     """Indices grouped by value, each bucket from one edge up to the next, exclusive; empty buckets are left out."""
-    found = []
+    rows = []
     for low, high in zip(edges, [*edges[1:], None], strict=True):
         inside = [i for i, v in enumerate(values) if v >= low and (high is None or v < high)]
         name = f"{low}" if high == low + 1 else f"{low}–{high - 1}" if high else f"{low} and more"
-        found += [Bucket(name, inside)] * bool(inside)
-    return found
+        rows += [Bucket(name, inside)] * bool(inside)
+    return rows
 
 
 @dataclass
@@ -123,19 +123,19 @@ class DataStatistics:
 def read_statistics(task: Task, n: int) -> DataStatistics:
     """Statistics of the first `n` training pairs of every corpus; empty if they can no longer be read."""
     special = {task.vocab.pad, task.vocab.unk, task.vocab.bos, task.vocab.eos}
-    found = DataStatistics(n_vocab=task.vocab.tgt - len(special))
+    statistics = DataStatistics(n_vocab=task.vocab.tgt - len(special))
     for corpus, _ in task.corpora("train"):
         some: list[Example] = []
         for example in islice(task.examples("train", corpus), n):
             if isinstance(example, Rejected):
-                found.rejected[example.reason] += 1
+                statistics.rejected[example.reason] += 1
                 continue
             some.append(example)
-        found.n_pairs += len(some)
+        statistics.n_pairs += len(some)
         for example in some:
             for side, words in (("src", example.src.split()), ("tgt", example.tgt.split())):
-                found.lengths[side].append(len(words))
-                found.words[side].update(words)
+                statistics.lengths[side].append(len(words))
+                statistics.words[side].update(words)
         for pair in task.encode(some):
-            found.pieces.update(token for token in pair.tgt if token not in special)
-    return found
+            statistics.pieces.update(token for token in pair.tgt if token not in special)
+    return statistics

@@ -88,12 +88,13 @@ def _bucket_table(title: str, outcome: Outcome, values: Sequence[int], edges: Se
 def flag_section(outcome: Outcome, shown: int) -> Section:
     """How many outputs are suspicious, and why, with examples."""
     flagged = {name: list(_flagged(outcome, name)) for name in outcome.outputs}
-    counts = {name: Counter(flag for _, flags in found for flag in flags) for name, found in flagged.items()}
+    counts = {name: Counter(flag for _, flags in run_flags for flag in flags) for name, run_flags in flagged.items()}
     rows = [[text, *(f"{counts[name][flag]:,}" for name in flagged)] for flag, text in FLAGS.items()]
     details = []
-    for name, found in flagged.items():
+    for name, run_flags in flagged.items():
         rows_of = [
-            [", ".join(f), outcome.examples[i].src, outcome.hyps(name)[i], outcome.examples[i].tgt] for i, f in found
+            [", ".join(f), outcome.examples[i].src, outcome.hyps(name)[i], outcome.examples[i].tgt]
+            for i, f in run_flags
         ]
         if rows_of:
             details.append(

@@ -100,10 +100,10 @@ def read_log(directory: Path) -> RunLog:
 def _environment(directory: Path) -> dict[str, Any]:
     """The environment that the run was trained in, if it was recorded."""
     try:
-        found = json.loads((directory / "env.json").read_bytes())
+        record = json.loads((directory / "env.json").read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def titles(logs: Sequence[RunLog]) -> dict[str, tuple[str, str]]:

@@ -7,7 +7,7 @@ __all__ = ["sentence_sections"]
 from typing import TYPE_CHECKING
 
 from s2s_report.attention import attention_of, explorer
-from s2s_report.brackets import compare_brackets, drawn, read
+from s2s_report.brackets import compare_brackets, draw_svg, read
 from s2s_report.document import Details, Differences, Explorer, Picture, Section, Table, Text
 from s2s_report.word_diff import word_diff
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def sentence_sections(outcome: Outcome, config: ReportConfig, models: Mapping[str, TrainedModel]) -> list[Section]:
     """For one run, its worst sentences; for several, the largest wins and losses of each run against the first."""
     base, *others = outcome.outputs
-    of_base, shown = outcome.sentences[base], config.shown
+    base_scores, shown = outcome.sentences[base], config.shown
     sign = 1 if outcome.compared[0][0].score.higher_is_better else -1
 
     def blocks(chosen: Sequence[int], names: Sequence[str]) -> list[Block]:
@@ -36,11 +36,11 @@ def sentence_sections(outcome: Outcome, config: ReportConfig, models: Mapping[st
         ]
 
     if not others:
-        worst = sorted(range(len(of_base)), key=lambda i: (sign * of_base[i], i))[:shown]
+        worst = sorted(range(len(base_scores)), key=lambda i: (sign * base_scores[i], i))[:shown]
         return [Section("Worst sentences", blocks(worst, [base]))]
     sections = []
     for other in others:
-        gains = [sign * (own - before) for own, before in zip(outcome.sentences[other], of_base, strict=True)]
+        gains = [sign * (after - before) for after, before in zip(outcome.sentences[other], base_scores, strict=True)]
         order = sorted(range(len(gains)), key=lambda i: (-gains[i], i))
         wins = [i for i in order[:shown] if gains[i] > 0]
         losses = [i for i in order[::-1][:shown] if gains[i] < 0]
@@ -91,8 +91,8 @@ def _trees(name: str, hyp: str, gold: str) -> list[Block]:
     said = f"{name}: wrong brackets (+): {_words(extra)}; missing from it (−): {_words(missing)}."
     return [
         Text(said),
-        Picture(drawn(one, extra, "+"), f"The tree of {name}: {hyp}", name),
-        Picture(drawn(other, missing, "−"), f"The gold tree: {gold}", "gold"),
+        Picture(draw_svg(one, extra, "+"), f"The tree of {name}: {hyp}", name),
+        Picture(draw_svg(other, missing, "−"), f"The gold tree: {gold}", "gold"),
     ]
 
 

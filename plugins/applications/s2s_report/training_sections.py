@@ -49,32 +49,34 @@ def _number(value: Any) -> str:
 def curves(logs: Sequence[RunLog]) -> Section:
     """Every curve of any run, with all runs in one picture; without matplotlib, its ends in a table."""
     everything = {title: [log.series(*of).finite for log in logs] for title, of in titles(logs).items()}
-    drawn = {title: [one for one in series if one.points] for title, series in everything.items()}
-    drawn = {title: series for title, series in drawn.items() if series}
-    if not drawn:
+    charts = {title: [one for one in series if one.points] for title, series in everything.items()}
+    charts = {title: series for title, series in charts.items() if series}
+    if not charts:
         return Section("Curves", [Text("Nothing was logged.")])
     if not can_draw():
-        rows = [[title, one.name, *one.ends.split(", ")] for title, series in drawn.items() for one in series]
+        rows = [[title, one.name, *one.ends.split(", ")] for title, series in charts.items() for one in series]
         missing = Text("There are no pictures, since matplotlib is not installed: pip install 's2s-toolkit[plots]'.")
         return Section("Curves", [missing, Table(["curve", "run", "first", "last"], rows)])
-    said = {title: "; ".join(f"{one.name}: {one.ends}" for one in series) for title, series in drawn.items()}
+    said = {title: "; ".join(f"{one.name}: {one.ends}" for one in series) for title, series in charts.items()}
     return Section(
-        "Curves", [Picture(chart(title, series), f"{title}. {said[title]}") for title, series in drawn.items()]
+        "Curves", [Picture(chart(title, series), f"{title}. {said[title]}") for title, series in charts.items()]
     )
 
 
 def configuration(configs: Mapping[str, Any]) -> Section:
     """The options that differ between runs, and all options of the first run."""
-    (first, of_first), *others = configs.items()
+    (first, first_config), *others = configs.items()
     blocks: list[Block] = []
-    changed = {key for _, config in others for key in differences(of_first, config) if not key.startswith(UNIMPORTANT)}
+    changed = {
+        key for _, config in others for key in differences(first_config, config) if not key.startswith(UNIMPORTANT)
+    }
     if changed:
         flat = {name: flatten(config) for name, config in configs.items()}
         rows = [[key, *(str(flat[name].get(key, "")) for name in configs)] for key in sorted(changed)]
         blocks.append(Table(["option", *configs], rows))
     elif others:
         blocks.append(Text("The configurations do not differ in anything that is learnt."))
-    everything = [[key, str(value)] for key, value in flatten(of_first).items()]
+    everything = [[key, str(value)] for key, value in flatten(first_config).items()]
     return Section(
         "Configuration", [*blocks, Details(f"All options of {first}", [Table(["option", "value"], everything)])]
     )

@@ -24,12 +24,12 @@ def text_fields(
     engine: Engine,
     text: str,
     sentences: Sequence[Sentence],
-    found: Sequence[Output],
+    outputs: Sequence[Output],
     parts: list[dict[str, Any]],
     n: int,
 ) -> dict[str, Any]:
     """The fields of a text: its best output, the n best if requested, and its sentences."""
-    candidates = join_lines(engine, sentences, found, n)
+    candidates = join_lines(engine, sentences, outputs, n)
     best = candidates[0]
     whole: dict[str, Any] = {"src": text, "hyp": best.hyp, "score": _rounded(best.score)}
     if n > 1:
@@ -45,13 +45,13 @@ async def sentence_fields(
     """The fields of a sentence: source, line, outputs best first, and the requested fields of each."""
     write = lambda: [_candidate(engine, each, fields, views) for each in output.nbest[:n]]  # noqa: E731
     candidates = await engine.in_text_thread(write) if views else write()
-    found = {"line": sentence.line, "src": sentence.given.src, **candidates[0]}
+    entry = {"line": sentence.line, "src": sentence.input.src, **candidates[0]}
     if n > 1:
-        found["nbest"] = candidates
+        entry["nbest"] = candidates
     if "attention" in fields and len(sentence.segments) == 1 and sentence.segments[0].ids:
         ids, tokens = sentence.segments[0].ids, output.best.tokens
-        found["attention"] = await engine.call(lambda: attention_of(engine, ids, tokens, output.best.pieces))
-    return found
+        entry["attention"] = await engine.call(lambda: attention_of(engine, ids, tokens, output.best.pieces))
+    return entry
 
 
 def _candidate(engine: Engine, candidate: Candidate, fields: Collection[str], views: Collection[str]) -> dict[str, Any]:
@@ -61,11 +61,11 @@ def _candidate(engine: Engine, candidate: Candidate, fields: Collection[str], vi
         "log_probs": [_rounded(p) for p in candidate.log_probs],
         "align": candidate.align,
     }
-    found: dict[str, Any] = {"hyp": candidate.hyp, "score": _rounded(candidate.score)}
-    found |= {name: value for name, value in known.items() if name in fields}
+    entry: dict[str, Any] = {"hyp": candidate.hyp, "score": _rounded(candidate.score)}
+    entry |= {name: value for name, value in known.items() if name in fields}
     if views and candidate.hyp:
-        found["views"] = {name: engine.task.views[name](candidate.hyp) for name in views}
-    return found
+        entry["views"] = {name: engine.task.views[name](candidate.hyp) for name in views}
+    return entry
 
 
 def attention_of(

@@ -85,7 +85,7 @@ def _require_key(server: Server) -> Callable[[Request], Awaitable[None]]:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         key = token.strip() if kind.lower() == "bearer" else request.headers.get("x-api-key", "")
         if not server.knows(key):
-            raise RefusedError(401, "key", "this server wants an API key: Authorization: Bearer KEY")
+            raise RefusedError(401, "key", "API key required: Authorization: Bearer KEY")
 
     return check
 

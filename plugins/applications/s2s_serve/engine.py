@@ -118,15 +118,15 @@ class Engine:
         ids = [*segment.ids, self.task.vocab.eos]
         queue = self.queue
         n_candidates = replace(self.generator.config, nbest=nbest).n_candidates
-        found = await asyncio.wrap_future(self._put(ids, segment.constraint, n_candidates))
+        hypotheses = await asyncio.wrap_future(self._put(ids, segment.constraint, n_candidates))
         if queue is self.queue:  # else the search has failed since
             self.answered = queue
         generator = self.aligning_generator if align and self.aligning_generator else self.generator
         if not generator.search.stages:
-            return found
+            return hypotheses
 
         def annotated() -> list[Hypothesis]:
-            (result,) = next(generator.search.after_stages([[SearchResult(0, found)]], {0: ids}))
+            (result,) = next(generator.search.after_stages([[SearchResult(0, hypotheses)]], {0: ids}))
             return result.hypotheses
 
         return await self.call(annotated)

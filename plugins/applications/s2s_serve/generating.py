@@ -47,7 +47,7 @@ class Sentence:
 
     line: int
     """The line of the text, from 0"""
-    given: Input
+    input: Input
     segments: list[Segment]
     """Parts that are decoded separately: one, unless the sentence is too long"""
 
@@ -81,14 +81,14 @@ def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentenc
     for number, line in enumerate(lines):
         parts = task.split(line) if options.split and not constrained and line.strip() else [line]
         texts = [task.read_raw(part) if options.raw else part for part in parts]
-        given = [Input(text, options.prefix, options.phrases, options.fields) for text in texts]
+        inputs = [Input(text, options.prefix, options.phrases, options.fields) for text in texts]
         try:
-            segments, error = generator.read(given)
+            segments, error = generator.read(inputs)
         except DataError as bad:
             raise invalid(str(bad)) from bad
         if error:
             raise invalid(str(error))
-        sentences += [Sentence(number, one, of) for one, of in zip(given, segments, strict=True)]
+        sentences += [Sentence(number, one, of) for one, of in zip(inputs, segments, strict=True)]
     return sentences
 
 
@@ -114,7 +114,7 @@ async def outputs(engine: Engine, sentences: Sequence[Sentence], options: TextOp
 async def _output(engine: Engine, sentence: Sentence, options: TextOptions, window: asyncio.Semaphore) -> Output:
     try:
         async with window:
-            found = [await _search(engine, segment, options) for segment in sentence.segments]
+            results = [await _search(engine, segment, options) for segment in sentence.segments]
     except (RefusedError, asyncio.CancelledError):
         raise
     except Exception as error:  # of the search; the engine has logged it
@@ -124,9 +124,9 @@ async def _output(engine: Engine, sentence: Sentence, options: TextOptions, wind
     def written() -> Output:
         parts = [
             write.output(segment, hypotheses) if segment.ids else Output(segment.src, [EMPTY_CANDIDATE])
-            for segment, hypotheses in zip(sentence.segments, found, strict=True)
+            for segment, hypotheses in zip(sentence.segments, results, strict=True)
         ]
-        return write.join_segments(sentence.given, parts)
+        return write.join_segments(sentence.input, parts)
 
     return await engine.in_text_thread(written)
 
@@ -135,21 +135,21 @@ async def _search(engine: Engine, segment: Segment, options: TextOptions) -> lis
     return await engine.search(segment, nbest=options.nbest, align=options.align) if segment.ids else []
 
 
-def join_lines(engine: Engine, sentences: Sequence[Sentence], found: Sequence[Output], n: int) -> list[TextCandidate]:
+def join_lines(engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Output], n: int) -> list[TextCandidate]:
     """The n best outputs of a text: the k-th joins the k-th best output of each sentence."""
-    n_candidates = min(n, max(len(output.nbest) for output in found))
-    return [_joined(engine, sentences, found, k) for k in range(n_candidates)]
+    n_candidates = min(n, max(len(output.nbest) for output in outputs))
+    return [_joined(engine, sentences, outputs, k) for k in range(n_candidates)]
 
 
-def _joined(engine: Engine, sentences: Sequence[Sentence], found: Sequence[Output], k: int) -> TextCandidate:
+def _joined(engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Output], k: int) -> TextCandidate:
     lines: dict[int, list[str]] = {}
     align: list[tuple[int, int]] = []
     score, n_src, n_tgt = 0.0, 0, 0
-    for sentence, output in zip(sentences, found, strict=True):
+    for sentence, output in zip(sentences, outputs, strict=True):
         candidate = output.nbest[min(k, len(output.nbest) - 1)]
         lines.setdefault(sentence.line, []).append(candidate.hyp)
         align += [(n_src + i, n_tgt + j) for i, j in candidate.align]
         score += candidate.score
-        n_src, n_tgt = n_src + len(sentence.given.src.split()), n_tgt + len(candidate.hyp.split())
+        n_src, n_tgt = n_src + len(sentence.input.src.split()), n_tgt + len(candidate.hyp.split())
     texts = [hyps[0] if len(hyps) == 1 else engine.task.join(hyps) for hyps in lines.values()]
     return TextCandidate("\n".join(texts), score, align)

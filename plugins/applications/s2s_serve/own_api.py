@@ -148,13 +148,13 @@ async def _sentences(
 
 
 async def _complete_response(server: Server, validated: ValidatedRequest) -> Response:
-    found: list[list[Output]] = [[] for _ in validated.texts]
+    outputs_by_text: list[list[Output]] = [[] for _ in validated.texts]
     parts: list[list[dict[str, Any]]] = [[] for _ in validated.texts]
     async with aclosing(_sentences(server, validated)) as sentences:
         async for number, _, output, fields in sentences:
-            found[number].append(output)
+            outputs_by_text[number].append(output)
             parts[number].append(fields)
-    return JSONResponse(_response_body(validated, found, parts))
+    return JSONResponse(_response_body(validated, outputs_by_text, parts))
 
 
 def _response_body(
@@ -167,19 +167,19 @@ def _response_body(
 
 async def _events(server: Server, validated: ValidatedRequest) -> AsyncIterator[str]:
     """Events: `sentence` for each sentence, then `done` with the whole answer, or `error` on failure."""
-    found: list[list[Output]] = [[] for _ in validated.texts]
+    outputs_by_text: list[list[Output]] = [[] for _ in validated.texts]
     parts: list[list[dict[str, Any]]] = [[] for _ in validated.texts]
     try:
         async with aclosing(_sentences(server, validated)) as sentences:
             async for number, _, output, fields in sentences:
-                found[number].append(output)
+                outputs_by_text[number].append(output)
                 parts[number].append(fields)
                 n_of = len(validated.sentences[number])
                 yield _event("sentence", {"text": number, "sentence": len(parts[number]) - 1, "of": n_of, **fields})
     except RefusedError as refusal:
         yield _event("error", {"code": refusal.code, "message": str(refusal)})
         return
-    yield _event("done", _response_body(validated, found, parts))
+    yield _event("done", _response_body(validated, outputs_by_text, parts))
 
 
 def _event(name: str, data: dict[str, Any]) -> str:
@@ -198,7 +198,7 @@ async def _scores(server: Server, body: ScoreBody) -> Response:
     engine = server.engine(body.run)
     device = engine.generator.search.device
     examples = _examples(engine, body)
-    found = []
+    scores = []
     with server.running():
         async with server.within(body.deadline):
             for first in range(0, len(examples), PAIRS):
@@ -208,7 +208,7 @@ async def _scores(server: Server, body: ScoreBody) -> Response:
                 except DataError as error:
                     raise invalid(f"pairs from {first + 1}: {error}") from error
                 pieces = [engine.task.pieces(of.tokens, pair.src) for of, pair in zip(scored, some, strict=True)]
-                found += [
+                scores += [
                     {
                         "log_prob": round(of.log_prob, 4),
                         "n_tokens": len(of.log_probs),
@@ -217,4 +217,4 @@ async def _scores(server: Server, body: ScoreBody) -> Response:
                     }
                     for of, names in zip(scored, pieces, strict=True)
                 ]
-    return JSONResponse({"run": engine.name, "scores": found})
+    return JSONResponse({"run": engine.name, "scores": scores})

@@ -118,11 +118,11 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
     for name, run in config.runs.items():
         composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "run": run}), plugins)
         if composed.config.n_processes != 1:
-            given = config.generate.get("workers")
-            raise ConfigError(f"generate.workers={given}: a server has one process; leave it out")
+            n_workers = config.generate.get("workers")
+            raise ConfigError(f"generate.workers={n_workers}: a server has one process; leave it out")
         if composed.config.n_search_threads > 1:
-            given = config.generate.get("threads")
-            raise ConfigError(f"generate.threads={given}: a server searches in one thread; leave it out")
+            n_workers = config.generate.get("threads")
+            raise ConfigError(f"generate.threads={n_workers}: a server searches in one thread; leave it out")
         models = load_for_decoding(composed.config, plugins)
         nbest = _nbest(config, name, models.search_config(composed))
         composed = replace(composed, config=replace(composed.config, nbest=nbest))
@@ -143,8 +143,8 @@ def _nbest(config: ServeConfig, name: str, search: Choice) -> int:
 
 def _check_options(config: ServeConfig, plugins: Plugins) -> None:
     """Raise ConfigError for options of s2s-generate that would have no effect."""
-    of_files = options_marked(plugins.registry.with_options(GenerateConfig), OF_FILES)
-    reasons = dict.fromkeys(of_files, "a server reads and writes no files; leave it out")
+    file_options = options_marked(plugins.registry.with_options(GenerateConfig), OF_FILES)
+    reasons = dict.fromkeys(file_options, "a server reads and writes no files; leave it out")
     reasons |= dict.fromkeys(("raw", "fields"), "every request has its own; leave it out")
     reasons |= {"nbest": "give nbest, without generate", "run": "give run, without generate"}
     for name, value in config.generate.items():
@@ -155,7 +155,7 @@ def _check_options(config: ServeConfig, plugins: Plugins) -> None:
 def _keys(path: str) -> list[str]:
     if not path:
         return []
-    found = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
-    if not found:
+    keys = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not keys:
         raise ConfigError(f"key_file={path} holds no key; write one a line, or leave it out")
-    return found
+    return keys

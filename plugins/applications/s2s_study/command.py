@@ -107,8 +107,8 @@ class Runner:
 
     def count(self, study: Study) -> tuple[int, int]:
         """The number of finished jobs, and of all jobs."""
-        found = {job.name: job.result(self.folder) is not None for jobs in study.jobs.values() for job in jobs}
-        return sum(found.values()), len(found)
+        finished = {job.name: job.result(self.folder) is not None for jobs in study.jobs.values() for job in jobs}
+        return sum(finished.values()), len(finished)
 
     def describe(self, study: Study) -> int:
         """Print the state of every job, for a dry run."""
@@ -123,10 +123,13 @@ class Runner:
         from s2s_study.results import collect
         from s2s_study.table import FORMATS, markdown, table
 
-        made = table(config.title, config.measures, *collect(config, study, self.folder, self.plugins))
+        report_table = table(config.title, config.measures, *collect(config, study, self.folder, self.plugins))
         for ending, write in FORMATS.items():
-            write_file(self.output / f"table.{ending}", write(made))
+            write_file(self.output / f"table.{ending}", write(report_table))
         done, total = self.count(study)
         if show:
-            print(f"\n{markdown(made)}\n{done} of {total} jobs are finished; {self.output}/table.md, .tex, .csv, .html")
+            print(
+                f"\n{markdown(report_table)}\n{done} of {total} jobs are finished; "
+                f"{self.output}/table.md, .tex, .csv, .html"
+            )
         return 0 if done == total or config.only_table else 1

@@ -41,8 +41,8 @@ def run_commands(job: Job, call: Callable[[list[str]], int]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     config, task = _task_of(job)
     sources = [str(example.src) for example in examples_of(task, job.evaluate)]
-    given = {"task.yaml": to_yaml({"task": config.task}), "src.txt": "".join(f"{line}\n" for line in sources)}
-    _write_given(folder, {name: text.encode() for name, text in given.items()})
+    files = {"task.yaml": to_yaml({"task": config.task}), "src.txt": "".join(f"{line}\n" for line in sources)}
+    _write_given(folder, {name: text.encode() for name, text in files.items()})
     if not (folder / "inputs.json").is_file():  # as they are before the first command reads them
         stamps = {str(file): stamp_file(file) for file in task.dependencies().files}
         write_file(folder / "inputs.json", json.dumps(inputs_of(task, job.evaluate, stamps)))
@@ -74,9 +74,9 @@ def evaluate_commands(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
     return {"hyps": hyps, "refs": refs}, {**facts, "inputs": inputs}
 
 
-def _write_given(folder: Path, given: Mapping[str, bytes]) -> None:
+def _write_given(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write what the commands read; if it has changed, what they made of it before is removed first."""
-    paths = {folder / name: data for name, data in given.items()}
+    paths = {folder / name: data for name, data in files.items()}
     if all(path.is_file() and path.read_bytes() == data for path, data in paths.items()):
         return
     for name in ("ended.json", "hyp.txt", "inputs.json"):
@@ -106,6 +106,6 @@ def _arguments(command: str, job: Job, folder: Path) -> list[str]:
 def _ended(folder: Path, job: Job) -> list[tuple[str, float]]:
     """The leading commands of the job that have already succeeded, with the seconds of each."""
     path = folder / "ended.json"
-    found = [(command, seconds) for command, seconds in json.loads(path.read_bytes())] if path.is_file() else []
-    same = itertools.takewhile(lambda pair: pair[0][0] == pair[1], zip(found, job.commands, strict=False))
-    return [of_command for of_command, _ in same]
+    commands = [(command, seconds) for command, seconds in json.loads(path.read_bytes())] if path.is_file() else []
+    same = itertools.takewhile(lambda pair: pair[0][0] == pair[1], zip(commands, job.commands, strict=False))
+    return [command_seconds for command_seconds, _ in same]

@@ -53,8 +53,8 @@ def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
         outputs["hyps"], speed = _decode(job, plugins, examples)
         values |= speed
         metrics = build_metrics(runs[0].task, plugins.registry)
-        found, scores = scores_of(metrics, outputs["hyps"], outputs["refs"], job.samples)
-        values |= found
+        sentence_scores, scores = scores_of(metrics, outputs["hyps"], outputs["refs"], job.samples)
+        values |= sentence_scores
     checkpoint = runs[0].checkpoint_path.name
     facts = {"values": values, "scores": scores, "checkpoint": checkpoint, "config": to_yaml(runs[0].config)}
     facts |= {"machine": _machine(Path(job.runs[0])), "inputs": _inputs(runs[0], job)}
@@ -92,8 +92,8 @@ def _known(cost: dict[str, float | None], run: Run, examples: Sequence[Example])
     """`cost`, with operations extrapolated from examples if the architecture cannot count them from lengths."""
     if cost["flops"] is not None or cost["tokens"] is None:
         return cost
-    of_token = counted_operations(run.model, run.task, examples)
-    return cost if of_token is None else {**cost, "flops": of_token * cost["tokens"]}
+    operations = counted_operations(run.model, run.task, examples)
+    return cost if operations is None else {**cost, "flops": operations * cost["tokens"]}
 
 
 def _measured_rate(updates: Sequence[Mapping[str, Any]]) -> float | None:
@@ -104,13 +104,13 @@ def _measured_rate(updates: Sequence[Mapping[str, Any]]) -> float | None:
 
 def _sums(costs: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
     """Totals over all members; None where a member's value is unknown. Memory is the maximum."""
-    found: dict[str, float | None] = {}
+    sums: dict[str, float | None] = {}
     for name in costs[0]:
         known = [cost[name] for cost in costs]
         numbers = [number for number in known if number is not None]
         combine = max if name == "memory" else math.fsum
-        found[name] = combine(numbers) if len(numbers) == len(known) else None
-    return found
+        sums[name] = combine(numbers) if len(numbers) == len(known) else None
+    return sums
 
 
 def _validation(directory: Path, run: Run) -> dict[str, float]:
@@ -119,8 +119,8 @@ def _validation(directory: Path, run: Run) -> dict[str, float]:
     records = [r for r in _records(directory, "valid") if r["step"] == _step(run.checkpoint_path)]
     if run.checkpoint_path.name == "average":
         records = [status.get("average") or {}]
-    found = records[-1] if records else {}
-    return {k: v for k, v in found.items() if k not in NOT_MEASURES and isinstance(v, int | float)}
+    record = records[-1] if records else {}
+    return {k: v for k, v in record.items() if k not in NOT_MEASURES and isinstance(v, int | float)}
 
 
 def _step(checkpoint: Path) -> int:
@@ -135,9 +135,9 @@ def _records(directory: Path, kind: str) -> list[dict[str, Any]]:
 
 def _decode(job: Job, plugins: Plugins, examples: Sequence[Example]) -> tuple[list[str], dict[str, float]]:
     """Outputs, and decoding speed without loading and the selection of backends."""
-    given = {"run": job.runs, "checkpoint": job.evaluate["checkpoint"], **job.evaluate["options"]}
+    options = {"run": job.runs, "checkpoint": job.evaluate["checkpoint"], **job.evaluate["options"]}
     file = Path(job.runs[0]).parent.parent / "jobs" / f"{job.name}.generate.yaml"
-    write_file(file, to_yaml(given))
+    write_file(file, to_yaml(options))
     generator = load(compose(GenerateConfig, [str(file)], plugins), plugins).generator
     began = time.perf_counter()
     hyps = [output.hyp for output in generator(examples)]

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def examples_of(task: Task, evaluate: Mapping[str, Any]) -> list[Example]:
     """The first `sentences` of a `split`, as in `EvaluateConfig`."""
     split = evaluate["split"]
-    found = (pair for name, _ in task.corpora(split) for pair in task.examples(split, name))
-    return list(islice((pair for pair in found if isinstance(pair, Example)), evaluate["sentences"] or None))
+    examples = (pair for name, _ in task.corpora(split) for pair in task.examples(split, name))
+    return list(islice((pair for pair in examples if isinstance(pair, Example)), evaluate["sentences"] or None))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -68,7 +68,7 @@ def plan(config: StudyConfig, plugins: Plugins, local: Sequence[str], output: Pa
             nothing: list[Job | None] = [None] * len(config.seeds)
             starts, before = ([*jobs.get(name, nothing)] for name in (row.init_from_row, row.after_row))
             make = _JobFactory(config, plugins, local, output, steps, check)
-            jobs[row.name] = [make(row, *of_seed) for of_seed in zip(config.seeds, starts, before, strict=True)]
+            jobs[row.name] = [make(row, *seed_inputs) for seed_inputs in zip(config.seeds, starts, before, strict=True)]
     return Study(rows, jobs)
 
 
@@ -103,7 +103,7 @@ class _JobFactory:
         composed = self._composed(row, seed, start)
         whole = composed.config
         # hash only what is given, so that options added in later versions do not change the names of finished runs
-        run = f"{_slug(row.name)}-{seed}-{text_hash(to_yaml(composed.given))[:8]}"
+        run = f"{_slug(row.name)}-{seed}-{text_hash(to_yaml(composed.explicit))[:8]}"
         name = run if self.steps is None else f"{run}-{self.steps}"
         path = folder / "jobs" / f"{run}.yaml"
         if not path.is_file():
@@ -138,10 +138,12 @@ class _JobFactory:
             write_file(path, text)
             files.append(str(path))
         links = [f"train.init_from={start.runs[0]}"] if start else []
-        found = compose(Config, [*files, f"seed={seed}", *links], self.plugins)
-        if found.config.run:
-            raise ConfigError(f"rows: {row.name}: run={found.config.run}: a study names its runs itself; leave run out")
-        return found
+        composed = compose(Config, [*files, f"seed={seed}", *links], self.plugins)
+        if composed.config.run:
+            raise ConfigError(
+                f"rows: {row.name}: run={composed.config.run}: a study names its runs itself; leave run out"
+            )
+        return composed
 
 
 def _slug(name: str) -> str:

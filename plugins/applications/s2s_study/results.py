@@ -62,8 +62,8 @@ class Line:
 def collect(config: StudyConfig, study: Study, folder: Path, plugins: Plugins) -> tuple[list[Line], list[str]]:
     """A line for every row, and notes: signatures, checkpoints, machines."""
     results = {name: [job.result(folder) for job in jobs] for name, jobs in study.jobs.items()}
-    finished = {name: [r for r in found if r is not None] for name, found in results.items()}
-    every = [result for found in finished.values() for result in found]
+    finished = {name: [r for r in row_results if r is not None] for name, row_results in results.items()}
+    every = [result for row_results in finished.values() for result in row_results]
     unknown = _unknown_measure(config, every)
     if unknown and all(finished.values()):
         raise ConfigError(unknown)
@@ -72,12 +72,16 @@ def collect(config: StudyConfig, study: Study, folder: Path, plugins: Plugins) -
     tests = _Tests(study, folder, plugins, config.samples)
     lines = []
     for row in study.rows:
-        found, base = finished[row.name], finished[first]
-        cells = {measure: _cell(found, measure) for measure in config.measures}
+        row_results, base = finished[row.name], finished[first]
+        cells = {measure: _cell(row_results, measure) for measure in config.measures}
         for measure in compared if row.name != first and base else ():
-            p = tests.p_sentences(measure, first, row.name) if found and measure in found[0]["scores"] else None
-            cells[measure] = _compared(_cell(found, measure), _cell(base, measure), p)
-        lines.append(Line(row.name, cells, len(found), len(results[row.name])))
+            p = (
+                tests.p_sentences(measure, first, row.name)
+                if row_results and measure in row_results[0]["scores"]
+                else None
+            )
+            cells[measure] = _compared(_cell(row_results, measure), _cell(base, measure), p)
+        lines.append(Line(row.name, cells, len(row_results), len(results[row.name])))
     return lines, [*_notes(config, every), *([unknown] if unknown else [])]
 
 

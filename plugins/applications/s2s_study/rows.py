@@ -23,7 +23,7 @@ LINKS = ("init_from_row", "ensemble_of", "after_row")
 OTHERS = ("commands", "evaluate")
 """Settings of a row besides the options of its run"""
 DIGITS = (*(f".{n}g" for n in range(3, 18)), "#.17g")
-"""Formats of a number in a name, the shortest first; the last tells any number from any name of another"""
+"""Formats of a number in a name, the shortest first; the last distinguishes any number from the name of any other"""
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,22 @@ class Row:
 
 def rows_of(config: StudyConfig) -> list[Row]:
     """All rows; a search makes a row for every trial on every given row."""
-    given = [_row(name, settings) for name, settings in (config.rows or {"base": {}}).items()]
-    names = [row.name for row in given]
-    for row in given:
+    named_rows = [_row(name, settings) for name, settings in (config.rows or {"base": {}}).items()]
+    names = [row.name for row in named_rows]
+    for row in named_rows:
         for link in LINKS:
             target = getattr(row, link)
             if target and target not in names[: names.index(row.name)]:
                 raise ConfigError(f"rows: {row.name}: {link}={target}: no row above it.{did_you_mean(target, names)}")
-            if target and link != "after_row" and given[names.index(target)].commands:
+            if target and link != "after_row" and named_rows[names.index(target)].commands:
                 raise ConfigError(f"rows: {row.name}: {link}={target}: that row has commands, and no run")
     if config.tune.method == "none":
-        return given
-    if any(row.commands or any(getattr(row, link) for link in LINKS) for row in given):
+        return named_rows
+    if any(row.commands or any(getattr(row, link) for link in LINKS) for row in named_rows):
         what = " or ".join((*LINKS, "commands"))
         raise ConfigError(f"tune.method={config.tune.method}: rows with {what} cannot be tuned")
     tried = _named(trials(config.tune)).items()
-    return [_tried(row, name, trial, alone=len(given) == 1) for row in given for name, trial in tried]
+    return [_tried(row, name, trial, alone=len(named_rows) == 1) for row in named_rows for name, trial in tried]
 
 
 def _row(name: str, settings: Any) -> Row:
@@ -71,7 +71,7 @@ def _row(name: str, settings: Any) -> Row:
     if not isinstance(settings, dict):
         raise ConfigError(f"rows: {name}: {settings}: expected a mapping of options, or {{}} for the base itself")
     links = {link: str(settings[link]) for link in LINKS if link in settings}
-    own = {key: value for key, value in settings.items() if key not in (*LINKS, *OTHERS)}
+    options = {key: value for key, value in settings.items() if key not in (*LINKS, *OTHERS)}
     commands, evaluate = settings.get("commands", []), settings.get("evaluate", {})
     if not isinstance(commands, list) or not all(isinstance(command, str) for command in commands):
         raise ConfigError(f"rows: {name}: commands={commands}: expected a list of commands")
@@ -79,14 +79,14 @@ def _row(name: str, settings: Any) -> Row:
     for option in evaluate if isinstance(evaluate, dict) else [str(evaluate)]:
         if option not in known:
             raise ConfigError(f"rows: {name}: evaluate.{option}: no such option.{did_you_mean(option, known)}")
-    return Row(str(name), own, **links, commands=tuple(commands), evaluate=evaluate)
+    return Row(str(name), options, **links, commands=tuple(commands), evaluate=evaluate)
 
 
-def _named(drawn: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Name -> trial, each trial once; a number has three digits, or as many as tell it from the trials before it."""
+def _named(settings: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Name -> trial, each trial once; a number has three digits, or as many as distinguish it from earlier trials."""
     named: dict[str, Mapping[str, Any]] = {}
     known = set()
-    for trial in drawn:
+    for trial in settings:
         names = [_name(trial, digits) for digits in DIGITS]
         if names[-1] not in known:
             known.add(names[-1])

@@ -16,7 +16,7 @@ def scores_of(
     metrics: Iterable[Metric], hyps: Sequence[str], refs: Sequence[str], samples: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Name -> value, and name -> interval, signature and direction."""
-    found = [metric.scored(hyps, [refs], samples) for metric in metrics]
+    scored = [metric.scored(hyps, [refs], samples) for metric in metrics]
     scores = {
         score.name: {
             "low": score.low,
@@ -24,6 +24,6 @@ def scores_of(
             "signature": score.signature,
             "higher_is_better": score.higher_is_better,
         }
-        for score in found
+        for score in scored
     }
-    return {score.name: score.value for score in found}, scores
+    return {score.name: score.value for score in scored}, scores

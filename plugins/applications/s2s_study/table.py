@@ -113,11 +113,11 @@ def _p(value: float | None) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def markdown(made: Table) -> str:
+def markdown(results: Table) -> str:
     """A pipe table; numbers are right-aligned."""
-    rows = [made.head, ["---", *("---:" for _ in made.head[1:])], *made.body]
+    rows = [results.head, ["---", *("---:" for _ in results.head[1:])], *results.body]
     lines = [f"| {' | '.join(text.replace('|', chr(92) + '|') for text in row)} |" for row in rows]
-    return "\n".join([f"**{made.title}**", "", *lines, "", *(f"- {note}" for note in made.notes), ""])
+    return "\n".join([f"**{results.title}**", "", *lines, "", *(f"- {note}" for note in results.notes), ""])
 
 
 LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}"}
@@ -125,12 +125,12 @@ LATEX |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textba
 LATEX |= {"<": "$<$", ">": "$>$", "|": r"\textbar{}"}
 
 
-def latex(made: Table) -> str:
+def latex(results: Table) -> str:
     """A LaTeX table for the package booktabs."""
-    rows = [" & ".join(map(_latex, row)) + r" \\" for row in [made.head, *made.body]]
-    notes = " ".join(map(_latex, made.notes))
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_latex(made.title)}}}"]
-    lines += [rf"\begin{{tabular}}{{l{'r' * (len(made.head) - 1)}}}", r"\toprule", rows[0], r"\midrule", *rows[1:]]
+    rows = [" & ".join(map(_latex, row)) + r" \\" for row in [results.head, *results.body]]
+    notes = " ".join(map(_latex, results.notes))
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_latex(results.title)}}}"]
+    lines += [rf"\begin{{tabular}}{{l{'r' * (len(results.head) - 1)}}}", r"\toprule", rows[0], r"\midrule", *rows[1:]]
     lines += [r"\bottomrule", r"\end{tabular}", rf"\par\footnotesize {notes}", r"\end{table}", ""]
     return "\n".join(lines)
 
@@ -139,16 +139,16 @@ def _latex(text: str) -> str:
     return "".join(LATEX.get(c, c) for c in text)
 
 
-def comma_separated(made: Table) -> str:
+def comma_separated(results: Table) -> str:
     """One line for every row and measure, with all its statistics, unrounded."""
     file = io.StringIO()
     out = csv.writer(file, lineterminator="\n")
     statistics = ("low", "high", "difference", "p_sentences", "p_seeds")
     out.writerow(["row", "measure", "n", "mean", *statistics, "values"])
-    for line in made.lines:
+    for line in results.lines:
         for measure, cell in line.cells.items():
-            found = ("" if value is None else value for value in (cell.mean, *(getattr(cell, s) for s in statistics)))
-            out.writerow([line.name, measure, len(cell.values), *found, " ".join(map(repr, cell.values))])
+            values = ("" if value is None else value for value in (cell.mean, *(getattr(cell, s) for s in statistics)))
+            out.writerow([line.name, measure, len(cell.values), *values, " ".join(map(repr, cell.values))])
     return file.getvalue()
 
 
@@ -166,15 +166,15 @@ thead {{ border-top: 2px solid; border-bottom: 1px solid; }} tbody {{ border-bot
 """
 
 
-def as_html(made: Table) -> str:
+def as_html(results: Table) -> str:
     """A complete HTML page."""
 
     def row(texts: Sequence[str], tag: str) -> str:
         return f"<tr>{''.join(f'<{tag}>{html.escape(text)}</{tag}>' for text in texts)}</tr>"
 
-    body = "\n".join(row(texts, "td") for texts in made.body)
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in made.notes)
-    return PAGE.format(title=html.escape(made.title), head=row(made.head, "th"), body=body, notes=notes)
+    body = "\n".join(row(texts, "td") for texts in results.body)
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in results.notes)
+    return PAGE.format(title=html.escape(results.title), head=row(results.head, "th"), body=body, notes=notes)
 
 
 FORMATS: Mapping[str, Callable[[Table], str]] = {

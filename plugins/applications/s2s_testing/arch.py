@@ -148,8 +148,8 @@ def assert_saves_everything(model: Seq2Seq, other: Seq2Seq, vocab: Vocab = VOCAB
     batch = batch_of(vocab)
     other.load_state_dict({name: t.clone() for name, t in model.state_dict().items()})
     expected = _logits(model, batch.src, batch.src_pad, batch.tgt_in)
-    found = _logits(other, batch.src, batch.src_pad, batch.tgt_in)
-    assert torch.equal(found, expected), "a model that loads another's state dict computes something else"
+    logits = _logits(other, batch.src, batch.src_pad, batch.tgt_in)
+    assert torch.equal(logits, expected), "a model that loads another's state dict computes something else"
 
 
 def assert_trains(model: Seq2Seq, vocab: Vocab = VOCAB, n_steps: int = 60, lr: float = 3e-3) -> None:

@@ -21,23 +21,27 @@ def assert_attention(model: Seq2Seq, vocab: Vocab) -> None:
     model.eval()
     sentences = pairs(vocab)
     together = make_batch(sentences, vocab)
-    found = model.attention(together.src, together.src_pad, together.tgt_in)
-    if found is None:
+    weights = model.attention(together.src, together.src_pad, together.tgt_in)
+    if weights is None:
         return
     expected = [*together.tgt_in.shape, together.src.size(1)]
-    assert list(found.shape) == expected, f"attention has the shape {list(found.shape)}, expected {expected}"
-    assert found.min() >= 0, "attention is negative somewhere"
-    assert_close(found.sum(-1), torch.ones(together.tgt_in.shape), "attention does not sum to 1")
-    assert not found.transpose(1, 2)[together.src_pad].any(), "attention looks at padding"
+    assert list(weights.shape) == expected, f"attention has the shape {list(weights.shape)}, expected {expected}"
+    assert weights.min() >= 0, "attention is negative somewhere"
+    assert_close(weights.sum(-1), torch.ones(together.tgt_in.shape), "attention does not sum to 1")
+    assert not weights.transpose(1, 2)[together.src_pad].any(), "attention looks at padding"
     for i, pair in enumerate(sentences):
         alone = make_batch([pair], vocab)
-        own = model.attention(alone.src, alone.src_pad, alone.tgt_in)
-        assert own is not None, "attention is given for some sentences only"
-        assert_close(found[i, : own.size(1), : own.size(2)], own[0], "attention depends on neighbours or padding")
-        for t in range(1, own.size(1)):
+        alone_weights = model.attention(alone.src, alone.src_pad, alone.tgt_in)
+        assert alone_weights is not None, "attention is given for some sentences only"
+        assert_close(
+            weights[i, : alone_weights.size(1), : alone_weights.size(2)],
+            alone_weights[0],
+            "attention depends on neighbours or padding",
+        )
+        for t in range(1, alone_weights.size(1)):
             short = model.attention(alone.src, alone.src_pad, alone.tgt_in[:, :t])
             assert short is not None, "attention is given for some sentences only"
-            assert_close(short, own[:, :t], f"attention looks ahead: rows before token {t} change with it")
+            assert_close(short, alone_weights[:, :t], f"attention looks ahead: rows before token {t} change with it")
 
 
 @torch.no_grad()

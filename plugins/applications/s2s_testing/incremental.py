@@ -84,7 +84,7 @@ def pairs(vocab: Vocab) -> list[tuple[list[int], list[int]]]:
     return [(regular(vocab, (s,), seed=s).tolist(), regular(vocab, (t,), seed=10 + t).tolist()) for s, t in LENGTHS]
 
 
-def assert_close(found: Tensor, expected: Tensor, what: str) -> None:
-    assert found.shape == expected.shape, f"{what}: shape {list(found.shape)}, expected {list(expected.shape)}"
-    worst = (found - expected).abs().max().item()
+def assert_close(actual: Tensor, expected: Tensor, what: str) -> None:
+    assert actual.shape == expected.shape, f"{what}: shape {list(actual.shape)}, expected {list(expected.shape)}"
+    worst = (actual - expected).abs().max().item()
     assert worst <= TOLERANCE, f"{what}: they differ by {worst:.2g}"  # NaN fails, too

@@ -80,10 +80,10 @@ def _check_tokens(task: Task, example: Example, pair: Encoded) -> None:
     n_pieces = len(task.pieces(pair.tgt, example.src))
     assert n_pieces == len(pair.tgt), f"pieces gives {n_pieces} for {len(pair.tgt)} tokens of {example.tgt!r}"
     target = task.detokenize(pair.tgt, example.src)
-    of_source, of_target = task.source_words(example.src), task.target_words(pair.tgt, example.src)
+    source_words, target_words = task.source_words(example.src), task.target_words(pair.tgt, example.src)
     for name, words, ids, text in (
-        ("source_words", of_source, pair.src, example.src),
-        ("target_words", of_target, pair.tgt, target),
+        ("source_words", source_words, pair.src, example.src),
+        ("target_words", target_words, pair.tgt, target),
     ):
         assert len(words) == len(ids), f"{name} gives {len(words)} words for {len(ids)} tokens of {text!r}"
         outside = [word for word in words if word is not None and not 0 <= word < max(len(text.split()), 1)]

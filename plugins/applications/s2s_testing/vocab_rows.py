@@ -37,8 +37,8 @@ def assert_vocab_rows(model: Seq2Seq, vocab: Vocab) -> None:
     batch = batch_of(vocab)
     src, tgt = source.argsort()[batch.src], target.argsort()[batch.tgt_in]
     expected = model.eval().project(model(batch.src, batch.src_pad, batch.tgt_in))[..., target]
-    found = other.project(other(src, batch.src_pad, tgt))
-    assert_close(found, expected, "vocab_rows leaves out a tensor with a row for each token, or names another")
+    logits = other.project(other(src, batch.src_pad, tgt))
+    assert_close(logits, expected, "vocab_rows leaves out a tensor with a row for each token, or names another")
 
 
 def _order(vocab: Vocab, side: Side, seed: int) -> torch.Tensor:

@@ -114,8 +114,8 @@ class ConvS2S(Seq2Seq):
 
     def vocab_rows(self) -> dict[str, Side]:
         """Both embeddings, and the softmax's parts."""
-        of_softmax: dict[str, Side] = {f"softmax.{name}": "tgt" for name in ("v", "g", "bias")}
-        return {"src.weight": "src", "tgt.weight": "tgt", **of_softmax}
+        softmax_rows: dict[str, Side] = {f"softmax.{name}": "tgt" for name in ("v", "g", "bias")}
+        return {"src.weight": "src", "tgt.weight": "tgt", **softmax_rows}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
         """Operations of all products of a forward pass over pairs of these lengths, with eos and without padding."""
@@ -149,7 +149,7 @@ class ConvS2S(Seq2Seq):
     def _check(self, ids: Tensor) -> None:
         if ids.size(1) > self.config.max_positions:
             raise DataError(
-                f"a sentence has {ids.size(1)} tokens, but this model knows {self.config.max_positions} positions; "
+                f"a sentence has {ids.size(1)} tokens, but this model has {self.config.max_positions} positions; "
                 "split it, or train with a larger arch.max_positions"
             )
 

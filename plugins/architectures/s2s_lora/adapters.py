@@ -71,12 +71,12 @@ def _merged(module: Any) -> tuple[Tensor, Tensor | None]:
     return module.weight + _product(module), module.bias
 
 
-def _add(module: Any, given: tuple[Tensor], output: Any, *, dropout: float) -> Any:
+def _add(module: Any, inputs: tuple[Tensor], output: Any, *, dropout: float) -> Any:
     """Forward hook of a linear map: the sum of its output, whole or in parts, and the adapter's."""
     if getattr(module, "prepacked", None) is not None:
         return output  # already includes the adapter
-    x = F.dropout(given[0], dropout, module.training)
-    own = module.lora_scale * F.linear(F.linear(x, module.lora_a), module.lora_b)
+    x = F.dropout(inputs[0], dropout, module.training)
+    update = module.lora_scale * F.linear(F.linear(x, module.lora_a), module.lora_b)
     if isinstance(output, tuple):
-        return tuple(part + more for part, more in zip(output, own.split(module.parts, dim=-1), strict=True))
-    return output + own
+        return tuple(part + more for part, more in zip(output, update.split(module.parts, dim=-1), strict=True))
+    return output + update

@@ -49,7 +49,7 @@ class MemoryNetworkState(State):
 class Units(NamedTuple):
     """The assignment of the source's tokens to units."""
 
-    of_token: Tensor
+    word_index: Tensor
     """[B, S], the number of each token's unit; -1 for padding"""
     distance: Tensor
     """[B, U], distance from the question, which is the last unit before eos: 1 is the unit before it; 0 or less: not a
@@ -119,8 +119,8 @@ class MemoryNetwork(Seq2Seq):
         if self.config.match == "linear":
             return []
         weights = self._hops(self._embed_answer(tgt).cumsum(1), self.encode(src, pad))[1]
-        spread = [self.words.spread(of_hop.float(), src, pad) for of_hop in weights]
-        return [AttentionMap("hop", n, "tgt", "src", of_hop[:, None]) for n, of_hop in enumerate(spread, 1)]
+        spread = [self.words.spread(hop_weights.float(), src, pad) for hop_weights in weights]
+        return [AttentionMap("hop", n, "tgt", "src", hop_weights[:, None]) for n, hop_weights in enumerate(spread, 1)]
 
     def vocab_rows(self) -> dict[str, Side]:
         """The tables, and the softmax if it is not one of them."""
@@ -133,14 +133,14 @@ class MemoryNetwork(Seq2Seq):
         """The units of a source: a unit is what `SourceWords` treats as a word."""
         first = self.words.begins_word(src, pad)
         n_units = first.sum(1, keepdim=True)
-        of_token = (first.cumsum(1) - 1).masked_fill(pad, -1)
+        word_index = (first.cumsum(1) - 1).masked_fill(pad, -1)
         number = torch.arange(max(1, int(n_units.max())), device=src.device)
-        return Units(of_token, n_units - 2 - number)
+        return Units(word_index, n_units - 2 - number)
 
     def _sums(self, src: Tensor, units: Units) -> Tensor:
         """Weighted sum of the token embeddings of every unit, for every table: [tables, B, U, D]"""
         number = torch.arange(units.distance.size(1), device=src.device)
-        belongs = units.of_token[:, None] == number[:, None]  # [B, U, S]
+        belongs = units.word_index[:, None] == number[:, None]  # [B, U, S]
         x = self.tables[src].movedim(2, 0)  # [tables, B, S, D]
         if self.config.encoding == "position":
             x = x * position_weights(belongs, x.size(-1)).to(x.dtype)

@@ -30,26 +30,26 @@ class Exchange:
         """x [M, D], and the number of tokens of each expert, [E] -> outputs of the experts [M, D]"""
         self.world.heartbeat()
         every = self._counts_of_all(counts)
-        own = [e for e, owner in enumerate(self.owners) if owner == self.world.rank]
+        local_experts = [e for e, owner in enumerate(self.owners) if owner == self.world.rank]
         ranks = range(self.world.size)
         sent = [
             sum(n for n, owner in zip(every[self.world.rank], self.owners, strict=True) if owner == r) for r in ranks
         ]
-        received = [sum(every[r][e] for e in own) for r in ranks]
+        received = [sum(every[r][e] for e in local_experts) for r in ranks]
         came = _AllToAll.apply(x, sent, received)  # sorted by rank, then by expert
-        labels = torch.arange(len(own)).repeat(self.world.size)
-        repeats = torch.tensor([every[r][e] for r in ranks for e in own])
+        labels = torch.arange(len(local_experts)).repeat(self.world.size)
+        repeats = torch.tensor([every[r][e] for r in ranks for e in local_experts])
         order = labels.repeat_interleave(repeats).argsort(stable=True).to(x.device)
-        parts = came[order].split([sum(every[r][e] for r in ranks) for e in own])
-        computed = torch.cat([experts[e](part) for e, part in zip(own, parts, strict=True)])
+        parts = came[order].split([sum(every[r][e] for r in ranks) for e in local_experts])
+        computed = torch.cat([experts[e](part) for e, part in zip(local_experts, parts, strict=True)])
         back: Tensor = _AllToAll.apply(computed[order.argsort()], received, sent)
         return back
 
     def _counts_of_all(self, counts: Tensor) -> list[list[int]]:
         """counts [E] -> those of every rank"""
-        found = [torch.empty_like(counts) for _ in range(self.world.size)]
-        dist.all_gather(found, counts)
-        every: list[list[int]] = torch.stack(found).tolist()
+        all_counts = [torch.empty_like(counts) for _ in range(self.world.size)]
+        dist.all_gather(all_counts, counts)
+        every: list[list[int]] = torch.stack(all_counts).tolist()
         return every
 
 

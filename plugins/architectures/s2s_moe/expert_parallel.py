@@ -91,9 +91,9 @@ class ExpertParallel(Unsharded):
     def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
         """The norm of all gradients, including those of experts on other ranks."""
         shard_ids = {id(shard.parameter) for shard in self.expert_shards}
-        own = [p.grad for p in parameters if p.grad is not None and id(p) in shard_ids and p.numel()]
+        local_grads = [p.grad for p in parameters if p.grad is not None and id(p) in shard_ids and p.numel()]
         shared = get_total_norm([p.grad for p in parameters if p.grad is not None and id(p) not in shard_ids])
-        squares = self.world.all_reduce(get_total_norm(own).to(shared).square().reshape(1))
+        squares = self.world.all_reduce(get_total_norm(local_grads).to(shared).square().reshape(1))
         return (shared.square() + squares[0]).sqrt()
 
     @contextmanager
@@ -120,12 +120,12 @@ class ExpertParallel(Unsharded):
         shapes = zip(*self.world.all_gather([list(t.shape) for t in list_tensors(tree)]), strict=True)
 
         def gather(t: Tensor) -> Tensor:
-            of_ranks = next(shapes)
-            if all(shape == of_ranks[0] for shape in of_ranks):
+            rank_shapes = next(shapes)
+            if all(shape == rank_shapes[0] for shape in rank_shapes):
                 return t
-            owner = max(range(self.world.size), key=lambda rank: of_ranks[rank][0])
+            owner = max(range(self.world.size), key=lambda rank: rank_shapes[rank][0])
             with self.world.collective("the checkpoint"):
-                full = self._broadcast(t.detach(), owner, torch.Size(of_ranks[owner]))
+                full = self._broadcast(t.detach(), owner, torch.Size(rank_shapes[owner]))
             return full.cpu() if self.world.is_main else full.new_empty(0)
 
         return map_tensors(gather, tree)

@@ -107,8 +107,8 @@ class MoELSTM(Seq2Seq):
         context, _ = self.attend(h, state.sentence)
         x = self._mix(self.decoder_mixture, x + self.dropout(h), token == self.pad)
         after = [first]
-        for layer, own in zip(list(self.decoder)[1:], before[1:], strict=True):
-            h, cells = one_step(layer, torch.cat([x, context], -1), own)
+        for layer, layer_state in zip(list(self.decoder)[1:], before[1:], strict=True):
+            h, cells = one_step(layer, torch.cat([x, context], -1), layer_state)
             x = x + self.dropout(h)
             after.append(cells)
         return self.project(x).view(*shape, -1), replace(state, hypothesis=(context, after))
@@ -120,10 +120,12 @@ class MoELSTM(Seq2Seq):
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
         """Two operations for each weight of a matrix that multiplies a token, plus attention."""
         config, d = self.config, self.config.d_model
-        of_mixture = config.n_active * 2 * d * config.d_expert + n_gate_weights(config, d) if config.mixture else 0
+        mixture_operations = (
+            config.n_active * 2 * d * config.d_expert + n_gate_weights(config, d) if config.mixture else 0
+        )
         matrices = lambda layers: sum(p.numel() for p in layers.parameters() if p.dim() == 2)  # noqa: E731
-        per_src = matrices(self.encoder) + d * d + of_mixture
-        per_tgt = matrices(self.decoder) + d * d + of_mixture + d * self.n_tgt
+        per_src = matrices(self.encoder) + d * d + mixture_operations
+        per_tgt = matrices(self.decoder) + d * d + mixture_operations + d * self.n_tgt
         attended = sum(2 * d * s * t for s, t in zip(src, tgt, strict=True))
         return 2.0 * (sum(src) * per_src + sum(tgt) * per_tgt + attended)
 
@@ -139,10 +141,10 @@ class MoELSTM(Seq2Seq):
     def _decode(self, tgt: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """tgt [B, T] -> hidden [B, T, D], attention [B, T, S]; only the first layer runs in a loop with attention."""
         source, x = self.attend.read(memory), self.dropout(self.tgt(tgt))
-        context, (own, *_) = self.start(memory).hypothesis
+        context, (first_state, *_) = self.start(memory).hypothesis
         hidden, contexts, weights = [], [], []
         for token in x.split(1, dim=1):
-            h, own = one_step(self.decoder[0], torch.cat([token, context], -1), own)
+            h, first_state = one_step(self.decoder[0], torch.cat([token, context], -1), first_state)
             context, looked = self.attend(h, source)
             hidden.append(h)
             contexts.append(context)

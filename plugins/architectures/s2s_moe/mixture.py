@@ -34,10 +34,10 @@ class Mixture(Seq2Seq):
         self.inner = build()
         self.max_len, self.returns_log_probs = self.inner.max_len, self.inner.returns_log_probs
         names = {"encoder": matching(self.inner, config.encoder), "decoder": matching(self.inner, config.decoder)}
-        chosen = {side: found[config.every - 1 :: config.every] for side, found in names.items()}
+        chosen = {side: side_names[config.every - 1 :: config.every] for side, side_names in names.items()}
         check(config, chosen)
         others = [build() for _ in range(config.n_experts - 1)]
-        for name in (name for found in chosen.values() for name in found):
+        for name in (name for side_names in chosen.values() for name in side_names):
             experts = [model.get_submodule(name) for model in (self.inner, *others)]
             self.inner.set_submodule(name, MixtureLayer(config, config.d_model, experts))
         self._names, self.auxiliary = chosen, auxiliary_names(config)

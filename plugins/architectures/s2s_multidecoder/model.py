@@ -126,8 +126,8 @@ class MultiDecoder(Seq2Seq):
         assert isinstance(state, TaggedState)
         parts: dict[int, State] = {}
 
-        def step(kind: int, own: Tensor) -> Tensor:
-            logits, parts[kind] = self._model(kind).step(own, state.parts[kind])
+        def step(kind: int, rows: Tensor) -> Tensor:
+            logits, parts[kind] = self._model(kind).step(rows, state.parts[kind])
             return logits
 
         logits = routed(state.sentence, lambda kind: step(kind, token), lambda kind, rows: step(kind, token[rows]))
@@ -148,16 +148,16 @@ class MultiDecoder(Seq2Seq):
         tag = self._tag(src)
         rows = [rows_of(tag, kind) for kind in kinds(tag)]
         pairs = zip(kinds(tag), rows, strict=True)
-        found = zip(*(self._model(kind).attention_maps(src[at], pad[at], tgt[at]) for kind, at in pairs), strict=True)
+        maps = zip(*(self._model(kind).attention_maps(src[at], pad[at], tgt[at]) for kind, at in pairs), strict=True)
         order = torch.cat(rows).argsort()
-        return [same[0]._replace(weights=torch.cat([one.weights for one in same])[order]) for same in found]
+        return [same[0]._replace(weights=torch.cat([one.weights for one in same])[order]) for same in maps]
 
     def vocab_rows(self) -> dict[str, Side] | None:
         """The rows of all models; None if the models do not define them."""
-        found = [self._model(kind).vocab_rows() for kind in range(len(self.models))]
-        if None in found:
+        model_rows = [self._model(kind).vocab_rows() for kind in range(len(self.models))]
+        if None in model_rows:
             return None
-        return {f"models.{kind}.{name}": side for kind, rows in enumerate(found) for name, side in rows.items()}
+        return {f"models.{kind}.{name}": side for kind, rows in enumerate(model_rows) for name, side in rows.items()}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
         """The operations of one model: each sentence goes through one decoder."""
@@ -190,8 +190,8 @@ def routed(tag: Tensor, whole: Callable[[int], Tensor], part: Callable[[int, Ten
     if len(present) == 1:
         return whole(present[0])
     rows = [rows_of(tag, kind) for kind in present]
-    found = [part(kind, own) for kind, own in zip(present, rows, strict=True)]
-    return torch.cat(found)[torch.cat(rows).argsort()]
+    parts = [part(kind, rows_of_kind) for kind, rows_of_kind in zip(present, rows, strict=True)]
+    return torch.cat(parts)[torch.cat(rows).argsort()]
 
 
 def reached_by_encode(model: Seq2Seq, vocab: Vocab) -> set[nn.Parameter]:
@@ -211,8 +211,8 @@ def share(first: nn.Module, other: nn.Module, shared: set[nn.Parameter]) -> None
         if parameter in shared:
             setattr(other, name, parameter)
     for name, module in first.named_children():
-        own = set(module.parameters())
-        if own and own <= shared:
+        parameters = set(module.parameters())
+        if parameters and parameters <= shared:
             setattr(other, name, module)
         else:
             share(module, other.get_submodule(name), shared)

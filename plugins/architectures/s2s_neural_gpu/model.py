@@ -148,11 +148,11 @@ class ConvGRU(nn.Module):
 
     def forward(self, s: Tensor, tape: Tensor | None, dropout: nn.Module) -> Tensor:
         """s [B, m, L, w], tape [B, m, L] as the first column of an image -> [B, m, L, w]"""
-        gates, of_tape = self.gates(s), None
+        gates, tape_input = self.gates(s), None
         if self.tape is not None and tape is not None:
-            *of_gates, of_tape = self.tape(F.pad(tape[..., None], (0, self.width - 1))).chunk(3, dim=1)
-            gates = gates + torch.cat(of_gates, 1)
+            *gate_inputs, tape_input = self.tape(F.pad(tape[..., None], (0, self.width - 1))).chunk(3, dim=1)
+            gates = gates + torch.cat(gate_inputs, 1)
         u, r = gates.sigmoid().chunk(2, dim=1)
         new = self.new(r * s)
-        new = new if of_tape is None else new + of_tape
+        new = new if tape_input is None else new + tape_input
         return u * s + (1 - u) * dropout(new.tanh())

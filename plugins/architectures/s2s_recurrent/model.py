@@ -84,13 +84,13 @@ class RNN(Seq2Seq):
 
     def encode(self, src: Tensor, pad: Tensor) -> RecurrentMemory:
         """src, pad [B, S] -> hidden [B, S, M]"""
-        hidden, of_x, finals = self._encode(src, pad)
+        hidden, x_pad, finals = self._encode(src, pad)
         guided = self.guidance.begin(hidden, src, pad) if self.guidance else None
         if self.labels:
             self.labels.read(hidden, src, pad)
         if self.config.attention == "none":
             hidden = hidden[:, :, :0]  # the decoder sees nothing of it
-        return RecurrentMemory(hidden, of_x, self._first_states(finals), guided)
+        return RecurrentMemory(hidden, x_pad, self._first_states(finals), guided)
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, R]"""
@@ -167,9 +167,9 @@ class RNN(Seq2Seq):
     def _encode(self, src: Tensor, pad: Tensor) -> tuple[Tensor, Tensor, list[Hidden]]:
         """src, pad [B, S] -> hidden [B, S, M] and its padding, of pooled words [B, W, M]; the last states"""
         pooled = self.config.words == "pooled"
-        x, of_x = self.words.pool(self.src.weight, src, pad) if pooled else (self.src(src), pad)
-        hidden, finals = self.encoder(self.dropout(self.src_word_dropout(x)), of_x)
-        return hidden, of_x, finals
+        x, x_pad = self.words.pool(self.src.weight, src, pad) if pooled else (self.src(src), pad)
+        hidden, finals = self.encoder(self.dropout(self.src_word_dropout(x)), x_pad)
+        return hidden, x_pad, finals
 
     def _decode(self, tgt: Tensor, memory: Memory) -> tuple[Decoded, Tensor | None]:
         """The decoder's outputs, and the guide's part before the softmax."""
@@ -214,8 +214,8 @@ class RNN(Seq2Seq):
             if parameter.dim() == 1:
                 nn.init.zeros_(parameter)
             else:
-                of_attention = name.startswith("decoder.attention")
-                nn.init.normal_(parameter, std=BAHDANAU_ATTENTION_STD if of_attention else BAHDANAU_STD)
+                in_attention = name.startswith("decoder.attention")
+                nn.init.normal_(parameter, std=BAHDANAU_ATTENTION_STD if in_attention else BAHDANAU_STD)
         for cell in self.modules():
             if isinstance(cell, Cell) and isinstance(cell.hidden, Linear):
                 for gate in cell.hidden.weight.split(cell.d_out):

@@ -89,9 +89,11 @@ class RNNG(Seq2Seq):
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, H]"""
         assert isinstance(memory, WordMemory)
-        made = plan(tgt, self.effects)
-        stack = self._stack_states(made, self._items(made, tgt, memory))[made.tops]  # [B, T, H]
-        return self._summary(next_word(memory.hidden, made.taken, memory.last), stack, self.history(self.action(tgt)))
+        stack_plan = plan(tgt, self.effects)
+        stack = self._stack_states(stack_plan, self._items(stack_plan, tgt, memory))[stack_plan.tops]  # [B, T, H]
+        return self._summary(
+            next_word(memory.hidden, stack_plan.taken, memory.last), stack, self.history(self.action(tgt))
+        )
 
     def project(self, hidden: Tensor) -> Tensor:
         """[..., H] -> logits [..., V]"""
@@ -129,21 +131,21 @@ class RNNG(Seq2Seq):
             "softmax.bias": "tgt",
         }
 
-    def _items(self, made: Plan, tgt: Tensor, memory: WordMemory) -> Tensor:
+    def _items(self, stack_plan: Plan, tgt: Tensor, memory: WordMemory) -> Tensor:
         """The vector of every node: [B T, E]. A word's includes its token's embedding, which may encode its tag."""
-        sentences = made.takers.div(tgt.size(1), rounding_mode="floor")
-        of_words = next_word(memory.items, made.words, memory.last, sentences)
+        sentences = stack_plan.takers.div(tgt.size(1), rounding_mode="floor")
+        word_items = next_word(memory.items, stack_plan.words, memory.last, sentences)
         items = self.item(tgt).flatten(0, 1)
-        items = items.index_add(0, made.takers, of_words.to(items.dtype))
-        for nodes, labels, children, n_children in made.heights:
+        items = items.index_add(0, stack_plan.takers, word_items.to(items.dtype))
+        for nodes, labels, children, n_children in stack_plan.heights:
             composed = self.compose(items[labels], items[children], n_children)
             items = items.index_copy(0, nodes, composed.to(items.dtype))
         return items
 
-    def _stack_states(self, made: Plan, items: Tensor) -> Tensor:
+    def _stack_states(self, stack_plan: Plan, items: Tensor) -> Tensor:
         """[B T, E] -> the stack's outputs at all nodes, depth by depth, the guard's first: [1 + nodes, H]"""
         states = [self._guard_state()]
-        for nodes, below in made.depths:
+        for nodes, below in stack_plan.depths:
             states.append(self.stack.step(items[nodes], states[-1][below]))
         return torch.cat([top(state) for state in states])
 

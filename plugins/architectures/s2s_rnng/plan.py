@@ -106,7 +106,7 @@ class _Plans:
         for depth in self.depths:
             firsts.append(firsts[-1] + len(depth))
         takers, words = make(self.words).reshape(-1, 2).unbind(1)
-        made = Plan(
+        stack_plan = Plan(
             takers,
             words,
             make(self.taken).view_as(tgt),
@@ -114,7 +114,7 @@ class _Plans:
             [Depth(*make(depth).unbind(1)) for depth in self.depths],
             make([firsts[depth] + row for depth, row in self.tops]).view_as(tgt),
         )
-        return made if tgt.device.type == "cpu" else _moved(made, tgt.device)
+        return stack_plan if tgt.device.type == "cpu" else _moved(stack_plan, tgt.device)
 
 
 class _Sentence:
@@ -162,8 +162,17 @@ class _Sentence:
         self.push(Item(self.node, height))
 
 
-def _moved(made: Plan, device: torch.device) -> Plan:
+def _moved(stack_plan: Plan, device: torch.device) -> Plan:
     """The plan on another device."""
     to = lambda tensors: type(tensors)(*(t.to(device, non_blocking=True) for t in tensors))  # noqa: E731
-    takers, words, taken, tops = (t.to(device) for t in (made.takers, made.words, made.taken, made.tops))
-    return Plan(takers, words, taken, [to(group) for group in made.heights], [to(group) for group in made.depths], tops)
+    takers, words, taken, tops = (
+        t.to(device) for t in (stack_plan.takers, stack_plan.words, stack_plan.taken, stack_plan.tops)
+    )
+    return Plan(
+        takers,
+        words,
+        taken,
+        [to(group) for group in stack_plan.heights],
+        [to(group) for group in stack_plan.depths],
+        tops,
+    )

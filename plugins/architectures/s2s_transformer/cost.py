@@ -36,9 +36,9 @@ def forward_operations(config: TransformerConfig, vocab: Vocab, src: Sequence[in
         reach = config.neighbourhood // 2
         seen_src = 2 * _near(source, reach) - n_src
         seen_tgt = _near(target, reach)
-    own = to_queries_and_out + to_keys_values + at_distances + feed_forward
-    encoder = n_src * own + attended * seen_src
-    decoder = n_tgt * (own + to_queries_and_out) + n_src * to_keys_values
+    layer_operations = to_queries_and_out + to_keys_values + at_distances + feed_forward
+    encoder = n_src * layer_operations + attended * seen_src
+    decoder = n_tgt * (layer_operations + to_queries_and_out) + n_src * to_keys_values
     decoder += attended * (seen_tgt + (source * target).sum())
     layers = config.n_encoder_layers * encoder + config.n_decoder_layers * decoder
     return float(2 * (layers + n_tgt * d * vocab.tgt))

@@ -68,8 +68,8 @@ class TransformerState(KVCacheState):
 
     def with_buffers(self, buffers: Any) -> Self:
         """The same state with other tensors in place of those of `buffers`."""
-        own, guide = buffers
-        return replace(super().with_buffers(own), guide=guide)
+        cache_buffers, guide = buffers
+        return replace(super().with_buffers(cache_buffers), guide=guide)
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first; cut to the longest remaining source if the state is at least twice as

@@ -73,8 +73,8 @@ class RelativeScore(DotProductScore):
     def scores(self, q: Tensor, k: Tensor, distance: Tensor) -> Tensor:
         """q [B, h, T, d], k [B, h, S, d], distance [B or 1, T, S] -> [B, h, T, S]"""
         q = q * q.size(-1) ** -0.5
-        of_distances = q @ self.keys.to(q.dtype).T  # [B, h, T, 2 * reach + 1]
-        return q @ k.transpose(-2, -1) + of_distances.gather(-1, self._rows(distance, of_distances))
+        distance_scores = q @ self.keys.to(q.dtype).T  # [B, h, T, 2 * reach + 1]
+        return q @ k.transpose(-2, -1) + distance_scores.gather(-1, self._rows(distance, distance_scores))
 
     def read(self, weights: Tensor, v: Tensor, distance: Tensor) -> Tensor:
         """weights [B, h, T, S], v [B, h, S, d_v] -> [B, h, T, d_v]"""

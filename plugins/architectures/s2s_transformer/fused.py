@@ -63,8 +63,8 @@ def _is_fusible(config: TransformerConfig) -> bool:
 
 def _options(last_norm: nn.Module, config: TransformerConfig) -> tuple[tuple[int, int, int], bool, nn.LayerNorm | None]:
     """h, d_k, d_v; whether norms come before sub-layers; the norm of the stack, if it has one"""
-    own, last = heads(config), last_norm if isinstance(last_norm, nn.LayerNorm) else None
-    return (own.n, own.d_k, own.d_v), config.norm == "pre", last
+    n_heads, last = heads(config), last_norm if isinstance(last_norm, nn.LayerNorm) else None
+    return (n_heads.n, n_heads.d_k, n_heads.d_v), config.norm == "pre", last
 
 
 def fused_state(
@@ -86,10 +86,10 @@ def fused_state(
 
 
 def _decoder_sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
-    own, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
+    self_attention, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
     if source is None or not isinstance(feed_forward, FeedForward):  # a plugin may have put another module there
         return None
-    modules = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
+    modules = (self_attention.qkv, self_attention.out, source.q, source.out, feed_forward.inner, feed_forward.out)
     residuals = (layer.attention_residual, layer.cross_attention_residual, layer.feed_forward_residual)
     norms = _norms(*residuals)
     return DecoderSublayers([*map(linear_function, modules)], norms) if len(norms) == len(residuals) else None

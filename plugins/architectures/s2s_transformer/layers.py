@@ -152,12 +152,12 @@ def stack_norm(config: TransformerConfig) -> nn.Module:
 def departures(config: TransformerConfig) -> list[str]:
     """The options, as a user sets them, that neither the paper's layers nor exported formats have."""
     options = {"norm_kind": "layer", "gated": False, "attention_score": "scaled_dot", "self_attention": "full"}
-    given = {name: getattr(config, name) for name, paper in options.items() if getattr(config, name) != paper}
+    changed = {name: getattr(config, name) for name, paper in options.items() if getattr(config, name) != paper}
     if config.positions in ("rotary", "relative"):
-        given["positions"] = config.positions
+        changed["positions"] = config.positions
     if heads(config).n_kv_heads != config.n_heads:
-        given["n_kv_heads"] = config.n_kv_heads
-    return [f"arch.{name}={str(value).lower()}" for name, value in given.items()]
+        changed["n_kv_heads"] = config.n_kv_heads
+    return [f"arch.{name}={str(value).lower()}" for name, value in changed.items()]
 
 
 Layer = TypeVar("Layer", bound=nn.Module)

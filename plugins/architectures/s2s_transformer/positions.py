@@ -41,7 +41,7 @@ class LearnedPositions(nn.Module):
         """Raises DataError if a sentence of `length` tokens does not fit."""
         if length > self.weight.size(0):
             raise DataError(
-                f"a sentence has {length} tokens, but this model knows {self.weight.size(0)} positions "
+                f"a sentence has {length} tokens, but this model has {self.weight.size(0)} positions "
                 f"(arch.max_positions); split it, or train with arch.max_positions={length} or more, or with "
                 "arch.positions=sinusoid, which has no limit"
             )

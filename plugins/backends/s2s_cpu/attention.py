@@ -22,11 +22,11 @@ def padded_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None
     """A query's result has the same bits however many keys with a bias of BLOCKED follow."""
     (n_sentences, n_heads, n_queries, d_k), (n_keys, d_v) = q.shape, v.shape[2:]
     bias = q.new_zeros(n_sentences, n_keys) if bias is None else bias[:, 0, 0].contiguous()
-    given = [x if x.stride(3) == 1 else x.contiguous() for x in (q, k, v)]
-    strides = torch.tensor([x.stride()[:3] for x in given])
+    inputs = [x if x.stride(3) == 1 else x.contiguous() for x in (q, k, v)]
+    strides = torch.tensor([x.stride()[:3] for x in inputs])
     out = q.new_empty(n_sentences, n_queries, n_heads, d_v)
     sizes = (n_sentences, n_heads, n_queries, n_keys, d_k, d_v)
-    call("s2s_padded_attention", *given, *strides, bias, *sizes, d_k**-0.5, out)
+    call("s2s_padded_attention", *inputs, *strides, bias, *sizes, d_k**-0.5, out)
     return out.transpose(1, 2)
 
 

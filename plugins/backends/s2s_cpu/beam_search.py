@@ -28,8 +28,8 @@ def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Ten
     """log_probs, tokens [B, K, m], score, node [B, K] -> [B, n]"""
     n_sentences, beam, m = tokens.shape
     best = _empty_candidates((score, node, tokens, score, node), n_sentences, min(n, beam * m))
-    given = [x.contiguous() for x in (log_probs, tokens, score, node)]
-    call("s2s_merge_candidates", *given, n_sentences, beam, m, best[0].size(1), *best)
+    inputs = [x.contiguous() for x in (log_probs, tokens, score, node)]
+    call("s2s_merge_candidates", *inputs, n_sentences, beam, m, best[0].size(1), *best)
     return best
 
 
@@ -40,9 +40,9 @@ def merge_finished(
     (n_sentences, n), shape = candidates[0].shape, finished[0].shape
     score, node, log_prob = (x.new_empty(shape) for x in finished)
     result = score, node, log_prob
-    given, before = [x.contiguous() for x in candidates], [x.contiguous() for x in finished]
+    inputs, before = [x.contiguous() for x in candidates], [x.contiguous() for x in finished]
     sizes = (n_sentences, n, shape[1], eos, n_finishable)
-    call("s2s_merge_finished", _pointers(given), _pointers(before), *sizes, penalties, length, _pointers(result))
+    call("s2s_merge_finished", _pointers(inputs), _pointers(before), *sizes, penalties, length, _pointers(result))
     return result
 
 
@@ -50,9 +50,9 @@ def unfinished_candidates(candidates: Candidates, eos: int, n: int) -> Candidate
     """candidates [B, m] -> [B, n]"""
     n_sentences, n_candidates = candidates[0].shape
     live = _empty_candidates(candidates, n_sentences, min(n, n_candidates))
-    given = [x.contiguous() for x in candidates]
+    inputs = [x.contiguous() for x in candidates]
     call(
-        "s2s_unfinished_candidates", _pointers(given), n_sentences, n_candidates, live[0].size(1), eos, _pointers(live)
+        "s2s_unfinished_candidates", _pointers(inputs), n_sentences, n_candidates, live[0].size(1), eos, _pointers(live)
     )
     return live
 
@@ -63,8 +63,8 @@ def search_finished(
     """score [B, K], finished [B, E], length, limit [B] -> [B], bool"""
     result = torch.empty(len(length), dtype=torch.bool)
     sizes = (len(length), score.size(1), finished.size(1), n)
-    given = score.contiguous(), finished.contiguous(), length, limit, penalties
-    call("s2s_search_finished", *given, *sizes, result)
+    inputs = score.contiguous(), finished.contiguous(), length, limit, penalties
+    call("s2s_search_finished", *inputs, *sizes, result)
     return result
 
 

@@ -188,7 +188,7 @@ def run_steps(
     positions = None if state.positions is None else state.positions.data_ptr()
     first = ctypes.cast(layers, ctypes.c_void_p)
     table = None if model.embedding is None else model.embedding.data_ptr()
-    given = ModelStruct(first, len(layers), output.struct, table, model.scale, positions)
+    model_struct = ModelStruct(first, len(layers), output.struct, table, model.scale, positions)
     written = (*arrays, cache.path, cache.length, state.n_nodes, *new)
     assert all(x.is_contiguous() for x in (*written, cache.seen, *itertools.chain(*cache.sources)))
     ranks = (settings.n, settings.n_finishable, settings.stop_rank)
@@ -199,5 +199,5 @@ def run_steps(
     pointers = [x.data_ptr() for x in (settings.banned, settings.penalties, *written)]
     beam, n_finished = arrays.token.size(1), arrays.finished_score.size(1)
     search = SearchStruct(beam, n_finished, *sizes, *pointers, 0, 0, allowed, automaton, *changes)
-    call("s2s_beam_search_steps", *map(ctypes.byref, (given, step, search)), max_steps)
+    call("s2s_beam_search_steps", *map(ctypes.byref, (model_struct, step, search)), max_steps)
     return search.n_steps, NewNodes(*(x[: search.n_new] for x in new))

@@ -83,14 +83,14 @@ def compiled_library(*, recompile: bool, shipped: bool = True) -> Iterator[tuple
     first if it is missing or damaged, or if `recompile`. Where another user could write to the cache, it is compiled
     into a private folder that is deleted after the block.
     """
-    if shipped and not recompile and (found := shipped_library(SHIPPED, instructions())):
-        yield found, ""
+    if shipped and not recompile and (shipped_path := shipped_library(SHIPPED, instructions())):
+        yield shipped_path, ""
         return
     try:
         folder, warning = private_cache(), ""
     except OSError as error:
-        with tempfile.TemporaryDirectory(prefix="s2s-") as own:
-            yield compile_library(Path(own) / _name()), f"{error}; compiled for this process alone"
+        with tempfile.TemporaryDirectory(prefix="s2s-") as folder_name:
+            yield compile_library(Path(folder_name) / _name()), f"{error}; compiled for this process alone"
         return
     path = folder / _name()
     try:
@@ -141,15 +141,15 @@ def compile_library(path: Path, march: Sequence[str] = ("-march=native",)) -> Pa
     if compiler is None:
         raise FileNotFoundError("no C compiler: neither CC nor cc names one")
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        made = Path(folder) / path.name
+        library = Path(folder) / path.name
         sources = [str(source) for source in SOURCES if source.suffix == ".c"]
-        command = [compiler, *FLAGS, *march, *sources, "-o", str(made), "-lm"]
+        command = [compiler, *FLAGS, *march, *sources, "-o", str(library), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
         if done.returncode:
             raise OSError(f"{compiler} cannot compile {SOURCES[0].parent}: {done.stderr.strip()[:200]}")
-        digest = _digest_file(made)
-        digest.write_text(_digest(made), encoding="ascii")
-        for file, final in ((digest, _digest_file(path)), (made, path)):
+        digest = _digest_file(library)
+        digest.write_text(_digest(library), encoding="ascii")
+        for file, final in ((digest, _digest_file(path)), (library, path)):
             file.chmod(0o600 if file is digest else 0o700)
             file.replace(final)
     return path
@@ -174,12 +174,12 @@ def private_cache() -> Path:
 
 def _check_trusted(path: Path) -> None:
     """Raise UntrustedError if another user owns a file or folder, or may write to it."""
-    found = path.lstat()
-    if stat.S_ISLNK(found.st_mode):
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
         raise UntrustedError(f"{path} is a symbolic link")
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise UntrustedError(f"{path} belongs to another user")
-    if found.st_mode & 0o022:
+    if status.st_mode & 0o022:
         raise UntrustedError(f"{path} can be written to by others (chmod go-w {path})")
 
 

@@ -74,10 +74,10 @@ class FusedDecoder:
         path, length, seen = (t.contiguous() for t in (cache.path, cache.length, cache.seen))
         alive = [path, length, seen]
         layers = type(self.layers).from_buffer_copy(self.layers)
-        for layer, own, source in zip(layers, cache.nodes, cache.sources, strict=True):
-            assert own.is_contiguous()
+        for layer, nodes, source in zip(layers, cache.nodes, cache.sources, strict=True):
+            assert nodes.is_contiguous()
             keys, values = (t.contiguous() for t in source)
-            layer.nodes, layer.keys, layer.values = own.data_ptr(), keys.data_ptr(), values.data_ptr()
+            layer.nodes, layer.keys, layer.values = nodes.data_ptr(), keys.data_ptr(), values.data_ptr()
             alive += keys, values
         n_sentences, beam, room = path.shape
         sizes = {"B": n_sentences, "K": beam, "N": cache.nodes[0].size(1), "L": room, "S": seen.size(1), "D": width}

@@ -92,16 +92,16 @@ def constant(name: str) -> int:
 @functools.cache
 def native_library() -> NativeLibrary:
     """The library, found or compiled and then loaded, as S2S_KERNELS says."""
-    wanted = os.environ.get("S2S_KERNELS", "auto")
-    if wanted not in ("auto", "torch", "native", "compile"):
-        raise ConfigError(f"S2S_KERNELS={wanted}: give auto, torch, native or compile")
-    if wanted == "torch":
+    requested = os.environ.get("S2S_KERNELS", "auto")
+    if requested not in ("auto", "torch", "native", "compile"):
+        raise ConfigError(f"S2S_KERNELS={requested}: give auto, torch, native or compile")
+    if requested == "torch":
         return NativeLibrary(None, "torch kernels (S2S_KERNELS=torch)")
     try:
-        return NativeLibrary(_load(shipped=wanted != "compile"), "native kernels")
+        return NativeLibrary(_load(shipped=requested != "compile"), "native kernels")
     except (OSError, subprocess.SubprocessError) as error:
-        if wanted in ("native", "compile"):
-            raise ConfigError(f"S2S_KERNELS={wanted}: {error}") from error
+        if requested in ("native", "compile"):
+            raise ConfigError(f"S2S_KERNELS={requested}: {error}") from error
         return NativeLibrary(None, f"torch kernels ({error})")
 
 

@@ -73,8 +73,8 @@ class _LSTM(torch.autograd.Function):
             d_outputs: Tensor | None, d_cells: Tensor | None, gates: Tensor, c: Tensor, cells: Tensor, *results: Tensor
         ) -> None:
             sizes = DTYPE_BITS[ctx.dtype], gates.size(1), len(c), outputs.size(1), c.size(1)
-            given = d_outputs, d_cells, *sizes, gates, c, cells
-            call("s2s_lstm_backward", ctypes.byref(linear.struct), *given, *results)
+            inputs = d_outputs, d_cells, *sizes, gates, c, cells
+            call("s2s_lstm_backward", ctypes.byref(linear.struct), *inputs, *results)
 
         given = *by_sentence(d_outputs, d_cells, gates), c, *by_sentence(cells), d_h, d_c, *by_sentence(d_parts)
         compute_in_threads(steps, given, _shares(gates))

@@ -49,8 +49,8 @@ class HugePageArena:
             memory = torch.empty(max(n_bytes, self.chunk) + HUGE_PAGE, dtype=torch.uint8)
             self.free = memory[-memory.data_ptr() % HUGE_PAGE :]
             call("s2s_huge_pages", self.free, len(self.free) // 4096 * 4096)
-        own, self.free = self.free[:n_bytes], self.free[(n_bytes + 63) // 64 * 64 :]
-        return own.view(x.dtype).view(x.shape).copy_(x)
+        block, self.free = self.free[:n_bytes], self.free[(n_bytes + 63) // 64 * 64 :]
+        return block.view(x.dtype).view(x.shape).copy_(x)
 
 
 class PrepackedLinear:

@@ -79,8 +79,8 @@ def _check(automaton: StackAutomaton, states: Tensor, n_tokens: int) -> None:
 def _check_tables(automaton: StackAutomaton, n_tokens: int) -> None:
     """Runs once for each automaton, since it checks all contents as well."""
     n_counters, (n_labels, n_lists) = automaton.keep.size(1), (len(automaton.allowed), len(automaton.begin) - 1)
-    of_tokens, n_listed = (n_tokens, n_counters), len(automaton.tokens)
-    shapes = {"keep": of_tokens, "add": of_tokens, "bounds": (2, n_counters), "label": (n_tokens,)}
+    token_shape, n_listed = (n_tokens, n_counters), len(automaton.tokens)
+    shapes = {"keep": token_shape, "add": token_shape, "bounds": (2, n_counters), "label": (n_tokens,)}
     shapes["allowed"] = (n_labels, 2**n_counters)
     for name, table in automaton._asdict().items():
         if table.shape != shapes.get(name, table.shape) or table.dtype != torch.long or not table.is_contiguous():

@@ -72,32 +72,32 @@ class ShortAttention(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         """d_out [B, T, h, d_v]; differentiable where a gradient of the gradient is needed."""
         q, k, v, bias, weights = ctx.saved_tensors
-        wanted = ctx.needs_input_grad[:3]
+        requested = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():
-            return *reference_gradients(ctx, d_out, wanted), None, None, None
+            return *reference_gradients(ctx, d_out, requested), None, None, None
         d_out = d_out if d_out.stride(3) == 1 else d_out.contiguous()
         struct = build_struct(ctx, q, k, v, d_out.transpose(1, 2))
         struct.bias, struct.weights = address(bias), address(weights)
         grads = [torch.empty_like(x.transpose(1, 2), memory_format=torch.contiguous_format) for x in (q, k, v)]
-        of_q, of_k, of_v = grads = [x.transpose(1, 2) for x in grads]
-        if wanted[0]:
-            struct.grad_q = rows(of_q)
-        if wanted[1] or wanted[2]:
-            struct.grad_k, struct.grad_v = rows(of_k), rows(of_v)
+        grad_q, grad_k, grad_v = grads = [x.transpose(1, 2) for x in grads]
+        if requested[0]:
+            struct.grad_q = rows(grad_q)
+        if requested[1] or requested[2]:
+            struct.grad_k, struct.grad_v = rows(grad_k), rows(grad_v)
         call_in_threads("s2s_short_attention_backward", struct)
-        return *(x if needed else None for x, needed in zip(grads, wanted, strict=True)), None, None, None
+        return *(x if needed else None for x, needed in zip(grads, requested, strict=True)), None, None, None
 
 
-def reference_gradients(ctx: Any, d_out: Tensor, wanted: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
+def reference_gradients(ctx: Any, d_out: Tensor, requested: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
     """The gradients of q, k and v as torch computes them, with a graph."""
     q, k, v, bias, kept = ctx.saved_tensors
     with torch.enable_grad():
         weights = attention_weights(q, k, None if bias is None else bias[:, None, None], ctx.causal)
         factors = ~kept[..., : k.size(2)].signbit() * ctx.factor
         out = ((weights * factors).to(v.dtype) @ v).transpose(1, 2)
-    inputs = [x for x, needed in zip((q, k, v), wanted, strict=True) if needed]
-    found = iter(torch.autograd.grad(out, inputs, d_out, create_graph=True))
-    return tuple(next(found) if needed else None for needed in wanted)
+    inputs = [x for x, needed in zip((q, k, v), requested, strict=True) if needed]
+    gradients = iter(torch.autograd.grad(out, inputs, d_out, create_graph=True))
+    return tuple(next(gradients) if needed else None for needed in requested)
 
 
 def build_struct(ctx: Any, q: Tensor, k: Tensor, v: Tensor, out: Tensor) -> ShortAttentionStruct:

@@ -103,11 +103,11 @@ class _LinearInC(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        (weight, x), d_out, wanted = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
-        dx = input_gradient(d_out, weight, ctx.dtype) if wanted[0] else None
-        if not wanted[1]:
-            return dx, None, d_out.sum(0, dtype=torch.float32) if wanted[2] else None
-        d_bias = d_out.new_empty(d_out.size(1), dtype=torch.float32) if wanted[2] else None
+        (weight, x), d_out, needed = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
+        dx = input_gradient(d_out, weight, ctx.dtype) if needed[0] else None
+        if not needed[1]:
+            return dx, None, d_out.sum(0, dtype=torch.float32) if needed[2] else None
+        d_bias = d_out.new_empty(d_out.size(1), dtype=torch.float32) if needed[2] else None
         return dx, weight_gradient(d_out, x, d_bias), d_bias
 
 
@@ -124,7 +124,7 @@ class _LinearInFewShapes(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        (weight, x), d_out, wanted = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
-        dx = blockwise_product(d_out, weight) if wanted[0] else None
-        d_weight = outer_product_sum(d_out, x) if wanted[1] else None
-        return dx, d_weight, d_out.sum(0, dtype=torch.float32) if wanted[2] else None
+        (weight, x), d_out, needed = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
+        dx = blockwise_product(d_out, weight) if needed[0] else None
+        d_weight = outer_product_sum(d_out, x) if needed[1] else None
+        return dx, d_weight, d_out.sum(0, dtype=torch.float32) if needed[2] else None

@@ -117,9 +117,9 @@ class StepGraph:
         """token [B', K] -> logits [B', K, V], for B' <= B; the results of other rows are arbitrary."""
         n = len(token)
         self.token[:n].copy_(token)
-        for own, given in zip(_buffers(self.state), _buffers(state), strict=True):
-            if own.data_ptr() != given.data_ptr():
-                own[:n].copy_(given)
+        for buffer, value in zip(_buffers(self.state), _buffers(state), strict=True):
+            if buffer.data_ptr() != value.data_ptr():
+                buffer[:n].copy_(value)
         if isinstance(self.state, GrowingState):
             self.state.clear_rows(n)
         self.replay()

@@ -78,10 +78,10 @@ class SubwordSampler:
 
     def __call__(self, ids: Sequence[int], seed: int) -> list[int]:
         """The text of `ids` in other subwords, which depend on both arguments alone."""
-        draw, drawn = random.Random(seed).random, list[int]()
+        draw, sample = random.Random(seed).random, list[int]()
         for word in self._split(ids):
-            drawn += word if self._fixed[word[0]] else self._draw(word, draw)
-        return drawn
+            sample += word if self._fixed[word[0]] else self._draw(word, draw)
+        return sample
 
     def _split(self, ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
         """Runs of tokens within one word, each either all fixed or all to be resampled."""
@@ -106,14 +106,14 @@ class SubwordSampler:
         return state.ids
 
     def _unigram(self, word: tuple[int, ...], draw: Callable[[], float]) -> list[int]:
-        lattice, drawn = self._kept_lattice(word) if len(word) < LONG else self._lattice(word), list[int]()
+        lattice, ids = self._kept_lattice(word) if len(word) < LONG else self._lattice(word), list[int]()
         end = len(lattice) - 1
         while end:
             last = lattice[end]
             choice = min(bisect(last.sums, draw()), len(last.ids) - 1)
-            drawn.append(last.ids[choice])
+            ids.append(last.ids[choice])
             end = last.starts[choice]
-        return drawn[::-1]
+        return ids[::-1]
 
     def _characters(self, word: tuple[int, ...]) -> MergeState:
         """The word as characters, or as its given pieces if a character is not in the vocabulary."""

@@ -227,13 +227,13 @@ class Subwords(Tokenizer):
 
     def words(self, ids: Sequence[int]) -> list[int]:
         """For each token the index of its word in the text that `decode` gives."""
-        found, n, begins = [], 0, True
+        words, n, begins = [], 0, True
         for i in ids:
             begins |= self.pieces[i].startswith(BLANK)
             if begins and self.pieces[i] != BLANK:
                 n, begins = n + 1, False
-            found.append(n if begins else n - 1)  # a lone blank belongs to the next word
-        return [min(word, n - 1) if n else 0 for word in found]
+            words.append(n if begins else n - 1)  # a lone blank belongs to the next word
+        return [min(word, n - 1) if n else 0 for word in words]
 
 
 def _without_surrogates(line: str) -> str:

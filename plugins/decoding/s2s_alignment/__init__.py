@@ -37,7 +37,7 @@ class AlignmentOptions(GenerateConfig):
         """The option that needs attention weights; empty for none."""
         asked = {"format=aligned": self.format == "aligned", "fields=[align]": "align" in self.fields}
         asked |= {"replace_unk=true": self.replace_unk, f"coverage={self.coverage:g}": bool(self.coverage)}
-        return next((option for option, given in asked.items() if given), "")
+        return next((option for option, is_set in asked.items() if is_set), "")
 
 
 @hookimpl

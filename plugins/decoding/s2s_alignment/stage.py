@@ -57,13 +57,13 @@ class AttentionStage(OutputStage):
                 waiting, n_tokens = [], 0
         yield self._annotated(waiting, sources)
 
-    def text(self, src: str, found: Hypothesis, text: str) -> str:
+    def text(self, src: str, hypothesis: Hypothesis, text: str) -> str:
         """The text with unknown words replaced by source words, if replace_unk is set."""
-        return replace_unknown(self.task, src, found, text) if self.config.replace_unk else text
+        return replace_unknown(self.task, src, hypothesis, text) if self.config.replace_unk else text
 
-    def align(self, src: str, found: Hypothesis) -> list[tuple[int, int]]:
+    def align(self, src: str, hypothesis: Hypothesis) -> list[tuple[int, int]]:
         """Aligned words, from the attention of their tokens."""
-        return word_alignment(self.task, src, found)
+        return word_alignment(self.task, src, hypothesis)
 
     def _annotated(self, results: Sequence[SearchResult], sources: Mapping[int, Sequence[int]]) -> list[SearchResult]:
         pairs = [(sources[one.index][:-1], h.tokens) for one in results for h in one.hypotheses]
@@ -82,12 +82,12 @@ class AttentionStage(OutputStage):
         for indices in batch_by_length(pairs, self.config.tokens):
             batch = make_batch([pairs[i] for i in indices], self.task.vocab).to(self.device)
             with torch.no_grad():
-                found = self.model.attention(
+                weights = self.model.attention(
                     batch.src, batch.src_pad, batch.tgt_in, self.config.attention_layer or None
                 )
             for row, index in enumerate(indices):
                 src, tgt = pairs[index]
-                yield index, None if found is None else found[row, before : before + len(tgt) + 1, : len(src)].cpu()
+                yield index, None if weights is None else weights[row, before : before + len(tgt) + 1, : len(src)].cpu()
 
     def _with_weights(self, hypothesis: Hypothesis, weights: Tensor | None) -> Hypothesis:
         """weights [T, S - 1]"""

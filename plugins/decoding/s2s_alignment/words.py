@@ -16,27 +16,29 @@ if TYPE_CHECKING:
 WORD = re.compile(r"\S+")
 
 
-def word_alignment(task: Task, src: str, found: Hypothesis) -> list[tuple[int, int]]:
+def word_alignment(task: Task, src: str, hypothesis: Hypothesis) -> list[tuple[int, int]]:
     """Pairs of source and target word numbers, where some token of the target word attends most to the source word."""
-    pairs = _words(task, src, found)
-    return sorted({(of_src, of_tgt) for of_src, of_tgt in pairs if of_src is not None and of_tgt is not None})
+    pairs = _words(task, src, hypothesis)
+    return sorted(
+        {(src_word, tgt_word) for src_word, tgt_word in pairs if src_word is not None and tgt_word is not None}
+    )
 
 
-def replace_unknown(task: Task, src: str, found: Hypothesis, text: str) -> str:
+def replace_unknown(task: Task, src: str, hypothesis: Hypothesis, text: str) -> str:
     """The output text with each word that has an unknown token replaced by the aligned source word."""
-    if task.vocab.unk not in found.tokens:
+    if task.vocab.unk not in hypothesis.tokens:
         return text
     words = src.split()
     replaced: dict[int | None, str] = {}
-    for token, (of_src, of_tgt) in zip(found.tokens, _words(task, src, found), strict=True):
-        if token == task.vocab.unk and of_src is not None:
-            replaced.setdefault(of_tgt, words[of_src])
+    for token, (src_word, tgt_word) in zip(hypothesis.tokens, _words(task, src, hypothesis), strict=True):
+        if token == task.vocab.unk and src_word is not None:
+            replaced.setdefault(tgt_word, words[src_word])
     numbers = iter(range(len(text)))
     return WORD.sub(lambda word: replaced.get(next(numbers), word[0]), text)
 
 
-def _words(task: Task, src: str, found: Hypothesis) -> Sequence[tuple[int | None, int | None]]:
+def _words(task: Task, src: str, hypothesis: Hypothesis) -> Sequence[tuple[int | None, int | None]]:
     """For each output token, the source word that it is aligned to and its own word."""
-    assert found.source_positions is not None
-    of_src, of_tgt = task.source_words(src), task.target_words(found.tokens, src)
-    return [(of_src[position], word) for position, word in zip(found.source_positions, of_tgt, strict=True)]
+    assert hypothesis.source_positions is not None
+    src_words, tgt_words = task.source_words(src), task.target_words(hypothesis.tokens, src)
+    return [(src_words[position], word) for position, word in zip(hypothesis.source_positions, tgt_words, strict=True)]

@@ -41,18 +41,18 @@ class PhraseAllocation:
 
         states [B, K, ·], logits and allowed [B, K, V], log_probs and tokens [B, K, n]; -inf marks no candidate.
         """
-        wanted = self.phrases.wanted(states[..., self.columns])
-        earlier = torch.cat([tokens, wanted], dim=-1)[..., None, :] == wanted[..., None]  # [B, K, P, n + P]
+        required = self.phrases.required(states[..., self.columns])
+        earlier = torch.cat([tokens, required], dim=-1)[..., None, :] == required[..., None]  # [B, K, P, n + P]
         n, positions = tokens.size(-1), torch.arange(earlier.size(-1), device=tokens.device)
-        twice = (earlier & (positions < n + torch.arange(wanted.size(-1), device=tokens.device)[:, None])).any(-1)
-        useless = (wanted == NONE) | twice | torch.isin(wanted, banned)
-        logits, wanted = logits.float(), wanted.clamp(min=0)
-        of_wanted = logits.gather(-1, wanted)
+        twice = (earlier & (positions < n + torch.arange(required.size(-1), device=tokens.device)[:, None])).any(-1)
+        useless = (required == NONE) | twice | torch.isin(required, banned)
+        logits, required = logits.float(), required.clamp(min=0)
+        required_logits = logits.gather(-1, required)
         if self.normalize:
-            of_wanted = of_wanted - logits.logsumexp(-1, keepdim=True)
-        impossible = useless | ~allowed.gather(-1, wanted) | ~of_wanted.isfinite()
-        return torch.cat([log_probs, of_wanted.masked_fill(impossible, -torch.inf)], dim=-1), torch.cat(
-            [tokens, wanted], dim=-1
+            required_logits = required_logits - logits.logsumexp(-1, keepdim=True)
+        impossible = useless | ~allowed.gather(-1, required) | ~required_logits.isfinite()
+        return torch.cat([log_probs, required_logits.masked_fill(impossible, -torch.inf)], dim=-1), torch.cat(
+            [tokens, required], dim=-1
         )
 
     def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:

@@ -105,8 +105,8 @@ class PhraseConstraint:
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """[B, 1, 1 + L + P * L]"""
         rows = []
-        for of_sentence in self.phrases:
-            different = dict.fromkeys(map(tuple, of_sentence))
+        for sentence_phrases in self.phrases:
+            different = dict.fromkeys(map(tuple, sentence_phrases))
             tokens = [token for phrase in different for token in _padded(phrase, self.longest)]
             rows.append(_padded(tokens, self.n_phrases * self.longest))
         ids = torch.tensor(rows, device=src.device).unsqueeze(1)
@@ -131,7 +131,7 @@ class PhraseConstraint:
         complete = part.progress() == (ids != NONE).sum(-1)  # a phrase that is all NONE is complete, too
         return part._replace(ids=ids.masked_fill(complete[..., None], NONE)).pack()
 
-    def wanted(self, state: Tensor) -> Tensor:
+    def required(self, state: Tensor) -> Tensor:
         """The next token of each missing phrase, [B, K, P]; NONE where none is missing."""
         part = PhraseState.unpack(state, self.longest)
         return part.following(part.progress())

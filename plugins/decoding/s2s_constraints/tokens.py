@@ -135,7 +135,7 @@ class BadWords(TokenWindow):
         """All but the last token of each sequence whose other tokens end the output."""
         last = [torch.full_like(state[..., :1], NONE)[..., :0]]
         for *before, final in self.sequences:
-            wanted = torch.tensor(before, dtype=state.dtype, device=state.device)
-            ready = (state[..., self.width - len(before) :] == wanted).all(-1, keepdim=True)  # [B, K, 1]
+            context = torch.tensor(before, dtype=state.dtype, device=state.device)
+            ready = (state[..., self.width - len(before) :] == context).all(-1, keepdim=True)  # [B, K, 1]
             last.append(torch.where(ready, final, NONE))
         return self.all_but(torch.cat(last, dim=-1))

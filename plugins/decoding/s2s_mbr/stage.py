@@ -23,9 +23,9 @@ class MinimumBayesRisk(OutputStage):
     def __init__(self, metric: Metric, weights: Literal["uniform", "model"]) -> None:
         self.metric, self.weights = metric, weights
 
-    def rerank(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]]:
+    def rerank(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
         """Ranks the distinct outputs."""
-        return rank_by_utility(texts, [one.log_prob for one in found], self.metric, self.weights)
+        return rank_by_utility(texts, [one.log_prob for one in hypotheses], self.metric, self.weights)
 
 
 def rank_by_utility(
@@ -40,9 +40,9 @@ def rank_by_utility(
     for index, text in enumerate(texts):
         indices.setdefault(text, []).append(index)
     share = np.ones(len(texts)) if weights == "uniform" else np.exp(np.array(log_probs) - max(log_probs))
-    of_text = np.array([share[own].sum() for own in indices.values()])
+    text_shares = np.array([share[positions].sum() for positions in indices.values()])
     utility = np.array(metric.pairwise(list(indices))) * (1 if metric.higher_is_better else -1)
-    utilities = utility @ of_text / of_text.sum()
+    utilities = utility @ text_shares / text_shares.sum()
     order = np.argsort(-utilities, kind="stable").tolist()
-    first = [own[0] for own in indices.values()]
+    first = [positions[0] for positions in indices.values()]
     return [(first[number], float(utilities[number])) for number in order]

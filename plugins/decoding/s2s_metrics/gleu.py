@@ -57,9 +57,9 @@ class Gleu(Metric):
         """Matches, and n-grams of the longer side, against each sentence's best reference: [N, 2]"""
         rows = []
         for hyp, *of in zip(hyps, *refs, strict=True):
-            found = self._n_grams(hyp)
+            n_grams = self._n_grams(hyp)
             against = [self._n_grams(ref) for ref in of]
-            pairs = [((found & ref).total(), max(found.total(), ref.total())) for ref in against]
+            pairs = [((n_grams & ref).total(), max(n_grams.total(), ref.total())) for ref in against]
             rows.append(max((pair for pair in pairs if pair[1]), key=lambda pair: pair[0] / pair[1], default=(0, 0)))
         return np.array(rows, dtype=np.float64)
 

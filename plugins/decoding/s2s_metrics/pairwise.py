@@ -28,23 +28,23 @@ def bleu_pairwise(scorer: BLEU, texts: Sequence[str]) -> Matrix:
     orders = range(1, scorer.max_ngram_order + 1)
     grams = [[_of_order(info["ref_ngrams"], order) for info in counted] for order in orders]
     lengths = [info["ref_lens"][0] for info in counted]
-    shared = np.stack([matches(of_order) for of_order in grams], axis=-1)  # [n, n, orders]
-    totals = [[of_order[i].total() for of_order in grams] for i in range(len(texts))]
-    found = np.zeros(shared.shape[:2])
-    for i, j in np.ndindex(*found.shape):
+    shared = np.stack([matches(order_grams) for order_grams in grams], axis=-1)  # [n, n, orders]
+    totals = [[order_grams[i].total() for order_grams in grams] for i in range(len(texts))]
+    log_precision = np.zeros(shared.shape[:2])
+    for i, j in np.ndindex(*log_precision.shape):
         stats = [lengths[i], lengths[j], *shared[i, j].tolist(), *totals[i]]
-        found[i, j] = scorer._compute_score_from_stats(stats).score
-    return found
+        log_precision[i, j] = scorer._compute_score_from_stats(stats).score
+    return log_precision
 
 
 def chrf_pairwise(scorer: CHRF, texts: Sequence[str]) -> Matrix:
     """[n, n], a row for each output: means of precision and of recall over the orders that both texts have."""
     counted: list[list[Counter[str]]] = scorer._extract_reference_info(texts)["ref_ngrams"]
     precision, recall, n_orders = (np.zeros((len(texts), len(texts))) for _ in range(3))
-    for of_order in zip(*counted, strict=True):
-        totals = np.array([counter.total() for counter in of_order], dtype=np.float64)
+    for order_counts in zip(*counted, strict=True):
+        totals = np.array([counter.total() for counter in order_counts], dtype=np.float64)
         both = (totals[:, None] > 0) & (totals > 0)
-        shared = matches(of_order)
+        shared = matches(order_counts)
         precision += np.divide(shared, totals[:, None], out=np.zeros_like(shared), where=both)
         recall += np.divide(shared, totals, out=np.zeros_like(shared), where=both)
         n_orders += both

@@ -61,8 +61,8 @@ class DiverseBeamSearch(BeamSearch):
             log_probs, tokens = allocation.add_required(states, logits, allowed, log_probs, tokens, run.banned)
         lives, finished, chosen = [], [], tokens[:, 0, :0]
         for group in groups:
-            own = group if tokens.size(1) > 1 else slice(0, 1)
-            candidates = self.penalised(beams, log_probs, tokens, chosen, own)
+            members = group if tokens.size(1) > 1 else slice(0, 1)
+            candidates = self.penalised(beams, log_probs, tokens, chosen, members)
             finished.append(self.finish_group(beams, candidates, group, length))
             live = self.unfinished(beams, candidates, width)
             lives.append(_filled(live._replace(score=_model_score(beams, live)), width))
@@ -71,17 +71,19 @@ class DiverseBeamSearch(BeamSearch):
         every = FinishedHypotheses(*(torch.cat(values, dim=1) for values in zip(*finished, strict=True)))
         return every, Candidates(*(torch.cat(values, dim=1) for values in zip(*lives, strict=True)))
 
-    def penalised(self, beams: Beams, log_probs: Tensor, tokens: Tensor, chosen: Tensor, own: slice) -> Candidates:
+    def penalised(self, beams: Beams, log_probs: Tensor, tokens: Tensor, chosen: Tensor, members: slice) -> Candidates:
         """The best candidates of a group by their lowered scores.
 
         log_probs, tokens [B, K, n] of all groups, of which `own` are this group's hypotheses; chosen [B, M].
         """
-        times = (tokens[:, own, :, None] == chosen[:, None, None]).sum(-1)  # padding in `chosen` matches no candidate
-        score = beams.score[:, own, None] + log_probs[:, own] - self.config.diversity_penalty * times
+        times = (tokens[:, members, :, None] == chosen[:, None, None]).sum(
+            -1
+        )  # padding in `chosen` matches no candidate
+        score = beams.score[:, members, None] + log_probs[:, members] - self.config.diversity_penalty * times
         n, allocation = 2 * self.config.group_size, beams.run.constraint.allocation
         score, index = top_k(score.flatten(1), score[0].numel() if allocation else n)
-        parents = own.start + index // tokens.size(2)
-        token, log_prob = (values[:, own].flatten(1).gather(1, index) for values in (tokens, log_probs))
+        parents = members.start + index // tokens.size(2)
+        token, log_prob = (values[:, members].flatten(1).gather(1, index) for values in (tokens, log_probs))
         candidates = Candidates(score, parents, token, log_prob, beams.node.gather(1, parents))
         if not allocation or beams.constraint_state is None:
             return candidates.first(n)
@@ -90,15 +92,15 @@ class DiverseBeamSearch(BeamSearch):
     def finish_group(self, beams: Beams, candidates: Candidates, group: slice, length: Tensor) -> FinishedHypotheses:
         """The finished hypotheses of a group, including those of its candidates that end, which have length [B]."""
         before = FinishedHypotheses(*(values[:, group] for values in beams.finished))
-        own = replace(beams, finished=before)
-        return self.finish(own, candidates._replace(score=_model_score(beams, candidates)), length)
+        earlier = replace(beams, finished=before)
+        return self.finish(earlier, candidates._replace(score=_model_score(beams, candidates)), length)
 
     def finished_groups(self, beams: Beams) -> Tensor:
         """Which groups are finished: [B, G]"""
         ended = []
-        for own in self.groups():
-            best = beams.score[:, own].amax(1, keepdim=True)  # live hypotheses are sorted by their lowered scores
-            ended.append(self.cannot_improve(beams, best, beams.finished.score[:, own]))
+        for members in self.groups():
+            best = beams.score[:, members].amax(1, keepdim=True)  # live hypotheses are sorted by their lowered scores
+            ended.append(self.cannot_improve(beams, best, beams.finished.score[:, members]))
         return torch.stack(ended, 1)
 
     def is_done(self, batch: Beams) -> Tensor:

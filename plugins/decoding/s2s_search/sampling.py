@@ -80,7 +80,7 @@ class Samples(ActiveBatch[SampledSentence]):
     token: Tensor
     """[B, 1] before the first step, then [B, K]: the newest tokens"""
     live: Tensor
-    """[B, K], False: has ended, no token was allowed, or the sentence wants fewer samples"""
+    """[B, K], False: has ended, no token was allowed, or the sentence has all of its samples"""
 
     @property
     def n_hypotheses(self) -> int:
@@ -172,8 +172,8 @@ class Sampling(StreamingSearch[Samples]):
 def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -> None:
     """Append the newest tokens [B, K]; a live sample for which no token was possible has no output."""
     values = zip(*(x.tolist() for x in on_host([token, log_prob, batch.live, possible])), strict=True)
-    for sentence, of_sentence in zip(batch.sentences, values, strict=True):
-        for sample, newest, value, was_live, is_possible in zip(sentence.samples, *of_sentence, strict=True):
+    for sentence, sentence_values in zip(batch.sentences, values, strict=True):
+        for sample, newest, value, was_live, is_possible in zip(sentence.samples, *sentence_values, strict=True):
             if is_possible:
                 sample.tokens.append(newest)
                 sample.log_probs.append(value)

@@ -71,8 +71,8 @@ class _Check:
             alone = self._batch([pair])
             _, expected_logits = self._logits(alone.src, alone.src_pad, alone.tgt_in)
             expected = "the same predictions for a sentence alone and beside a longer one (it sees padding)"
-            found = logits[row : row + 1, : expected_logits.size(1)]
-            self._check_same("encode or decode", found, expected_logits, expected)
+            row_logits = logits[row : row + 1, : expected_logits.size(1)]
+            self._check_same("encode or decode", row_logits, expected_logits, expected)
         self._steps(memory, batch.tgt_in, logits)
         self._projections(self.model.decode(batch.tgt_in, memory))
 
@@ -119,20 +119,20 @@ class _Check:
         except Exception as error:
             raise self._broken(method, "a result", f"{type(error).__name__}: {error}") from error
 
-    def _check_shape(self, method: str, found: Any, first: Sequence[int], last: str) -> None:
-        if not isinstance(found, Tensor):
-            raise self._broken(method, "a tensor", type(found).__name__)
-        if found.shape[:-1] != torch.Size(first) or last not in ("·", str(found.shape[-1])):
-            raise self._broken(method, f"[{', '.join(map(str, first))}, {last}]", str(list(found.shape)))
+    def _check_shape(self, method: str, actual: Any, first: Sequence[int], last: str) -> None:
+        if not isinstance(actual, Tensor):
+            raise self._broken(method, "a tensor", type(actual).__name__)
+        if actual.shape[:-1] != torch.Size(first) or last not in ("·", str(actual.shape[-1])):
+            raise self._broken(method, f"[{', '.join(map(str, first))}, {last}]", str(list(actual.shape)))
 
-    def _check_same(self, method: str, found: Tensor, expected: Tensor, what: str) -> None:
-        found, expected = found.clamp(min=-1e9), expected.clamp(min=-1e9)
-        worst = (found - expected).abs().max().item()
+    def _check_same(self, method: str, actual: Tensor, expected: Tensor, what: str) -> None:
+        actual, expected = actual.clamp(min=-1e9), expected.clamp(min=-1e9)
+        worst = (actual - expected).abs().max().item()
         if worst > TOLERANCE * max(1.0, expected[expected > -1e9].abs().max().item()):
             raise self._broken(method, what, f"predictions that differ by {worst:.2g}")
 
-    def _broken(self, method: str, expected: str, found: str) -> PluginError:
+    def _broken(self, method: str, expected: str, actual: str) -> PluginError:
         return PluginError(
-            f"{self.what}: {type(self.model).__name__}.{method}: expected {expected}, got {found}. Mend the plugin "
+            f"{self.what}: {type(self.model).__name__}.{method}: expected {expected}, got {actual}. Mend the plugin "
             "(s2s_testing.check_arch tests more), or leave this check out with train.check=false"
         )

@@ -58,23 +58,23 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
     another shape, unless train.init_map leaves it as initialised.
     """
     options = cast("FineTuningOptions", config.train)
-    given, init_map = options.init_from, options.init_map
-    assert given is not None
+    source, init_map = options.init_from, options.init_map
+    assert source is not None
     try:
-        directory, wanted = _find(given)
-        path, weights = read_weights(directory, wanted)
+        directory, checkpoint_name = _find(source)
+        path, weights = read_weights(directory, checkpoint_name)
         other_config, other_task = load_task(directory, plugins)
         weights = _merged(other_config.arch, weights, plugins.registry)
     except CheckpointError as error:
-        raise CheckpointError(f"train.init_from={given}: {error}") from error
+        raise CheckpointError(f"train.init_from={source}: {error}") from error
     _check_same_ranks(path, world)
-    own = Vocabularies(config, task, tokenizer)
+    vocabularies = Vocabularies(config, task, tokenizer)
     other = Vocabularies(other_config, other_task, directory / "tokenizer")
-    if _must_match(own, other, init_map):
-        own, other = _with_rows(own, model, plugins), _with_rows(other, None, plugins)
+    if _must_match(vocabularies, other, init_map):
+        vocabularies, other = _with_rows(vocabularies, model, plugins), _with_rows(other, None, plugins)
     state = model.state_dict()
     names = names_in_source(state, init_map)
-    loaded = Loader(given, own, other).load(state, weights, names)
+    loaded = Loader(source, vocabularies, other).load(state, weights, names)
     model.load_state_dict(loaded.tensors, strict=False)
     left = [name for name in weights if name not in {*names.values(), *(state.keys() - names.keys())}]
     more = _listed("as initialised", [name for name in state if name not in loaded.tensors]) + _listed(
@@ -95,8 +95,8 @@ class Loaded:
 class Loader:
     """Takes tensors from another run, row by row where the vocabularies differ."""
 
-    given: str
-    own: Vocabularies
+    source: str
+    vocabularies: Vocabularies
     other: Vocabularies
 
     def __post_init__(self) -> None:
@@ -108,51 +108,58 @@ class Loader:
         tensors: dict[str, Tensor] = {}
         wrong: list[tuple[str, str]] = []
         """The error, and the part of this model that it concerns"""
-        for name, there in names.items():
-            if there not in weights:
-                as_what = f" as '{there}'" if there != name else ""
-                wrong.append((f"'{name}' is not there{as_what}", missing_part(name, there, weights)))
+        for name, source_name in names.items():
+            if source_name not in weights:
+                as_what = f" as '{source_name}'" if source_name != name else ""
+                wrong.append((f"'{name}' is not there{as_what}", missing_part(name, source_name, weights)))
                 continue
-            found = self._taken(name, there, state[name], weights[there])
-            if found.shape == state[name].shape:
-                tensors[name] = found
+            taken = self._taken(name, source_name, state[name], weights[source_name])
+            if taken.shape == state[name].shape:
+                tensors[name] = taken
             else:
-                wrong.append((f"'{name}' is {list(found.shape)} there and {list(state[name].shape)} here", f"{name}$"))
+                wrong.append((f"'{name}' is {list(taken.shape)} there and {list(state[name].shape)} here", f"{name}$"))
         if wrong:
-            raise CheckpointError(f"train.init_from={self.given}: {self._advice(wrong)}")
+            raise CheckpointError(f"train.init_from={self.source}: {self._advice(wrong)}")
         if not tensors:
-            raise ConfigError(f"train.init_from={self.given}: train.init_map leaves nothing to take from it")
-        return Loaded(tensors, [self._line(own, there) for own, there in self.matches])
+            raise ConfigError(f"train.init_from={self.source}: train.init_map leaves nothing to take from it")
+        return Loaded(tensors, [self._line(side, source_name) for side, source_name in self.matches])
 
-    def _taken(self, name: str, there: str, own: Tensor, tensor: Tensor) -> Tensor:
+    def _taken(self, name: str, source_name: str, current: Tensor, tensor: Tensor) -> Tensor:
         """The other run's tensor, or its rows in the order of this model's tokens."""
-        sides = self.own.rows.get(name), self.other.rows.get(there)
-        if sides == (None, None) or own.shape[1:] != tensor.shape[1:]:
+        sides = self.vocabularies.rows.get(name), self.other.rows.get(source_name)
+        if sides == (None, None) or current.shape[1:] != tensor.shape[1:]:
             return tensor
         if sides[0] is None or sides[1] is None:
             raise ConfigError(
-                f"train.init_from={self.given}: of '{name}' here and '{there}' there, one has a row for each token and "
-                "the other has not: say in train.init_map what to take instead, or null"
+                f"train.init_from={self.source}: of '{name}' here and '{source_name}' there, one has a row for each "
+                "token and the other has not: say in train.init_map what to take instead, or null"
             )
-        return take_rows(own, tensor, self._matched(sides[0], sides[1]))
+        return take_rows(current, tensor, self._matched(sides[0], sides[1]))
 
-    def _matched(self, own: Side, there: Side) -> Tensor:
-        if (own, there) not in self.matches:
-            tokens, tokens_there = self.own.tokens(own, self.other), self.other.tokens(there, self.own)
+    def _matched(self, side: Side, other_side: Side) -> Tensor:
+        if (side, other_side) not in self.matches:
+            tokens, tokens_there = (
+                self.vocabularies.tokens(side, self.other),
+                self.other.tokens(other_side, self.vocabularies),
+            )
             if tokens is None or tokens_there is None:
-                names = " or ".join(dict.fromkeys(of.config.task.name for of in (self.own, self.other)))
+                names = " or ".join(dict.fromkeys(of.config.task.name for of in (self.vocabularies, self.other)))
                 raise ConfigError(
-                    f"train.init_from={self.given}: the tokenisers differ, and task={names} does not list its tokens: "
+                    f"train.init_from={self.source}: the tokenisers differ, and task={names} does not list its tokens: "
                     "define Task.vocabulary, or take a run with the same tokeniser"
                 )
-            self.matches[own, there] = match_tokens(tokens, tokens_there)
-        return self.matches[own, there]
+            self.matches[side, other_side] = match_tokens(tokens, tokens_there)
+        return self.matches[side, other_side]
 
-    def _line(self, own: Side, there: Side) -> str:
-        ids = self.matches[own, there]
+    def _line(self, side: Side, other_side: Side) -> str:
+        ids = self.matches[side, other_side]
         n_known, n = int((ids >= 0).sum()), len(ids)
-        whose = "joint" if self.own.task.vocab.joint else NAMED[own]
-        of = "" if own == there or self.own.task.vocab.joint else f" (from the {NAMED[there]} side there)"
+        whose = "joint" if self.vocabularies.task.vocab.joint else NAMED[side]
+        of = (
+            ""
+            if side == other_side or self.vocabularies.task.vocab.joint
+            else f" (from the {NAMED[other_side]} side there)"
+        )
         return f"{whose} vocabulary: the rows of {n_known:,} of {n:,} tokens are taken{of}, {n - n_known:,} are new"
 
     @staticmethod
@@ -166,17 +173,17 @@ class Loader:
         )
 
 
-def _find(given: str) -> tuple[Path, str]:
+def _find(source: str) -> tuple[Path, str]:
     """The directory and checkpoint of RUN or RUN@CHECKPOINT; an existing run with @ in its name takes precedence."""
-    run, at, wanted = given.rpartition("@")
-    if "last" in (given, run):
-        raise ConfigError(f"train.init_from={given}: name the run, since run=last means this one once it has begun")
+    run, at, checkpoint_name = source.rpartition("@")
+    if "last" in (source, run):
+        raise ConfigError(f"train.init_from={source}: name the run, since run=last means this one once it has begun")
     if not at:
-        return find_run(given, "train.init_from"), "auto"
+        return find_run(source, "train.init_from"), "auto"
     try:
-        return find_run(given, "train.init_from"), "auto"
+        return find_run(source, "train.init_from"), "auto"
     except CheckpointError:
-        return find_run(run, "train.init_from"), wanted
+        return find_run(run, "train.init_from"), checkpoint_name
 
 
 def _check_same_ranks(path: Path, world: World) -> None:
@@ -188,10 +195,12 @@ def _check_same_ranks(path: Path, world: World) -> None:
         )
 
 
-def _must_match(own: Vocabularies, other: Vocabularies, init_map: Mapping[str, str | None]) -> bool:
+def _must_match(vocabularies: Vocabularies, other: Vocabularies, init_map: Mapping[str, str | None]) -> bool:
     """Whether any row has to move: the vocabularies differ, or tensors are taken from those of the other side."""
-    here, there = ([one.tokens(side, two) for side in SIDES] for one, two in ((own, other), (other, own)))
-    return None in here or here != there or (bool(init_map) and here[0] != here[1])
+    here, other_tokens = (
+        [one.tokens(side, two) for side in SIDES] for one, two in ((vocabularies, other), (other, vocabularies))
+    )
+    return None in here or here != other_tokens or (bool(init_map) and here[0] != here[1])
 
 
 def _with_rows(of: Vocabularies, model: Seq2Seq | None, plugins: Plugins) -> Vocabularies:

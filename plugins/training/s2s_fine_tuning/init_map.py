@@ -21,12 +21,12 @@ def names_in_source(names: Iterable[str], init_map: Mapping[str, str | None]) ->
             raise ConfigError(
                 f"train.init_map: {pattern!r} is in no name of a tensor.{did_you_mean(pattern, _parts(known))}"
             )
-    found = {}
+    mapping = {}
     for name in known:
-        there = _renamed(name, init_map)
-        if there is not None:
-            found[name] = there
-    return found
+        source_name = _renamed(name, init_map)
+        if source_name is not None:
+            mapping[name] = source_name
+    return mapping
 
 
 def _parts(names: Iterable[str]) -> set[str]:
@@ -35,19 +35,21 @@ def _parts(names: Iterable[str]) -> set[str]:
 
 
 def _renamed(name: str, patterns: Mapping[str, str | None]) -> str | None:
-    for pattern, there in patterns.items():
+    for pattern, replacement in patterns.items():
         if re.search(pattern, name):
             try:
-                return None if there is None else re.sub(pattern, there, name, count=1)
+                return None if replacement is None else re.sub(pattern, replacement, name, count=1)
             except re.error as error:
-                raise ConfigError(f"train.init_map: {pattern!r}: {there!r} cannot be filled in: {error}") from None
+                raise ConfigError(
+                    f"train.init_map: {pattern!r}: {replacement!r} cannot be filled in: {error}"
+                ) from None
     return name
 
 
-def missing_part(name: str, there: str, weights: Iterable[str]) -> str:
+def missing_part(name: str, source_name: str, weights: Iterable[str]) -> str:
     """The longest prefix of a tensor's name under which the other run has no tensor, such as `decoder.6.`"""
     parts = name.split(".")
-    if name == there:
+    if name == source_name:
         for n in range(1, len(parts)):
             prefix = ".".join(parts[:n]) + "."
             if not any(other.startswith(prefix) for other in weights):

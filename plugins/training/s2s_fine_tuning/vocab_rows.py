@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from s2s import Side, TokenNames, Vocab
 
 
-def match_tokens(own: Sequence[TokenNames], other: Sequence[TokenNames]) -> Tensor:
+def match_tokens(tokens: Sequence[TokenNames], other: Sequence[TokenNames]) -> Tensor:
     """[V], the other model's id of each token, -1 if it has none.
 
     Tokens match if they share a name; of several names, the most specific one in the other vocabulary counts.
@@ -31,14 +31,14 @@ def match_tokens(own: Sequence[TokenNames], other: Sequence[TokenNames]) -> Tens
         for i, names in enumerate(named):
             if level < len(names):
                 ids.setdefault(names[level], i)
-    return torch.tensor([next((ids[name] for name in _names(names) if name in ids), -1) for names in own])
+    return torch.tensor([next((ids[name] for name in _names(names) if name in ids), -1) for names in tokens])
 
 
-def take_rows(own: Tensor, other: Tensor, ids: Tensor) -> Tensor:
+def take_rows(current: Tensor, other: Tensor, ids: Tensor) -> Tensor:
     """own [V, ...], other [U, ...], ids [V] -> [V, ...]: the other's row for each token, its own where ids is -1."""
-    known = (ids >= 0).to(own.device)
-    rows = own.clone()
-    rows[known] = other[ids[ids >= 0]].to(own)
+    known = (ids >= 0).to(current.device)
+    rows = current.clone()
+    rows[known] = other[ids[ids >= 0]].to(current)
     return rows
 
 
@@ -50,18 +50,18 @@ def rows_by_size(model: nn.Module, vocab: Vocab, arch: str) -> dict[str, Side]:
     """
     same_size = vocab.src == vocab.tgt and not vocab.joint
     rows: dict[str, Side] = {}
-    found: list[tuple[str, int]] = []
+    sides: list[tuple[str, int]] = []
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and module.num_embeddings in (vocab.src, vocab.tgt):
             side: Side = "tgt" if module.num_embeddings == vocab.tgt else "src"
             rows |= dict.fromkeys(_tensors(name, module), side)
-            found.append(("embedding", module.num_embeddings))
+            sides.append(("embedding", module.num_embeddings))
         elif isinstance(module, nn.Linear) and module.out_features == vocab.tgt:
             rows |= dict.fromkeys(_tensors(name, module), "tgt")
-            found.append(("projection", module.out_features))
+            sides.append(("projection", module.out_features))
     most = 2 if vocab.joint else 1
-    ambiguous = same_size or any(found.count(one) > (most if one[0] == "embedding" else 1) for one in found)
-    if ambiguous or not found:
+    ambiguous = same_size or any(sides.count(one) > (most if one[0] == "embedding" else 1) for one in sides)
+    if ambiguous or not sides:
         raise ConfigError(
             f"train.init_from: the vocabularies differ, and arch={arch} does not say which of its tensors have a row "
             f"for each token ({vocab.src:,} source, {vocab.tgt:,} target): define Seq2Seq.vocab_rows, or leave them as "

@@ -26,22 +26,22 @@ class GnmtRl(SequenceObjective[GnmtRlConfig]):
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """Extras: score, the mean of the metric over the sampled outputs; nll_sentence, of the references."""
-        drawn = self.draw(model, batch)
-        outputs = drawn.beside_references()
+        samples = self.draw(model, batch)
+        outputs = samples.beside_references()
         log_probs = self.log_probs(model, batch, outputs)
-        weights = [self.weights(*sentence) for sentence in zip(outputs, drawn.outputs, drawn.scores, strict=True)]
+        weights = [self.weights(*sentence) for sentence in zip(outputs, samples.outputs, samples.scores, strict=True)]
         loss = -(torch.tensor([weight for of in weights for weight in of]).to(log_probs) * log_probs).sum()
         first = torch.tensor([0, *map(len, outputs[:-1])], device=log_probs.device).cumsum(0)
         nll = -log_probs.detach()[first].sum()
-        return Sums(loss, len(outputs), {"score": drawn.mean_score, "nll_sentence": nll})
+        return Sums(loss, len(outputs), {"score": samples.mean_score, "nll_sentence": nll})
 
-    def weights(self, outputs: list[list[int]], drawn: list[list[int]], scores: list[float]) -> list[float]:
+    def weights(self, outputs: list[list[int]], samples: list[list[int]], scores: list[float]) -> list[float]:
         """The weight of log p for each distinct output, of which the first is the reference."""
         sign = 1.0 if self.metric.higher_is_better else -1.0
         rewards = [sign * score / self.config.scale for score in scores]
         mean = sum(rewards) / max(len(rewards), 1)
         weight = dict.fromkeys(map(tuple, outputs), 0.0)
-        for output, reward in zip(drawn, rewards, strict=True):
+        for output, reward in zip(samples, rewards, strict=True):
             weight[tuple(output)] += (reward - mean) / len(rewards)
         weight[tuple(outputs[0])] += self.config.alpha
         return list(weight.values())

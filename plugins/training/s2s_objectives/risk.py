@@ -31,21 +31,21 @@ class Risk(SequenceObjective[RiskConfig]):
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """Extras: score, the mean of the metric over the sampled outputs; outputs, distinct ones per sentence."""
-        drawn = self.draw(model, batch)
+        samples = self.draw(model, batch)
         if self.config.reference:
-            outputs = drawn.beside_references()
+            outputs = samples.beside_references()
         else:
-            pairs = zip(drawn.outputs, drawn.references, strict=True)
+            pairs = zip(samples.outputs, samples.references, strict=True)
             outputs = distinct(of or [reference] for of, reference in pairs)
-        costs = self.costs(self.scores(batch, outputs, drawn.references))
+        costs = self.costs(self.scores(batch, outputs, samples.references))
         log_probs = self.log_probs(model, batch, outputs).split([len(of) for of in outputs])
         loss = expected_cost(log_probs, costs, self.config.alpha)
-        return Sums(loss, len(outputs), {"score": drawn.mean_score, "outputs": sum(map(len, outputs))})
+        return Sums(loss, len(outputs), {"score": samples.mean_score, "outputs": sum(map(len, outputs))})
 
     def costs(self, scores: list[list[float]]) -> list[Tensor]:
         """The cost of each output of each sentence; 0 is perfect."""
-        of_score = (lambda x: 1 - x) if self.metric.higher_is_better else (lambda x: x)
-        return [torch.tensor([of_score(score / self.config.scale) for score in of]) for of in scores]
+        cost = (lambda x: 1 - x) if self.metric.higher_is_better else (lambda x: x)
+        return [torch.tensor([cost(score / self.config.scale) for score in of]) for of in scores]
 
 
 def expected_cost(log_probs: tuple[Tensor, ...], costs: list[Tensor], alpha: float) -> Tensor:

@@ -45,17 +45,17 @@ class SimCut(Objective):
 @contextmanager
 def cutting(model: Seq2Seq, share: float) -> Iterator[None]:
     """Inside this context, the model's word dropout cuts out `share` of the tokens, whatever its own probability."""
-    found = [module for module in model.modules() if isinstance(module, WordDropout)]
-    if not found:
+    dropouts = [module for module in model.modules() if isinstance(module, WordDropout)]
+    if not dropouts:
         raise ConfigError(
             "objective=simcut cuts tokens by the word dropout of the architecture, and this one has none: take "
             "arch=transformer or arch=rnn, or objective=rdrop"
         )
-    own = [module.p for module in found]
+    rates = [module.p for module in dropouts]
     try:
-        for module in found:
+        for module in dropouts:
             module.p = share
         yield
     finally:
-        for module, p in zip(found, own, strict=True):
+        for module, p in zip(dropouts, rates, strict=True):
             module.p = p

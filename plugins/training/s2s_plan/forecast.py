@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 DAYS = 7
 RARE, MOST_RARE = 10, 0.25
-"""A token with fewer occurrences in the training text hardly learns its embedding; a vocabulary with a larger share of
-such tokens is too large for the text. WMT14 with 37,000 has 1%"""
+"""A token with fewer occurrences in the training text has a poorly trained embedding; a vocabulary with a larger share
+of such tokens is too large for the text. WMT14 with 37,000 has 1%"""
 SMALL = 2000
 """Size up to which a vocabulary is never too large"""
 N_COUNTED = 20_000_000
@@ -84,8 +84,8 @@ class Forecast:
         warmup = getattr(config.schedule, "warmup", 0)
         if 0 < steps < 2 * warmup:
             yield (
-                f"schedule.warmup={warmup:,} is more than half of train.steps={steps:,}: the learning rate hardly gets "
-                f"to where it should be; give schedule.warmup={max(steps // 10, 1):,}"
+                f"schedule.warmup={warmup:,} is more than half of train.steps={steps:,}: the learning rate "
+                f"barely reaches its peak; give schedule.warmup={max(steps // 10, 1):,}"
             )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FILE = "precision.json"
 """File that stores the choice: a continued run must compute as it began"""
 MOST_TOKENS = 2048
-"""Tokens per side of the trial batch: with more, the ratio hardly changes"""
+"""Tokens per side of the trial batch: with more, the ratio is nearly constant"""
 SAMPLE = 1000
 """Pairs per corpus from which those of the batch are chosen"""
 N_TURNS = 3

@@ -117,7 +117,7 @@ class _Rule:
     """The decisions for one run, in the order of their dependencies."""
 
     def __init__(self, config: AutoConfig, situation: Situation) -> None:
-        self.given, self.task, self.hardware = situation.given, situation.config.task, situation.hardware
+        self.explicit, self.task, self.hardware = situation.explicit, situation.config.task, situation.hardware
         self.arch = situation.config.arch
         self.advised = self.arch.name
         self.corpus = situation.fingerprint
@@ -134,7 +134,7 @@ class _Rule:
 
     def decisions(self) -> Iterator[Decision]:
         yield from self._subwords()
-        if not self.given.get("arch.name"):
+        if not self.explicit.get("arch.name"):
             yield from self._architecture()
         yield from self._updates()
         yield from self._intervals()
@@ -212,14 +212,14 @@ class _Rule:
 
     def _width(self, size: Size) -> int:
         """The width given by the user's options or preset, of whatever architecture, or that of `size`."""
-        is_given = self.given.get("arch.d_model") or self.given.get("arch.name")
+        is_given = self.explicit.get("arch.d_model") or self.explicit.get("arch.name")
         return int(getattr(self.arch, "d_model", size.d_model)) if is_given else size.d_model
 
     def _updates(self) -> Iterator[Decision]:
         size, outlook = self.outlook.size, self.outlook
-        tokens = int(self.given.get("train.tokens", 0) or self._tokens())
+        tokens = int(self.explicit.get("train.tokens", 0) or self._tokens())
         d_model = self._width(size)
-        steps = int(self.given.get("train.steps", max(round(outlook.n_tokens / tokens), 100)))
+        steps = int(self.explicit.get("train.steps", max(round(outlook.n_tokens / tokens), 100)))
         yield Decision("train.tokens", tokens, f"{outlook.n_tokens / 1e6:,.1f} M target tokens to be seen")
         yield Decision("train.steps", steps, f"{outlook.epochs:,.1f} epochs of {self.epoch} in {self.time}")
         yield Decision("schedule", "cosine", "the length of the run is known", "Loshchilov and Hutter, 2017")

@@ -30,7 +30,7 @@ class Situation:
     hardware: Hardware
     config: Config
     """The configuration without the recipe"""
-    given: Mapping[str, Any]
+    explicit: Mapping[str, Any]
     """Option -> value, as set by the user: a recipe's other values may depend on it"""
     seconds: float | None
     """train.budget; None: the recipe chooses how long the run takes"""
@@ -47,7 +47,7 @@ def recipe_of(composed: ComposedConfig[Config]) -> str:
     if asked:
         return "" if asked == "none" else asked
     by_experiment = any(origin.startswith("preset experiment=") for origin in composed.origins.values())
-    continues = composed.given.get("train", {}).get("init_from")  # an option of a plugin, which may be absent
+    continues = composed.explicit.get("train", {}).get("init_from")  # an option of a plugin, which may be absent
     return "" if names_architecture(composed) or by_experiment or continues else DEFAULT
 
 

@@ -97,8 +97,8 @@ def consistency_(
         return loss, nll, kl, gradient
 
     ce_p, ce_q, kl_pq, kl_qp = weights
-    of_p, of_q = side(log_p, p, q, ratio, ce_p, kl_pq, kl_qp), side(log_q, q, p, -ratio, ce_q, kl_qp, kl_pq)
-    loss, nll, kl, gradient = (torch.stack(pair, 1) for pair in zip(of_p, of_q, strict=True))
+    grad_p, grad_q = side(log_p, p, q, ratio, ce_p, kl_pq, kl_qp), side(log_q, q, p, -ratio, ce_q, kl_qp, kl_pq)
+    loss, nll, kl, gradient = (torch.stack(pair, 1) for pair in zip(grad_p, grad_q, strict=True))
     left_out = ~counts[:, None]
     nll, kl = nll.masked_fill(left_out, 0.0), kl.masked_fill(left_out, 0.0)
     gradient = gradient.masked_fill_(left_out[:, None], 0.0).to(logits.dtype)

@@ -62,7 +62,7 @@ class Operator(Generic[P, R]):
 def description() -> str:
     """Which implementations operators have, and why."""
     said = providers.load_implementations()
-    wanted = os.environ.get("S2S_KERNELS")
-    if not said and wanted in ("native", "compile"):
-        raise ConfigError(f"S2S_KERNELS={wanted}: no plugin has such kernels; S2S_BLOCK_PLUGINS may name it")
+    requested = os.environ.get("S2S_KERNELS")
+    if not said and requested in ("native", "compile"):
+        raise ConfigError(f"S2S_KERNELS={requested}: no plugin has such kernels; S2S_BLOCK_PLUGINS may name it")
     return ", ".join(said) or "torch kernels (no plugin has others)"

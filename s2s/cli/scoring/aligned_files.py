@@ -38,7 +38,7 @@ def stream_aligned(src: str, others: Sequence[str]) -> tuple[int, Callable[[str]
     """The common number of lines of the files, and a function that reads `src` paired with one of the others."""
     for path in (src, *others):
         if is_stream(path):
-            raise ConfigError(f"{path}: with model, files are read more than once; give a file that stays")
+            raise ConfigError(f"{path}: with model, files are read more than once: give a regular file, not a pipe")
     (first, n), *rest = [(path, sum(1 for _ in _stream(path))) for path in (src, *others)]
     if not n:
         raise DataError(_empty(first))

@@ -71,6 +71,6 @@ def _check_others(composed: ComposedConfig[ScoreConfig]) -> None:
     config = composed.config
     for key in config.metric_options:
         raise ConfigError(f"{key}: no such option of s2s-score with model={config.model}")
-    if config.metrics is not None or composed.given.get("task"):
+    if config.metrics is not None or composed.explicit.get("task"):
         key = "task" if config.metrics is None else "metrics"
         raise ConfigError(f"model={config.model} and {key}: the task is the run's, and no metric is taken; give one")

@@ -38,10 +38,10 @@ def generate_file(
     scores, are those of an uninterrupted command. Raises DataError if there are fewer inputs than `n_written`.
     """
     name = "standard input" if config.input == "-" else config.input
-    own = output.inputs()
-    lines, first = lines_of(config.input), own.start if own else 0
-    if own is not None:
-        lines = islice(lines, own.start, own.stop)
+    numbers = output.inputs()
+    lines, first = lines_of(config.input), numbers.start if numbers else 0
+    if numbers is not None:
+        lines = islice(lines, numbers.start, numbers.stop)
     try:
         n_read = 0
         for number, records in enumerate(buffers(lines, config.buffer_size, read.read, name, first)):
@@ -49,11 +49,11 @@ def generate_file(
             n_old = n_written - number * config.buffer_size
             if n_old >= len(records):
                 continue
-            outputs = generator.generate([record.given for record in records])
+            outputs = generator.generate([record.input for record in records])
             for i, record in enumerate(records):
-                found = _next(outputs, record.location)
+                output_record = _next(outputs, record.location)
                 if i >= n_old:
-                    output.write(_lines(write, record, found, config.nbest))
+                    output.write(_lines(write, record, output_record, config.nbest))
         if n_written > n_read:
             raise DataError(f"{n_written:,} outputs are there already for {n_read:,} inputs; start anew")
     except DataError as error:

@@ -86,8 +86,8 @@ def find_shard(config: GenerateConfig, *, is_file: bool) -> Shard | None:
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     shard = Shard(rank + 1, size)
     if config.shard:
-        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", config.shard)
-        shard = Shard(int(found[1]), int(found[2])) if found else Shard(0, 0)
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", config.shard)
+        shard = Shard(int(match[1]), int(match[2])) if match else Shard(0, 0)
         if not 1 <= shard.number <= shard.of:
             raise ConfigError(f"shard={config.shard}: expected a number and how many shards there are, from 1/4 to 4/4")
         if size > 1:

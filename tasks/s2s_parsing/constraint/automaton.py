@@ -87,8 +87,8 @@ class TreeConstraint(Constraint):
 
     def automaton(self) -> StackAutomaton | None:
         """This constraint as tables; None for a derived class that computes something else."""
-        own = (type(self).allowed, type(self).advance)
-        return self._automaton if own == (TreeConstraint.allowed, TreeConstraint.advance) else None
+        methods = (type(self).allowed, type(self).advance)
+        return self._automaton if methods == (TreeConstraint.allowed, TreeConstraint.advance) else None
 
     def _on(self, device: torch.device) -> Tables:
         """The tables on a device, copied at its first use."""

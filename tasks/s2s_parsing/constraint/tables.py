@@ -131,11 +131,11 @@ def _rows() -> Iterator[int]:
 
 def _allowed(actions: Sequence[Action | None], labels: Sequence[str | None], label: Tensor, eos: int) -> Tensor:
     """`Tables.allowed`; a bracket that no token closes is never opened."""
-    of_kind = {kind: torch.tensor([a is not None and a.kind is kind for a in actions]) for kind in Kind}
+    kind_masks = {kind: torch.tensor([a is not None and a.kind is kind for a in actions]) for kind in Kind}
     closes = torch.tensor([[_closes(action, name) for action in actions] for name in labels])  # [L, V]
     closable = closes.any(1)[label]
     end = torch.arange(len(actions)) == eos
-    alike = [of_kind[Kind.WORD], of_kind[Kind.OPEN] & closable, of_kind[Kind.PROJECT] & closable]
+    alike = [kind_masks[Kind.WORD], kind_masks[Kind.OPEN] & closable, kind_masks[Kind.PROJECT] & closable]
     groups = torch.stack([group.expand_as(closes) for group in (*alike, closes, end)], dim=1)  # [L, 5, V]
     bits = (torch.arange(32)[:, None] >> torch.arange(5) & 1).bool()  # [32, 5]
     return (groups[:, None] & bits[:, :, None]).any(2)

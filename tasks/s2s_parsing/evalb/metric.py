@@ -125,12 +125,12 @@ class Evalb(Metric):
             everything.add(one)
             if one.length <= self.cutoff:
                 short.add(one)
-        sums, of_short = stats.sum(0), stats[[one.length <= self.cutoff for one in figures]].sum(0)
+        sums, short_sums = stats.sum(0), stats[[one.length <= self.cutoff for one in figures]].sum(0)
         return {
             **_summary(everything),
             **_precision_and_recall(sums),
-            f"f1_to_{self.cutoff}": _f1(of_short),
-            f"to_{self.cutoff}": {"f1": _f1(of_short), **_summary(short), **_precision_and_recall(of_short)},
+            f"f1_to_{self.cutoff}": _f1(short_sums),
+            f"to_{self.cutoff}": {"f1": _f1(short_sums), **_summary(short), **_precision_and_recall(short_sums)},
             "labels": {label: _of_label(of) for label, of in label_totals(figures).items()},
         }
 
@@ -172,24 +172,24 @@ def _summary(totals: Totals) -> dict[str, Any]:
     }
 
 
-def _row(found: Figures) -> dict[str, Any]:
+def _row(figures: Figures) -> dict[str, Any]:
     """A sentence's row, of counts as EVALB prints them; incomplete if the sentence could not be compared."""
-    matched, gold, test = len(found.matches), len(found.gold), len(found.test)
+    matched, gold, test = len(figures.matches), len(figures.gold), len(figures.test)
     recall, precision = percent(matched, gold), percent(matched, test)
     return {
         "f1": f1(precision, recall),
-        "length": found.length,
-        "status": STATUS[found.status],
+        "length": figures.length,
+        "status": STATUS[figures.status],
         "recall": recall,
         "precision": precision,
         "matched": matched,
         "gold": gold,
         "test": test,
-        "crossing": found.n_crossing,
-        "words": found.n_words,
-        "tags": found.n_tags,
-        "tagging": percent(found.n_tags, found.n_words),
-        "fault": "; ".join(found.faults),
+        "crossing": figures.n_crossing,
+        "words": figures.n_words,
+        "tags": figures.n_tags,
+        "tagging": percent(figures.n_tags, figures.n_words),
+        "fault": "; ".join(figures.faults),
     }
 
 

@@ -67,11 +67,11 @@ def find_parameters(name: str) -> Parameters:
     path = Path(name).expanduser()
     if path.is_file():
         return read_parameters(path)
-    found = NAMED.get(name.lower().removesuffix(".prm"))
-    if found is None:
+    named = NAMED.get(name.lower().removesuffix(".prm"))
+    if named is None:
         hint = did_you_mean(name.lower(), NAMED)
         raise DataError(f"{name}: neither a parameter file nor the name of a known set.{hint}")
-    return found
+    return named
 
 
 def read_parameters(path: Path) -> Parameters:

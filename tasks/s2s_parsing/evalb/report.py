@@ -47,12 +47,13 @@ def report(
     yield f"\n-- len<={cutoff} --\n{_summary(short)}"
 
 
-def _row(number: int, found: Figures) -> str:
-    matched, gold, test = len(found.matches), len(found.gold), len(found.test)
+def _row(number: int, figures: Figures) -> str:
+    matched, gold, test = len(figures.matches), len(figures.gold), len(figures.test)
     return (
-        f"{number:4d}  {found.length:3d}    {found.status}  {percent(matched, gold):6.2f} {percent(matched, test):6.2f}"
-        f"   {matched:3d}    {gold:3d}  {test:3d}    {found.n_crossing:3d}"
-        f"   {found.n_words:4d}  {found.n_tags:4d}   {percent(found.n_tags, found.n_words):6.2f}\n"
+        f"{number:4d}  {figures.length:3d}    {figures.status}"
+        f"  {percent(matched, gold):6.2f} {percent(matched, test):6.2f}"
+        f"   {matched:3d}    {gold:3d}  {test:3d}    {figures.n_crossing:3d}"
+        f"   {figures.n_words:4d}  {figures.n_tags:4d}   {percent(figures.n_tags, figures.n_words):6.2f}\n"
     )
 
 

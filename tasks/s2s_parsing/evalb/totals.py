@@ -140,12 +140,12 @@ class LabelTotals:
 
 def label_totals(all_figures: Iterable[Figures]) -> dict[str, LabelTotals]:
     """The totals of each label's brackets in valid sentences, the most frequent label first."""
-    gold, test, found, right = (Counter[str]() for _ in range(4))
+    gold, test, matched, right = (Counter[str]() for _ in range(4))
     for figures in all_figures:
         if figures.status == VALID:
             gold.update(figures.gold)
             test.update(figures.test)
-            found.update(ours for ours, _ in figures.matches)
+            matched.update(ours for ours, _ in figures.matches)
             right.update(theirs for _, theirs in figures.matches)
     order = sorted(gold.keys() | test.keys(), key=lambda label: (-gold[label], -test[label], label))
-    return {label: LabelTotals(gold[label], test[label], found[label], right[label]) for label in order}
+    return {label: LabelTotals(gold[label], test[label], matched[label], right[label]) for label in order}

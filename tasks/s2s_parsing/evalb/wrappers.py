@@ -21,9 +21,9 @@ OUTERMOST = re.compile(rf"[{BLANK}]*\(([^{BLANK}()]*)")
 def unmatched_wrappers(gold: Sequence[str], test: Sequence[str], scorer: Scorer) -> Counter[str]:
     """Numbers of trees by the label of such a bracket, of those labels that the scorer's parameters count."""
     counted = {label for label in WRAPPERS if scorer.labels(f"({label} (XX word))")}
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for lines in zip(gold, test, strict=True):
         labels = {match[1] for match in map(OUTERMOST.match, lines) if match}
         if len(labels) == len(lines):  # both sides have a bracket, and not the same one
-            found.update(labels & counted)
-    return found
+            counts.update(labels & counted)
+    return counts

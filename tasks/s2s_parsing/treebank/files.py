@@ -58,7 +58,7 @@ def _check_duplicates(files: Iterable[Path]) -> None:
 def _of_split(path: Path, files: list[Path], split: Split) -> list[Path]:
     """The files of a split's sections, all of which must exist."""
     sections = [(file, _section(file)) for file in _journal(path, files)]
-    lacking = [f"{wanted:02}" for wanted in SECTIONS[split] if wanted not in {number for _, number in sections}]
+    lacking = [f"{section:02}" for section in SECTIONS[split] if section not in {number for _, number in sections}]
     if lacking:
         raise DataError(
             f"{path}: sections {', '.join(lacking)} of the Wall Street Journal, which {split} needs, are not there; "

@@ -85,7 +85,7 @@ def test_other_training_data_under_the_same_symbols_do_not_continue_a_run(capsys
     assert run("run=a") == 2
     message = capsys.readouterr().err
     assert "runs/a was trained on the data " in message
-    assert "put the files of before back, or give another run=…" in message
+    assert "restore the previous files, or give another run=…" in message
     assert status_of("a")["state"] == "failed"
     write_words("abc bcde cab ddeeff ghi ab")
     assert run("run=a") == 0

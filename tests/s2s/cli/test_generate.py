@@ -79,7 +79,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     def load(composed: ComposedConfig[GenerateConfig], plugins: Any) -> LoadedGenerator:
         config = composed.config
-        chosen = BeamConfig(name="beam", **composed.given.get("search", {}))
+        chosen = BeamConfig(name="beam", **composed.explicit.get("search", {}))
         generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config, plugins)
         weights = {"checkpoint": sha256(tmp_path / "MANIFEST.json")}
         return LoadedGenerator(generator, made_of(config, weights, chosen, "cpu"), "a CPU")

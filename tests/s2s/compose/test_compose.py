@@ -435,18 +435,18 @@ def test_the_resolved_configuration_is_a_valid_input_and_composes_to_the_same(
     assert again.config == made.config
     assert differences(made.config, again.config) == {}
     assert to_yaml(again.config) == to_yaml(made.config)
-    assert config(file(to_yaml(made.given))) == made.config, "so is what was given"
+    assert config(file(to_yaml(made.explicit))) == made.config, "so is what was given"
     assert config(file(to_yaml(made.config, made.origins))) == made.config, "and what --print-config prints"
 
 
 def test_what_was_given_keeps_its_references(file: Write) -> None:
     made = composed("task=copy", "arch=wide", "train.steps=${train.tokens}")
-    assert made.given == {
+    assert made.explicit == {
         "task": {"name": "copy"},
         "arch": {"name": "wide"},
         "train": {"steps": "${train.tokens}"},
     }
-    assert config(file(to_yaml(made.given)), "arch.d_model=64", "train.tokens=5").train.steps == 5
+    assert config(file(to_yaml(made.explicit)), "arch.d_model=64", "train.tokens=5").train.steps == 5
 
 
 def test_every_option_has_an_origin_and_the_comments_stand_in_one_column() -> None:
@@ -492,12 +492,12 @@ def test_a_group_that_may_stay_open_is_merged_into_another_configuration() -> No
     plugins = toy_plugins()
     made = compose(GenerateConfig, ["run=x", "search.beam=8"], plugins)
     assert made.config.search == Choice()
-    assert made.given["search"] == {"beam": 8}
-    assert recompose(run, {"search": made.given["search"]}, plugins).search == SearchConfig(
+    assert made.explicit["search"] == {"beam": 8}
+    assert recompose(run, {"search": made.explicit["search"]}, plugins).search == SearchConfig(
         name="beam", beam=8, alpha=1.0
     )
     chosen = compose(GenerateConfig, ["run=x", "search=beam", "search.beam=2"], plugins)
-    assert recompose(run, {"search": chosen.given["search"]}, plugins).search == SearchConfig(name="beam", beam=2)
+    assert recompose(run, {"search": chosen.explicit["search"]}, plugins).search == SearchConfig(name="beam", beam=2)
     assert recompose(run, {}, plugins) == run
     with pytest.raises(ConfigError, match=r"search\.bem: no such option. Did you mean 'search\.beam'"):
         recompose(run, {"search": {"bem": 5}}, plugins)

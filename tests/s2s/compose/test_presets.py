@@ -83,7 +83,7 @@ def test_a_preset_composes_round_trips_and_builds_a_model(path: Path, tmp_path: 
     made = compose(Config, arguments(path), plugins())
     assert made.origins
     (tmp_path / "resolved.yaml").write_text(to_yaml(made.config), encoding="utf-8")
-    (tmp_path / "given.yaml").write_text(to_yaml(made.given), encoding="utf-8")
+    (tmp_path / "given.yaml").write_text(to_yaml(made.explicit), encoding="utf-8")
     for name in ("resolved.yaml", "given.yaml"):
         assert compose(Config, [str(tmp_path / name)], plugins()).config == made.config
     assert n_parameters(made.config) > 0

@@ -154,13 +154,13 @@ def test_an_option_without_effect_is_refused_unless_it_is_at_its_default() -> No
         a: int = 3
         b: str = "x"
 
-    check_all_used(Two(), "b", "c", given=False)
-    check_all_used(Two(a=4), "b", "c", given=None)
-    check_all_used(Two(b="y"), "b", "c", given="z")
+    check_all_used(Two(), "b", "c", other=False)
+    check_all_used(Two(a=4), "b", "c", other=None)
+    check_all_used(Two(b="y"), "b", "c", other="z")
     with pytest.raises(ConfigError, match=r"^b=y has no effect without c; give that, too, or leave it out$"):
-        check_all_used(Two(b="y"), "b", "c", given="")
+        check_all_used(Two(b="y"), "b", "c", other="")
     with pytest.raises(ConfigError, match=r"^train.b=y has no effect without train.c; "):
-        check_all_used(Two(b="y"), "b", "train.c", given="", section="train")
+        check_all_used(Two(b="y"), "b", "train.c", other="", section="train")
 
 
 def test_averaging_of_no_checkpoints_is_refused() -> None:

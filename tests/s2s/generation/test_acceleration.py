@@ -44,8 +44,8 @@ def test_products_are_timed_only_where_no_other_shard_has_to_agree(
 @pytest.mark.parametrize(
     ("config", "device", "description"),
     [
-        (GenerateConfig(), CUDA, "cuda:0 in fp32, steps of ['a', 'b'] wanted=False"),
-        (GenerateConfig(graph=True, precision="bf16"), CUDA, "cuda:0 in bf16, steps of ['a', 'b'] wanted=True"),
+        (GenerateConfig(), CUDA, "cuda:0 in fp32, steps of ['a', 'b'] requested=False"),
+        (GenerateConfig(graph=True, precision="bf16"), CUDA, "cuda:0 in bf16, steps of ['a', 'b'] requested=True"),
         (GenerateConfig(graph=False, precision="fp16"), CUDA, "cuda:0 in fp16"),
         (GenerateConfig(precision="bf16"), CPU, "cpu in bf16"),
         (GenerateConfig(), CPU, "cpu, C, m by auto, none"),
@@ -59,7 +59,7 @@ def test_the_description_says_what_was_chosen(
 ) -> None:
     kept: list[bool] = []
     monkeypatch.setattr(acceleration, "keep_freed_memory", lambda: kept.append(True))
-    monkeypatch.setattr(acceleration, "capture_steps", lambda models, *, wanted: f"steps of {models} {wanted=}")
+    monkeypatch.setattr(acceleration, "capture_steps", lambda models, *, requested: f"steps of {models} {requested=}")
     monkeypatch.setattr(acceleration, "prepack", lambda *arguments: "{} by {}, {}".format(*arguments))
     monkeypatch.setattr(acceleration, "description", lambda: "C")
     assert accelerate(MODELS, device, config) == description
