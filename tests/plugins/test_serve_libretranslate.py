@@ -91,9 +91,11 @@ def test_there_are_as_many_alternatives_as_the_beam_finds(run: str) -> None:
 
 
 def test_each_text_of_a_list_has_its_own_language(server: Served) -> None:
-    found = server.post("/translate", QUERY | {"q": ["the old dog", "der alter hund"], "source": "auto"}).json()
+    found = server.post(
+        "/translate", QUERY | {"q": ["the old dog", "der alte Hund schläft nicht"], "source": "auto"}
+    ).json()
     assert [each["language"] for each in found["detectedLanguage"]] == ["en", "de"]
-    assert found["translatedText"][1] == "der alter hund", "it is German already"
+    assert found["translatedText"][1] == "der alte Hund schläft nicht", "it is German already"
 
 
 def test_tags_stay_and_text_between_them_is_translated(server: Served) -> None:
@@ -183,12 +185,28 @@ def test_bad_input_is_400_with_the_reason_as_text(server: Served, case: str) -> 
     assert isinstance(answer.json()["error"], str)
 
 
-def test_the_detector_knows_its_languages_apart() -> None:
-    german = ["die Katze schläft", "ich sehe den Hund", "das Haus ist rot"]
-    english = ["the cat sleeps", "I see the dog", "the house is red"]
-    detect = Detector({"de": german, "en": english, "fr": []})
-    assert detect("das ist die Katze")[0].language == "de"
-    assert detect("this is the cat")[0].language == "en"
-    assert sum(each.confidence for each in detect("die")) == pytest.approx(100, abs=0.2)
-    assert {each.language for each in detect("die")} == {"de", "en"}, "of French nothing is known"
-    assert detect("123 …") == []
+@pytest.fixture(scope="module")
+def detect() -> Detector:
+    return Detector(["de", "en", "ru", "ja", "tlh"])
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("das ist die Katze", "de"),
+        ("This is the cat.", "en"),
+        ("Это кошка, и она спит. OK?", "ru"),
+        ("これは猫です", "ja"),
+        ("東京都", "ja"),
+    ],
+)
+def test_a_served_language_is_detected(detect: Detector, text: str, language: str) -> None:
+    languages = detect(text)
+    assert languages[0].language == language
+    assert sum(each.confidence for each in languages) == pytest.approx(100, abs=0.2)
+    assert "tlh" not in {each.language for each in languages}, "the classifier does not have it"
+
+
+@pytest.mark.parametrize("text", ["", "123 …", "xq", "η γάτα κοιμάται", "القطة نائمة"])
+def test_without_evidence_and_in_the_script_of_no_served_language_there_is_none(detect: Detector, text: str) -> None:
+    assert detect(text) == []

@@ -73,8 +73,7 @@ def _add_state(app: FastAPI, server: Server, dependencies: list[Any]) -> None:
 
     @app.get("/metrics", summary="Counts for Prometheus", dependencies=dependencies, response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
-        text = server.metrics.render(server.engines.values())
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(server.metrics.render(), media_type="text/plain; version=0.0.4")
 
 
 def _require_key(server: Server) -> Callable[[Request], Awaitable[None]]:
@@ -111,8 +110,8 @@ class Timing:
             await self.app(scope, receive, record_status)
         finally:
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.requests.add(1, route, status)
-            self.metrics.latency.observe(time.monotonic() - begun, route)
+            self.metrics.requests.labels(route, status).inc()
+            self.metrics.latency.labels(route).observe(time.monotonic() - begun)
         return None
 
 

@@ -34,7 +34,7 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
         from s2s_serve.app import create_app
         from s2s_serve.server import load_server
     except ModuleNotFoundError as error:
-        if error.name not in ("uvicorn", "fastapi", "starlette", "pydantic"):
+        if error.name not in ("uvicorn", "fastapi", "starlette", "pydantic", "prometheus_client", "py3langid"):
             raise
         raise ConfigError(f"s2s-serve needs {error.name}: pip install 's2s-toolkit[serve]'") from error
     config = composed.config

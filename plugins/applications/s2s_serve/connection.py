@@ -26,7 +26,7 @@ async def cancel_on_disconnect(server: Server, request: Request, work: Coroutine
         await asyncio.wait({task, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        server.metrics.cancelled.add(1, request.url.path)
+        server.metrics.cancelled.labels(request.url.path).inc()
         return Response(status_code=CLIENT_CLOSED_REQUEST)
     finally:
         disconnected.cancel()

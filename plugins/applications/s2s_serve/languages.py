@@ -1,23 +1,18 @@
-"""Which languages are served, and which language a text is in.
-
-Detection compares character n-grams with those of the runs' own training text, where it is still available: a
-multinomial naive Bayes classifier (Cavnar and Trenkle, 1994, count the same n-grams) over the served languages only.
-"""
+"""Which languages are served, and in which of them a text is."""
 
 from __future__ import annotations
 
 __all__ = ["LANGUAGE_NAMES", "Detected", "Detector", "directions"]
 
-import math
 import re
+import unicodedata
 from collections import Counter
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s import Example, UserError
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from s2s import Task
     from s2s_serve.engine import Engine
@@ -64,9 +59,36 @@ LANGUAGE_NAMES = {
 }
 """English names of languages by their codes (ISO 639-1)"""
 
-N_SAMPLED_PAIRS = 3000
-"""Training pairs of a corpus from which the n-grams of its two languages are counted"""
-NGRAM_ORDERS = (1, 2, 3)
+SCRIPTS = {
+    "ARABIC": "ar arz ary fa ps sdh ug ur",
+    "ARMENIAN": "hy",
+    "BENGALI": "as bn",
+    "CJK": "ja ko wuu yue zh",
+    "CYRILLIC": "ba be bg kk ky mk mn ru sr tg tt uk",
+    "DEVANAGARI": "gom hi mr ne sa",
+    "ETHIOPIC": "am",
+    "GEORGIAN": "ka",
+    "GREEK": "el grc",
+    "GUJARATI": "gu",
+    "GURMUKHI": "pa",
+    "HANGUL": "ko",
+    "HEBREW": "hbo he",
+    "HIRAGANA": "ja",
+    "KANNADA": "kn",
+    "KATAKANA": "ja",
+    "KHMER": "km",
+    "LAO": "lo",
+    "MALAYALAM": "ml",
+    "MYANMAR": "my",
+    "ORIYA": "or",
+    "SINHALA": "si",
+    "TAMIL": "ta",
+    "TELUGU": "te",
+    "THAI": "th",
+    "TIBETAN": "dz",
+}
+"""First words of the Unicode names of letters -> the languages written with them; all others are written in Latin"""
+LATIN_TOO = ("gom", "mn", "sr", "tg", "tt")
 
 
 class Detected(NamedTuple):
@@ -95,53 +117,36 @@ def _direction(name: str, task: Task) -> tuple[str, str] | None:
 
 
 class Detector:
-    """Distinguishes the languages of training text."""
+    """Distinguishes the languages that are served, by py3langid's naive Bayes classifier over byte n-grams."""
 
-    def __init__(self, texts: Mapping[str, Iterable[str]]) -> None:
-        """texts: sentences of each language; a language without any is unknown."""
-        counts = {
-            language: Counter(gram for line in lines for gram in _grams(line)) for language, lines in texts.items()
-        }
-        self.counts = {language: counter for language, counter in counts.items() if counter}
-        n_kinds = len({gram for counter in self.counts.values() for gram in counter})
-        self.totals = {language: counter.total() + n_kinds for language, counter in self.counts.items()}
-
-    @classmethod
-    def of_runs(cls, served: Mapping[tuple[str, str], Engine]) -> Detector:
-        """A detector from the training text of every direction; text that can no longer be read is left out."""
-        texts: dict[str, list[str]] = {}
-        for (src, tgt), engine in served.items():
-            for example in _examples(engine.task):
-                texts.setdefault(src, []).append(example.src)
-                texts.setdefault(tgt, []).append(example.tgt)
-        return cls(texts)
+    def __init__(self, languages: Iterable[str]) -> None:
+        """languages: codes (ISO 639-1); those that the classifier does not have are never detected."""
+        self.identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        self.languages = sorted({*languages} & {*self.identifier.labels})
+        self.identifier.set_languages(self.languages)
 
     def __call__(self, text: str) -> list[Detected]:
-        """All languages, the most probable first; none for a text without a letter."""
-        grams = list(_grams(text)) if any(map(str.isalpha, text)) else []
-        if not grams or not self.counts:
+        """The languages, the most probable first; none without evidence, or for a script that none of them uses."""
+        script = _script(text)
+        written = [language for language in self.languages if _uses(language, script)]
+        if not written:
             return []
-        logs = {
-            language: sum(math.log((counter[gram] + 1) / self.totals[language]) for gram in grams)
-            for language, counter in self.counts.items()
-        }
-        most = max(logs.values())
-        weights = {language: math.exp((log - most) / len(NGRAM_ORDERS)) for language, log in logs.items()}
-        total = sum(weights.values())
-        found = [Detected(language, round(100 * weight / total, 1)) for language, weight in weights.items()]
-        return sorted(found, key=lambda each: (-each.confidence, each.language))
+        ranked = self.identifier.rank(" ".join(text.split()))
+        scores = {language: score for language, score in ranked if language in written}
+        if len(written) > 1 and len(set(scores.values())) == 1:
+            return []
+        total = sum(scores.values())
+        return [Detected(language, round(100 * score / total, 1)) for language, score in scores.items()]
 
 
-def _grams(text: str) -> Iterator[str]:
-    padded = f" {' '.join(text.lower().split())} "
-    for order in NGRAM_ORDERS:
-        yield from (padded[i : i + order] for i in range(len(padded) - order + 1))
+def _script(text: str) -> str:
+    """The script of most letters, as the first word of their Unicode names; empty without a letter."""
+    letters = filter(str.isalpha, unicodedata.normalize("NFKC", text))
+    scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in letters)
+    return max(scripts, key=lambda script: scripts[script], default="")
 
 
-def _examples(task: Task) -> Iterator[Example]:
-    try:
-        for corpus, _ in task.corpora("train"):
-            examples = (example for example in task.examples("train", corpus) if isinstance(example, Example))
-            yield from islice(examples, N_SAMPLED_PAIRS)
-    except (OSError, ValueError, UserError):  # the files are gone or have changed
-        return
+def _uses(language: str, script: str) -> bool:
+    if script == "LATIN":
+        return language in LATIN_TOO or not any(language in codes.split() for codes in SCRIPTS.values())
+    return language in SCRIPTS.get(script, "").split()

@@ -78,10 +78,10 @@ class Service:
         ]
 
     async def detector(self) -> Detector:
-        """The detector, built from the runs' training text when it is first needed."""
+        """The detector, loaded when it is first needed."""
         async with self._detecting:
             if self._detector is None:
-                self._detector = await asyncio.to_thread(Detector.of_runs, self.directions)
+                self._detector = await asyncio.to_thread(Detector, {code for pair in self.directions for code in pair})
         return self._detector
 
     def check_key(self, request: Request, fields: dict[str, Any]) -> None:

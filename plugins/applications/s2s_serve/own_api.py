@@ -140,10 +140,10 @@ async def _sentences(
                 number, sentence = next(numbers)
                 fields = await sentence_fields(engine, sentence, output, body.nbest, body.fields, body.views)
                 if first:
-                    server.metrics.time_to_first_sentence.observe(time.monotonic() - begun, engine.name)
+                    server.metrics.time_to_first_sentence.labels(engine.name).observe(time.monotonic() - begun)
                     first = False
-                server.metrics.source_tokens.add(sentence.n_tokens, engine.name)
-                server.metrics.target_tokens.add(output.n_tokens, engine.name)
+                server.metrics.source_tokens.labels(engine.name).inc(sentence.n_tokens)
+                server.metrics.target_tokens.labels(engine.name).inc(output.n_tokens)
                 yield number, sentence, output, fields
 
 

@@ -42,9 +42,12 @@ class Server:
     config: ServeConfig
     engines: Mapping[str, Engine]
     keys: Sequence[str] = ()
-    metrics: Metrics = field(default_factory=Metrics)
+    metrics: Metrics = field(init=False)
     jobs: Jobs | None = None
     """Set while requests are answered, if a folder is configured"""
+
+    def __post_init__(self) -> None:
+        self.metrics = Metrics(self.engines)
 
     def engine(self, name: str) -> Engine:
         """The engine of a run by its name; the first if it is empty."""
