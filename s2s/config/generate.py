@@ -7,7 +7,7 @@ __all__ = ["GenerateConfig"]
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from s2s.config.marks import NEUTRAL, OF_FILES, OF_MODELS, RERANKS, options_marked
+from s2s.config.marks import ADDED, NEUTRAL, OF_FILES, OF_MODELS, RERANKS, options_marked
 from s2s.config.ranges import THREADS, at_least, check_all_used, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
@@ -45,7 +45,7 @@ class GenerateConfig:
     command continues. Under torchrun each process takes a shard."""
     resume: bool = field(default=False, metadata=OF_FILES | NEUTRAL)
     """Continue the output file of a killed command."""
-    input_fields: dict[str, Any] = field(default_factory=dict)
+    input_fields: dict[str, Any] = field(default_factory=dict, metadata=ADDED)
     """Fields that the task reads of inputs, for all that do not have them themselves, such as input_fields.language=de;
     the objects of a jsonl file may have them as keys."""
     raw: bool = False
@@ -75,7 +75,7 @@ class GenerateConfig:
     parts, which are truncated if they are still too long. truncate: with a warning and a count. Or an error."""
     constrained: bool = True
     """Only outputs that the task allows, such as well-formed trees; false: any output, which the task may repair."""
-    transforms: list[Any] = field(default_factory=list)
+    transforms: list[Any] = field(default_factory=list, metadata=ADDED)
     """Changes of the logits before tokens are chosen, such as [{name: bias, texts: [cat], bias: -2}] or
     [{name: shortlist, file: target.txt}], or what a plugin registers. Log-probabilities are those of the changed
     distribution."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AT_START", "NEUTRAL", "OF_FILES", "OF_MODELS", "RERANKS", "options_marked"]
+__all__ = ["ADDED", "AT_START", "NEUTRAL", "OF_FILES", "OF_MODELS", "RERANKS", "options_marked"]
 
 from dataclasses import fields
 from types import MappingProxyType
@@ -20,6 +20,9 @@ RERANKS = MappingProxyType({"reranks": True})
 NEUTRAL = MappingProxyType({"neutral": True})
 """Metadata of an option that does not affect the result, or only through what it names, such as a run: an output file
 or a run may be continued with another value"""
+ADDED = MappingProxyType({"added": True})
+"""Metadata of an option that the first version with records of outputs did not have: at its default it is not recorded,
+so that outputs begun by that version can be continued"""
 AT_START = MappingProxyType({"at_start": True})
 """Metadata of an option that acts on a new run only, such as one that names initial weights: a run with a checkpoint
 needs neither the option nor the plugin that declares it"""

@@ -31,7 +31,6 @@ __all__ = [
     "fused_steps",
     "gather_hypotheses",
     "greedy",
-    "log_probs",
     "max_output_length",
     "on_host",
     "search_all",
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from s2s.decoding.candidates import Candidates, FinishedHypotheses
     from s2s.decoding.constraints import ConstraintSet, FixedWidthConstraint, StackAutomaton
     from s2s.decoding.contract import Hypothesis, Search, SearchRequest, SearchResult, search_all
-    from s2s.decoding.model_scores import gather_hypotheses, log_probs
+    from s2s.decoding.model_scores import gather_hypotheses
     from s2s.decoding.penalties import PENALTIES
     from s2s.decoding.queue import SentenceQueue, SourceSentence
     from s2s.decoding.starting import max_output_length, start_sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["EngineInput", "LoadedGenerator", "LoadedModels", "load", "load_for_decoding", "made_of"]
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ import torch
 
 from s2s.compose.composition import recompose
 from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, options_marked
+from s2s.config.marks import ADDED
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate, resolve_matmul, torch_threads
@@ -152,7 +153,17 @@ def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, 
     return {
         "input": sha256(Path(config.input)) if is_hashed else config.input,
         **weights,
-        "search": asdict(search),
+        "search": _recorded(search),
         "device": device,
-        **{name: value for name, value in vars(config).items() if name not in neutral},
+        **{name: value for name, value in _recorded(config).items() if name not in neutral},
     }
+
+
+def _recorded(options: Any) -> dict[str, Any]:
+    """The values of options, without those that are marked `ADDED` and have their defaults."""
+    defaults = {
+        item.name: item.default if item.default_factory is MISSING else item.default_factory()
+        for item in fields(options)
+        if ADDED.items() <= item.metadata.items()
+    }
+    return {k: v for k, v in asdict(options).items() if k not in defaults or v != defaults[k]}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 import torch
 from torch import Tensor, nn
 
-from s2s.decoding import log_probs
+from s2s.decoding.model_scores import log_probs
 from s2s.model import Memory, Seq2Seq, State
 
 if TYPE_CHECKING:

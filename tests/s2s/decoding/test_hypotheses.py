@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from harness.table_model import JoiningTable
-from s2s.decoding import BeamConfig, SearchRequest, SourceSentence, log_probs
+from s2s.decoding import BeamConfig, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.model_scores import log_probs
 from s2s.decoding.queue import FixedQueue
 from s2s.task import Vocab
 

@@ -13,7 +13,7 @@ import torch
 from harness.small_runs import build, letters_config, letters_plugins
 from s2s.compose import compose
 from s2s.config import RERANKS, GenerateConfig
-from s2s.decoding import GreedyConfig
+from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
 from s2s.generation import build as loading
@@ -245,3 +245,49 @@ def test_the_bytes_of_a_file_depend_on_input_weights_search_device_and_options_b
     assert stream == found | {"input": str(tmp_path / "in")}, "a file that nothing continues is not read twice"
     (tmp_path / "in").unlink()
     assert made_of(config, {}, Choice(), "cpu")["input"] == str(tmp_path / "in")
+
+
+FIRST_RECORD = {
+    "input": "-",
+    "checkpoint": "c",
+    "device": "cpu",
+    "raw": False,
+    "input_format": "auto",
+    "format": "text",
+    "search": {
+        "name": "beam",
+        "max_len_a": 1.0,
+        "max_len_b": 50,
+        "ban_unk": False,
+        "beam": 4,
+        "alpha": 0.6,
+        "length_penalty": "gnmt",
+        "stop": "best",
+    },
+    "nbest": 1,
+    "fields": [],
+    "tokens": 0,
+    "buffer_size": 2000,
+    "max_source": 1024,
+    "too_long": "split",
+    "constrained": True,
+    "candidates": 0,
+    "precision": "fp32",
+    "matmul": "auto",
+    "quantization": "none",
+    "backend": "native",
+}
+"""What commit 7f2d3dd8 recorded of an output that was made with the defaults"""
+
+
+def test_an_option_that_was_added_is_recorded_only_if_it_is_given() -> None:
+    """Otherwise nothing that an earlier version began could be continued."""
+    weights = {"checkpoint": "c"}
+    assert made_of(GenerateConfig(run="x"), weights, BeamConfig(name="beam"), "cpu") == FIRST_RECORD
+    config = GenerateConfig(run="x", input_fields={"language": "de"}, transforms=[{"name": "bias"}])
+    found = made_of(config, weights, BeamConfig(name="beam", temperature=0.5, repetition_penalty=2.0), "cpu")
+    assert found == FIRST_RECORD | {
+        "input_fields": {"language": "de"},
+        "transforms": [{"name": "bias"}],
+        "search": {**FIRST_RECORD["search"], "temperature": 0.5, "repetition_penalty": 2.0},  # type: ignore[dict-item]
+    }
