@@ -149,6 +149,15 @@ class Task(ABC):
         """The same for inputs with their fields; a task overrides it if it reads any."""
         return self.encode_source([one.src for one in inputs])
 
+    def starting_tokens(self, fields: Mapping[str, Any]) -> Sequence[int]:
+        """Target tokens that follow `vocab.start` in every output for an input with these fields, such as the code of
+        its language. A search feeds them to the model; they are no part of the output, nor of its score.
+
+        `encode` puts them before the ids of a target, since a prepared corpus keeps nothing of a pair but its ids: in
+        training they are targets like any others, as in mBART-50 and NLLB.
+        """
+        return ()
+
     @abstractmethod
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The output text of target ids, without bos and eos, for the input `src`."""

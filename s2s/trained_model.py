@@ -137,7 +137,9 @@ class TrainedModel:
         """The attention of every kind, layer and head while `tgt` is predicted; by default the model's own output."""
         if tgt is None:
             output = next(self.generate([src]))
-            pair = (self.task.encode_inputs([self._example(src)])[0], output.tokens)
+            example = self._example(src)
+            codes = self.task.starting_tokens(example.fields)
+            pair = (self.task.encode_inputs([example])[0], [*codes, *output.tokens])
         else:
             (pair,) = self.task.encode([self._example(src, tgt)])
         batch = make_batch([pair], self.task.vocab).to(self.device)

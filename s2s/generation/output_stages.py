@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
     from s2s.config import GenerateConfig
-    from s2s.decoding import Hypothesis, SearchResult
+    from s2s.decoding import Hypothesis, SearchResult, SourceSentence
     from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
     from s2s.task import Task
@@ -27,9 +27,9 @@ class OutputStage:
     """Whether it aligns the words of outputs, by `align`, as the options require"""
 
     def results(
-        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
+        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, SourceSentence]
     ) -> Iterator[Iterable[SearchResult]]:
-        """The results of the search, in batches of any size; `sources`: the source ids of each index, eos included."""
+        """The results of the search, in batches of any size; `sources`: the sentences, by their indices."""
         yield from results
 
     def text(self, src: str, hypothesis: Hypothesis, text: str) -> str:

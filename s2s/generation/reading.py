@@ -5,8 +5,9 @@ from __future__ import annotations
 __all__ = ["Reader", "Segment"]
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from s2s.decoding import SentenceConstraint
 from s2s.errors import DataError, PluginError
@@ -15,8 +16,6 @@ from s2s.generation.request_constraints import sentence_constraint
 from s2s.task import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from s2s.config import GenerateConfig
     from s2s.generation.candidates import Counts, Input
     from s2s.generation.request_constraints import RequestConstraints
@@ -33,6 +32,8 @@ class Segment:
     ids: list[int]
     """Without eos; empty: there is nothing to search"""
     constraint: SentenceConstraint | None = None
+    start: Sequence[int] = ()
+    """See `SourceSentence.start`"""
 
 
 class Reader:
@@ -57,9 +58,11 @@ class Reader:
         segments: list[list[Segment]] = []
         for one, example, ids in zip(complete, examples, self._encoded(examples), strict=True):
             try:
-                segments.append(self._segments(example, ids, sentence_constraint(self.task, one, self.constraints)))
+                parts = self._segments(example, ids, sentence_constraint(self.task, one, self.constraints))
             except DataError as erroneous:
                 return segments, erroneous
+            start = self._start(one.fields)
+            segments.append([replace(part, start=start) for part in parts] if start else parts)
         return segments, error
 
     def _complete(self, inputs: Sequence[Input]) -> tuple[list[Input], DataError | None]:
@@ -84,6 +87,11 @@ class Reader:
                     f"{name}.encode_source: expected ids below {self.task.vocab.src}, vocab.src, got {ids}"
                 )
         return encoded
+
+    def _start(self, fields: Mapping[str, Any]) -> Sequence[int]:
+        """The starting tokens of an input whose task gives it some, else none."""
+        codes = self.task.starting_tokens(fields)
+        return (*self.task.vocab.start, *codes) if codes else ()
 
     def _segments(self, source: Example, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:
         """One segment, or one for each part of an input that is too long and has no constraint of its own."""

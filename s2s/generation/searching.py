@@ -43,10 +43,14 @@ class Searcher:
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
         order = sorted((i for i, segment in enumerate(segments) if segment.ids), key=lambda i: -len(segments[i].ids))
-        sentences = [SourceSentence(i, [*segments[i].ids, self.vocab.eos], segments[i].constraint) for i in order]
+        sentences = [self._sentence(i, segments[i]) for i in order]
         shared = search_shared(self._results, sentences, self.config, self.device)
         results = self._results(sentences) if shared is None else self._evaluating(shared)
         return self._one_each(results, {sentence.index for sentence in sentences})
+
+    def _sentence(self, index: int, segment: Segment) -> SourceSentence:
+        ids = [*segment.ids, self.vocab.eos]
+        return SourceSentence(index, ids, segment.constraint, start=segment.start)
 
     def _one_each(
         self, batches: Iterable[Iterable[SearchResult]], missing: set[int]
@@ -69,7 +73,7 @@ class Searcher:
             yield from results
 
     def _results(self, sentences: Sequence[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
-        sources = {sentence.index: sentence.ids for sentence in sentences}
+        sources = {sentence.index: sentence for sentence in sentences}
         request = self.request(FixedQueue(sentences, self.config.tokens * self._parts_of_a_word(sentences)))
         results = self.after_stages(self.search(request), sources)
         while True:
@@ -80,7 +84,7 @@ class Searcher:
             yield some
 
     def after_stages(
-        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
+        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, SourceSentence]
     ) -> Iterator[Iterable[SearchResult]]:
         """The results of a search after all stages."""
         for stage in self.stages:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from s2s import Seq2Seq
-    from s2s.decoding import Hypothesis, SearchResult
+    from s2s.decoding import Hypothesis, SearchResult, SourceSentence
     from s2s_parsing.task import Parsing
 
 
@@ -31,11 +31,11 @@ class TagStage(OutputStage):
         self.model, self.task, self.device, self.n_tokens = model, task, device, n_tokens
 
     def results(
-        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
+        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, SourceSentence]
     ) -> Iterator[Iterable[SearchResult]]:
         """The results with the labels of their sentences."""
         for some in map(list, results):
-            labels = self.labels([sources[one.index][:-1] for one in some])
+            labels = self.labels([sources[one.index].ids[:-1] for one in some])
             yield [
                 replace(
                     one, hypotheses=[replace(hypothesis, source_labels=word_labels) for hypothesis in one.hypotheses]

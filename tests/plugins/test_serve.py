@@ -17,6 +17,7 @@ from harness.small_server import Served, client_of, served, tiny_server, train_r
 from harness.tiny_runs import WORDS
 from s2s import ConfigError
 from s2s.cli import generate, score
+from s2s.generation import Segment
 from s2s_serve import command
 from s2s_serve.app import create_app
 from s2s_serve.generating import lines_of
@@ -353,7 +354,7 @@ def test_a_sentence_goes_to_the_next_queue_where_its_own_has_just_failed(run: st
         raise QueueClosedError
 
     failed.put = fails_now  # type: ignore[method-assign]
-    engine._put([4, engine.task.vocab.eos])
+    engine._put(Segment("", [4]))
     assert len(engine.queue.admit(0)) == 1
 
 

@@ -10,7 +10,7 @@ import torch
 from harness.arch_checks import plugins
 from harness.shipped_plugins import generate_config
 from s2s import Seq2Seq, make_batch
-from s2s.decoding import Hypothesis, SearchResult
+from s2s.decoding import Hypothesis, SearchResult, SourceSentence
 from s2s.generation import Generator
 from s2s_parsing import ParsingConfig, s2s_finish_outputs
 from s2s_parsing.tagging import TagStage
@@ -99,7 +99,8 @@ def test_punctuation_stays_punctuation_and_no_other_word_becomes_it(task: Parsin
 def test_each_output_gets_the_labels_of_its_own_sentence(task: Parsing, gold: list[Example], n_tokens: int) -> None:
     model = Oracle(task, gold)
     stage = TagStage(model, task, torch.device("cpu"), n_tokens)
-    sources = {i: [*ids, task.vocab.eos] for i, ids in enumerate(task.encode_source([e.src for e in gold]))}
+    encoded = enumerate(task.encode_source([e.src for e in gold]))
+    sources = {i: SourceSentence(i, [*ids, task.vocab.eos]) for i, ids in encoded}
     results = [SearchResult(i, [found(i), found(i + 1)][: i % 3]) for i in reversed(range(len(gold)))]
     batches = [results[:5], [], results[5:]]
     given = list(stage.results(batches, sources))
@@ -116,7 +117,8 @@ def test_each_output_gets_the_labels_of_its_own_sentence(task: Parsing, gold: li
 def test_without_labels_an_output_stays_as_it_is(task: Parsing, gold: list[Example]) -> None:
     model = plugins().registry.get("arch", "rnn").build(RNNConfig(**SMALL, attention="additive"), task.vocab)
     stage = TagStage(model, task, torch.device("cpu"), 100)
-    ((one,),) = stage.results([[SearchResult(0, [found(1)])]], {0: [*task.encode_source([gold[0].src])[0], 3]})
+    source = SourceSentence(0, [*task.encode_source([gold[0].src])[0], 3])
+    ((one,),) = stage.results([[SearchResult(0, [found(1)])]], {0: source})
     assert one.hypotheses[0].source_labels is None
     assert stage.text(gold[0].src, one.hypotheses[0], untagged(gold[0].tgt)) == untagged(gold[0].tgt)
 

@@ -15,7 +15,7 @@ from s2s_serve.generating import join_lines
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from s2s.generation import Candidate, Output
+    from s2s.generation import Candidate, Output, Segment
     from s2s_serve.engine import Engine
     from s2s_serve.generating import Sentence
 
@@ -49,8 +49,8 @@ async def sentence_fields(
     if n > 1:
         entry["nbest"] = candidates
     if "attention" in fields and len(sentence.segments) == 1 and sentence.segments[0].ids:
-        ids, tokens = sentence.segments[0].ids, output.best.tokens
-        entry["attention"] = await engine.call(lambda: attention_of(engine, ids, tokens, output.best.pieces))
+        (segment,), best = sentence.segments, output.best
+        entry["attention"] = await engine.call(lambda: attention_of(engine, segment, best.tokens, best.pieces))
     return entry
 
 
@@ -69,19 +69,19 @@ def _candidate(engine: Engine, candidate: Candidate, fields: Collection[str], vi
 
 
 def attention_of(
-    engine: Engine, ids: Sequence[int], tokens: Sequence[int], pieces: Sequence[str]
+    engine: Engine, segment: Segment, tokens: Sequence[int], pieces: Sequence[str]
 ) -> dict[str, Any] | None:
     """Attention of each output token to each source token, without eos: mean over the heads of the best-aligning layer.
 
     None if the architecture does not provide it.
     """
-    vocab = engine.task.vocab
-    batch = make_batch([(list(ids), list(tokens))], vocab).to(engine.generator.search.device)
+    ids, start = segment.ids, segment.start or engine.task.vocab.start
+    batch = make_batch([(ids, list(tokens))], engine.task.vocab, [start]).to(engine.generator.search.device)
     with torch.no_grad():
         weights = engine.model.attention(batch.src, batch.src_pad, batch.tgt_in)
     if weights is None:
         return None
-    first = len(vocab.start) - 1
+    first = len(start) - 1
     rows = weights[0, first : first + len(tokens), : len(ids)].tolist()
     names = engine.task.vocabulary("src")
     src = [str(i) if names is None else _name(names[i]) for i in ids]

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from s2s import ConfigError
-from s2s.decoding import SearchResult
-from s2s.generation import Generator
+from s2s.decoding import SearchResult, SourceSentence
+from s2s.generation import Generator, Segment
 from s2s_serve.refusal import busy, too_large, unavailable
 from s2s_serve.request_queue import QueueClosedError, RequestQueue, serve
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from s2s import Task
-    from s2s.decoding import Hypothesis, SentenceConstraint, SourceSentence
-    from s2s.generation import LoadedGenerator, Segment
+    from s2s.decoding import Hypothesis
+    from s2s.generation import LoadedGenerator
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class Engine:
         self.thread.start()
         ids = self.task.encode_source([warm_up_text(self.task)])[0]
         queue = self.queue
-        self._put([*ids, self.task.vocab.eos]).result()
+        self._put(Segment("", ids)).result()
         self.answered = queue
 
     def close(self) -> None:
@@ -115,10 +115,9 @@ class Engine:
 
         nbest: the outputs of which there is use; more may be found, but no others are the best.
         """
-        ids = [*segment.ids, self.task.vocab.eos]
         queue = self.queue
         n_candidates = replace(self.generator.config, nbest=nbest).n_candidates
-        hypotheses = await asyncio.wrap_future(self._put(ids, segment.constraint, n_candidates))
+        hypotheses = await asyncio.wrap_future(self._put(segment, n_candidates))
         if queue is self.queue:  # else the search has failed since
             self.answered = queue
         generator = self.aligning_generator if align and self.aligning_generator else self.generator
@@ -126,7 +125,8 @@ class Engine:
             return hypotheses
 
         def annotated() -> list[Hypothesis]:
-            (result,) = next(generator.search.after_stages([[SearchResult(0, hypotheses)]], {0: ids}))
+            source = SourceSentence(0, [*segment.ids, self.task.vocab.eos], start=segment.start)
+            (result,) = next(generator.search.after_stages([[SearchResult(0, hypotheses)]], {0: source}))
             return result.hypotheses
 
         return await self.call(annotated)
@@ -139,10 +139,9 @@ class Engine:
         """Run a function that reads or writes text, such as the tokeniser, outside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self.text, function)
 
-    def _put(
-        self, ids: list[int], constraint: SentenceConstraint | None = None, nbest: int = 1
-    ) -> Future[list[Hypothesis]]:
-        return self._enqueue(lambda queue: queue.put(ids, constraint, nbest=nbest, timeout=0))
+    def _put(self, segment: Segment, nbest: int = 1) -> Future[list[Hypothesis]]:
+        ids, constraint, start = [*segment.ids, self.task.vocab.eos], segment.constraint, segment.start
+        return self._enqueue(lambda queue: queue.put(ids, constraint, nbest=nbest, start=start, timeout=0))
 
     def _enqueue(self, add: Callable[[MeteredQueue], Future[T]]) -> Future[T]:
         """The queue's future; if its search fails at this moment, that of the next search's queue."""

@@ -85,11 +85,12 @@ class RequestQueue(SentenceQueue):
         constraint: SentenceConstraint | None = None,
         *,
         nbest: int | None = None,
+        start: Sequence[int] = (),
         timeout: float | None = None,
     ) -> Future[list[Hypothesis]]:
         """Add a sentence of source ids, eos included; the future of its hypotheses, best first.
 
-        constraint, nbest: see `SourceSentence`.
+        constraint, nbest, start: see `SourceSentence`.
         Blocks while `max_waiting` sentences wait; raises `queue.Full` after `timeout` seconds, and `QueueClosedError`.
         """
         with self._changed:
@@ -100,7 +101,7 @@ class RequestQueue(SentenceQueue):
                 raise QueueClosedError("the queue is closed")
             index, future = next(self._numbers), Future[list[Hypothesis]]()
             self._futures[index] = future
-            self._waiting.append(SourceSentence(index, ids, constraint, nbest))
+            self._waiting.append(SourceSentence(index, ids, constraint, nbest, start))
             self._changed.notify_all()
         future.add_done_callback(lambda done: self._drop(index) if done.cancelled() else None)
         return future

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s import Seq2Seq, Task
+    from s2s.decoding import SourceSentence
     from s2s_alignment import AlignmentOptions
 
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -37,21 +38,21 @@ class AttentionStage(OutputStage):
         self.model, self.task, self.device, self.config = model, task, device, config
         self.computes_alignment = config.format == "aligned" or "align" in config.fields
         asked = self.config.needs_attention
-        if asked and next(self._weights([([], [])]))[1] is None:
+        if asked and next(self._weights([([], [])], [self.task.vocab.start]))[1] is None:
             raise ConfigError(
                 f"{asked} takes the attention of the model, which this architecture does not give (Seq2Seq.attention); "
                 "leave it out"
             )
 
     def results(
-        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
+        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, SourceSentence]
     ) -> Iterator[Iterable[SearchResult]]:
-        """The results with attention, in batches; `sources` are the source ids of each index, eos included."""
+        """The results with attention, in batches; `sources` are the sentences, by their indices."""
         waiting: list[SearchResult] = []
         n_tokens = 0
         for one in (one for some in results for one in some):
             waiting.append(one)
-            n_tokens += sum(len(sources[one.index]) + len(h.tokens) for h in one.hypotheses)
+            n_tokens += sum(len(sources[one.index].ids) + len(h.tokens) for h in one.hypotheses)
             if n_tokens >= self.config.tokens:
                 yield self._annotated(waiting, sources)
                 waiting, n_tokens = [], 0
@@ -65,9 +66,10 @@ class AttentionStage(OutputStage):
         """Aligned words, from the attention of their tokens."""
         return word_alignment(self.task, src, hypothesis)
 
-    def _annotated(self, results: Sequence[SearchResult], sources: Mapping[int, Sequence[int]]) -> list[SearchResult]:
-        pairs = [(sources[one.index][:-1], h.tokens) for one in results for h in one.hypotheses]
-        weights = dict(self._weights(pairs))
+    def _annotated(self, results: Sequence[SearchResult], sources: Mapping[int, SourceSentence]) -> list[SearchResult]:
+        pairs = [(sources[one.index].ids[:-1], h.tokens) for one in results for h in one.hypotheses]
+        starts = [sources[one.index].start or self.task.vocab.start for one in results for _ in one.hypotheses]
+        weights = dict(self._weights(pairs, starts))
         numbers = iter(range(len(pairs)))
         return [
             SearchResult(
@@ -76,17 +78,18 @@ class AttentionStage(OutputStage):
             for one in results
         ]
 
-    def _weights(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Tensor | None]]:
+    def _weights(self, pairs: Sequence[Pair], starts: Sequence[Sequence[int]]) -> Iterator[tuple[int, Tensor | None]]:
         """The index of each pair, and the attention [T, S - 1] of its target, with eos, to its source, without eos."""
-        before = len(self.task.vocab.start) - 1  # predictions of starting tokens
         for indices in batch_by_length(pairs, self.config.tokens):
-            batch = make_batch([pairs[i] for i in indices], self.task.vocab).to(self.device)
+            batch = make_batch([pairs[i] for i in indices], self.task.vocab, [starts[i] for i in indices]).to(
+                self.device
+            )
             with torch.no_grad():
                 weights = self.model.attention(
                     batch.src, batch.src_pad, batch.tgt_in, self.config.attention_layer or None
                 )
             for row, index in enumerate(indices):
-                src, tgt = pairs[index]
+                (src, tgt), before = pairs[index], len(starts[index]) - 1  # predictions of starting tokens
                 yield index, None if weights is None else weights[row, before : before + len(tgt) + 1, : len(src)].cpu()
 
     def _with_weights(self, hypothesis: Hypothesis, weights: Tensor | None) -> Hypothesis:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from harness.reference_search import assert_same, limit_of, penalty
+from harness.every_output import every_output
+from harness.reference_search import assert_same
 from harness.search_calls import find_queued
 from harness.table_model import JoiningTable, Table
 from s2s.batch import make_batch
@@ -26,8 +27,6 @@ from s2s_search.sampling import Sampling
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.reference_search import Scored
-    from s2s.model import Memory, Seq2Seq
 
 VOCABS = {
     "bos": Vocab(src=9, tgt=7),
@@ -38,21 +37,6 @@ VOCABS = {
     "three": Vocab(src=9, tgt=7, start=(5, 2, 4)),
 }
 SOURCES = [[5, 6], [7]]
-
-
-def every_output(model: Seq2Seq, source: list[int], config: Any, vocab: Vocab, start: Sequence[int]) -> list[Scored]:
-    """Score and tokens of all outputs, best first, each run through `decode` alone."""
-    src = torch.tensor([[*source, vocab.eos]])
-    memory: Memory = model.encode(src, src == vocab.pad)
-    tokens = [t for t in range(vocab.tgt) if t not in {vocab.pad, vocab.bos, vocab.eos}]
-    outputs: list[Scored] = []
-    with torch.no_grad():
-        for length in range(limit_of(config, source) + 1):
-            for output in itertools.product(tokens, repeat=length):
-                log_probs = model.decode(torch.tensor([[*start, *output]]), memory)[0, len(start) - 1 :].log_softmax(-1)
-                log_prob = sum(float(log_probs[i, token]) for i, token in enumerate([*output, vocab.eos]))
-                outputs.append((log_prob / penalty(config, length + 1), list(output)))
-    return sorted(outputs, reverse=True)
 
 
 def queue_of(vocab: Vocab, starts: Sequence[Sequence[int]], sources: Sequence[list[int]] = SOURCES) -> FixedQueue:
