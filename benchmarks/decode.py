@@ -138,9 +138,9 @@ def latencies(work: Work, compared: dict[str, Decode]) -> dict[str, list[float]]
 def real(rows: list[dict[str, Any]], options: dict[str, str]) -> None:
     """Rates of a trained run on real sentences, in the selected batch sizes."""
     from s2s.plugin import load_plugins
-    from s2s.run import load_run
+    from s2s.run import Run
 
-    run = load_run(Path(options["run"]), "auto", load_plugins(), torch.device("cpu"))
+    run = Run.load(Path(options["run"]), "auto", load_plugins(), torch.device("cpu"))
     lines = Path(options["source"]).read_text(encoding="utf-8").splitlines()[: int(options["lines"])]
     compared = engines(run.model, run.task.vocab, options)
     for beam in map(int, options["beams"].split(",")):

@@ -25,7 +25,7 @@ from s2s.decoding import BeamConfig, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
 from s2s.plugin import load_plugins
-from s2s.run import load_run
+from s2s.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
     found: dict[str, Any] = {"options": options}
     configurations: dict[str, dict[str, Any]] = {"slow": {}} | CONFIGURATIONS
     for way, how in configurations.items():
-        run = load_run(Path(options["run"]), options["checkpoint"], load_plugins(), torch.device("cpu"))
+        run = Run.load(Path(options["run"]), options["checkpoint"], load_plugins(), torch.device("cpu"))
         sources = [[*ids, run.task.vocab.eos] for ids in run.task.encode_source(lines)]
         if not how:
             expected = outputs = [slow_search(run.model, ids, run.task.vocab, config) for ids in sources]

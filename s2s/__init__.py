@@ -10,8 +10,6 @@ change without notice. The contracts are here, in `s2s` itself; what needs torch
 from __future__ import annotations
 
 __all__ = [
-    "GROUPS",
-    "PRESET_GROUPS",
     "PUBLIC",
     "AttentionMap",
     "Auxiliary",
@@ -23,7 +21,6 @@ __all__ = [
     "Context",
     "Corpus",
     "DataError",
-    "Decode",
     "Dependencies",
     "Effect",
     "Encoded",
@@ -36,12 +33,10 @@ __all__ = [
     "Objective",
     "Observer",
     "Packing",
-    "PairAttention",
     "PluginError",
     "Plugins",
     "Registry",
     "Rejected",
-    "SentenceMetric",
     "Seq2Seq",
     "SequenceOffsets",
     "Side",
@@ -59,11 +54,9 @@ __all__ = [
     "evaluate",
     "evaluating",
     "hookimpl",
-    "list_tensors",
     "load",
     "load_plugins",
     "make_batch",
-    "map_tensors",
     "plugins",
     "rows_without_eos",
     "train",
@@ -74,7 +67,7 @@ from typing import TYPE_CHECKING
 from s2s.errors import CheckpointError, ConfigError, DataError, PluginError, UserError, did_you_mean
 from s2s.lazy import lazy_names
 from s2s.plugin import Observer, Plugins, TrainerView, hookimpl, load_plugins
-from s2s.registry import GROUPS, PRESET_GROUPS, Choice, Entry, Registry
+from s2s.registry import Choice, Entry, Registry
 
 if TYPE_CHECKING:
     from s2s.api import evaluate, load, plugins, train
@@ -84,11 +77,9 @@ if TYPE_CHECKING:
     from s2s.objective import (
         Auxiliary,
         Context,
-        Decode,
         HasAuxiliary,
         Mean,
         Objective,
-        SentenceMetric,
         Sums,
         rows_without_eos,
     )
@@ -105,8 +96,7 @@ if TYPE_CHECKING:
         TokenNames,
         Vocab,
     )
-    from s2s.tensors import list_tensors, map_tensors
-    from s2s.trained_model import PairAttention, TrainedModel
+    from s2s.trained_model import TrainedModel
 
 PUBLIC = (
     "s2s",
@@ -133,4 +123,4 @@ PUBLIC = (
 
 __version__ = "0.1.0"
 
-__getattr__ = lazy_names(__name__, "api", "task", "corpus", "model", "batch", "objective", "tensors", "trained_model")
+__getattr__ = lazy_names(__name__, "api", "task", "corpus", "model", "batch", "objective", "trained_model")

@@ -14,11 +14,11 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s import GROUPS
 from s2s.cli.documentation import docs
 from s2s.compose.options import hints_of, is_section, options_of, type_text
 from s2s.compose.yaml12 import to_text
 from s2s.plugin import load_plugins
+from s2s.registry import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

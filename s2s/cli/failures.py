@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s.errors import Preempted, S2SError
-from s2s.io.exit_status import Cause, report
+from s2s.io.exit_status import ExitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,28 +40,28 @@ def guard(command: str, run: Callable[[], int]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()  # here, where a broken pipe can still be caught
     except Preempted as error:
-        return report(command, str(error), error.exit_code)
+        return ExitStatus.report(command, str(error), error.exit_code)
     except S2SError as error:
-        return report(command, f"error: {error}", error.exit_code)
+        return ExitStatus.report(command, f"error: {error}", error.exit_code)
     except KeyboardInterrupt:
-        return report(command, "interrupted", 130)
+        return ExitStatus.report(command, "interrupted", 130)
     except BrokenPipeError:
         return _broken_pipe()
     except MemoryError:
-        return report(command, "error: out of memory; try a smaller model or batch", 1)
+        return ExitStatus.report(command, "error: out of memory; try a smaller model or batch", 1)
     except OSError as error:
         what = ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p)
-        return report(command, what + REMEDIES.get(error.errno or 0, ""), 1)
+        return ExitStatus.report(command, what + REMEDIES.get(error.errno or 0, ""), 1)
     except Exception as error:
         if _is_memory(error):
             what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0]  # behind torch's own check
             advice = "take fewer tokens at once (train.micro_tokens; s2s-generate: tokens)"
-            return report(command, f"error: {what}; {advice}", 1)
+            return ExitStatus.report(command, f"error: {what}; {advice}", 1)
         if _is_lost_peer(error):
             what = "error: another process of this run has ended; its own message says why"
-            return report(command, what, 1, Cause.PEER)
+            return ExitStatus.report(command, what, 1, "peer")
         traceback.print_exc()
-        return report(
+        return ExitStatus.report(
             command, f"error: a bug in s2s or a plugin: please report it with the lines above ({version()})", 1
         )
     return code

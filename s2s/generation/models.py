@@ -10,7 +10,7 @@ from s2s.errors import ConfigError
 from s2s.generation.ensemble import Ensemble
 from s2s.generation.shallow_fusion import ShallowFusion
 from s2s.io.atomic import sha256
-from s2s.run import find_run, load_run, tokenizer
+from s2s.run import Run, find_run, tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from s2s.config import GenerateConfig
     from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
-    from s2s.run import Run
 
 
 class Models(NamedTuple):
@@ -44,7 +43,7 @@ def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) 
     """Load the runs and checkpoints that the options name as one model, with the language model that `fusion` names."""
     names = _members(config)
     directories = [find_run(name) for name, _ in names]
-    runs = [load_run(d, checkpoint, plugins, device) for d, (_, checkpoint) in zip(directories, names, strict=True)]
+    runs = [Run.load(d, checkpoint, plugins, device) for d, (_, checkpoint) in zip(directories, names, strict=True)]
     first, directory, members = runs[0], directories[0], [run.model for run in runs]
     for run, path in zip(runs[1:], directories[1:], strict=True):
         _check_same_task(run, path, first, directory)
@@ -62,7 +61,7 @@ def _fused(models: Models, config: GenerateConfig, plugins: Plugins, device: tor
     """The models fused with the language model."""
     path, weight = find_run(config.fusion, "fusion"), config.fusion_weight
     _check_same_tokens("fusion", path, models.directory)
-    language_model = load_run(path, config.fusion_checkpoint, plugins, device)
+    language_model = Run.load(path, config.fusion_checkpoint, plugins, device)
     fused = ShallowFusion(models.model, language_model.model, weight, _source(config, language_model))
     fusion = {"checkpoint": _digest(language_model), "weight": weight}
     description = ", ".join(filter(None, [models.description, f"fused with {path.name} by {weight:g}"]))

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 __all__ = [
-    "ERROR_DIR",
-    "Cause",
     "ExitStatus",
     "dump_record",
     "end_with_parent",
-    "exit_now",
     "expand_user",
     "parse_json",
     "read_bytes",
-    "read_error_files",
     "read_json",
     "read_record",
     "replace_folder",
-    "report",
     "sha256",
     "write_file",
     "write_lines",
@@ -29,7 +24,7 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.io.atomic import sha256, write_file
     from s2s.io.atomic_folder import replace_folder
-    from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, exit_now, read_error_files, report
+    from s2s.io.exit_status import ExitStatus
     from s2s.io.json_files import dump_record, parse_json, read_bytes, read_json, read_record
     from s2s.io.line_file import write_lines
     from s2s.io.parent import end_with_parent

@@ -5,75 +5,75 @@ One of several processes writes it to an error file instead, and the launcher pr
 
 from __future__ import annotations
 
-__all__ = ["ERROR_DIR", "Cause", "ExitStatus", "exit_now", "one_line", "read_error_files", "report"]
+__all__ = ["ExitStatus", "one_line"]
 
 import contextlib
 import json
 import os
 import sys
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ERROR_DIR = "S2S_ERROR_DIR"
-"""Environment variable in which the launcher names the directory of the error files"""
+"""Environment variable with the directory of the error files"""
 MAX_CHARS = 4000
 """Longest line that is printed"""
 
-
-class Cause(StrEnum):
-    """Which process caused an exit."""
-
-    OWN = "own"
-    """The one that exits"""
-    PEER = "peer"
-    """Another rank, whose connection was lost"""
-    HANG = "hang"
-    """Another rank, which did not join a collective within train.timeout"""
+Cause = Literal["self", "peer", "hang"]
+"""Which process caused an exit: the one that exits; a rank whose connection was lost; or one that did not join a
+collective within train.timeout"""
 
 
 class ExitStatus(NamedTuple):
-    """The contents of an error file."""
+    """Why a process ended: the contents of its error file."""
 
     message: str
     code: int
-    cause: str
+    cause: Cause
     rank: int
     time: float
     """Seconds since 1970"""
 
-
-def report(command: str, message: str, code: int, cause: Cause = Cause.OWN) -> int:
-    """Print the message, or write it to this rank's error file under a launcher; returns the exit code."""
-    rank = int(os.environ.get("RANK", "0"))
-    if ERROR_DIR in os.environ:
-        status = ExitStatus(message, code, cause, rank, time.time())
+    @staticmethod
+    def report(command: str, message: str, code: int, cause: Cause = "self") -> int:
+        """Print the message, or write it to this rank's error file under a launcher; returns the exit code."""
+        rank = int(os.environ.get("RANK", "0"))
+        if ERROR_DIR in os.environ:
+            status = ExitStatus(message, code, cause, rank, time.time())
+            with contextlib.suppress(OSError):
+                (Path(os.environ[ERROR_DIR]) / f"{rank}.json").write_text(json.dumps(status))
+            return code
+        if rank and code in (75, 130):  # all ranks were asked to stop: rank 0 prints it
+            return code
+        with contextlib.suppress(OSError, AttributeError):
+            sys.stdout.flush()
         with contextlib.suppress(OSError):
-            (Path(os.environ[ERROR_DIR]) / f"{rank}.json").write_text(json.dumps(status))
+            print(f"{command}: {one_line(message)}{f' (rank {rank})' if rank else ''}", file=sys.stderr, flush=True)
         return code
-    if rank and code in (75, 130):  # all ranks were asked to stop: rank 0 prints it
-        return code
-    with contextlib.suppress(OSError, AttributeError):
-        sys.stdout.flush()
-    with contextlib.suppress(OSError):
-        print(f"{command}: {one_line(message)}{f' (rank {rank})' if rank else ''}", file=sys.stderr, flush=True)
-    return code
 
+    @staticmethod
+    @contextlib.contextmanager
+    def in_files(directory: Path) -> Iterator[None]:
+        """Processes started in the block write error files there; afterwards this process prints its messages again."""
+        os.environ[ERROR_DIR] = str(directory)
+        try:
+            yield
+        finally:
+            del os.environ[ERROR_DIR]
 
-def exit_now(command: str, message: str, code: int, cause: Cause) -> NoReturn:
-    """Report and end the process from any thread, even if the main thread is blocked."""
-    os._exit(report(command, message, code, cause))
-
-
-def read_error_files(directory: Path) -> list[ExitStatus]:
-    """The statuses of all ranks that wrote one, the oldest first; the files are removed."""
-    statuses = []
-    for file in directory.glob("*.json"):
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            statuses.append(ExitStatus(*json.loads(file.read_bytes())))
-        file.unlink()
-    return sorted(statuses, key=lambda status: status.time)
+    @classmethod
+    def read_files(cls, directory: Path) -> list[ExitStatus]:
+        """The statuses of all ranks that wrote one, the oldest first; the files are removed."""
+        statuses = []
+        for file in directory.glob("*.json"):
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                statuses.append(cls(*json.loads(file.read_bytes())))
+            file.unlink()
+        return sorted(statuses, key=lambda status: status.time)
 
 
 def one_line(message: str) -> str:

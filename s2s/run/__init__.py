@@ -10,9 +10,9 @@ runs/last     pointer to the run that was started last
 
 from __future__ import annotations
 
-__all__ = ["Run", "find_run", "load_run", "load_task", "read_run_record", "read_weights", "run_path", "tokenizer"]
+__all__ = ["Run", "find_run", "read_run_record", "run_path", "tokenizer"]
 
 from s2s.run import tokenizer
 from s2s.run.paths import find_run, run_path
 from s2s.run.record import read_run_record
-from s2s.run.trained_run import Run, load_run, load_task, read_weights
+from s2s.run.trained_run import Run

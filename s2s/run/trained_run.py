@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Run", "absent_plugins_hint", "load_run", "load_task", "read_weights"]
+__all__ = ["Run", "absent_plugins_hint"]
 
 import logging
 from dataclasses import dataclass
@@ -45,49 +45,49 @@ class Run:
     """On its device, in evaluation mode"""
     checkpoint_path: Path
 
+    @classmethod
+    def load(cls, directory: Path, checkpoint: str, plugins: Plugins, device: torch.device) -> Run:
+        """Load a run's configuration, tokeniser and weights.
 
-def load_run(directory: Path, checkpoint: str, plugins: Plugins, device: torch.device) -> Run:
-    """Load a run's configuration, tokeniser and weights.
+        checkpoint: auto (the average, else the best, else the newest that is valid), average, best, last, or the
+        name or path of one.
+        """
+        config, task = cls.load_task(directory, plugins)
+        path, weights = cls.read_weights(directory, checkpoint)
+        with size_limit(weights, path):
+            model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+        load_weights(model, weights, path)
+        if device.type != "cpu":  # it is there already; `to` imports what decoding a line of text does not need, 0.4 s
+            model.to(device)
+        return cls(config, task, model.eval(), path)
 
-    checkpoint: auto (the average, else the best, else the newest that is valid), average, best, last, or the
-    name or path of one.
-    """
-    config, task = load_task(directory, plugins)
-    path, weights = read_weights(directory, checkpoint)
-    with size_limit(weights, path):
-        model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
-    load_weights(model, weights, path)
-    if device.type != "cpu":  # it is there already; `to` imports what decoding a line of text does not need, 0.4 s
-        model.to(device)
-    return Run(config, task, model.eval(), path)
+    @staticmethod
+    def load_task(directory: Path, plugins: Plugins) -> tuple[Config, Task]:
+        """A run's configuration, and its task with its tokeniser."""
+        config = _config(directory, plugins)
+        task: Task = plugins.registry.get("task", config.task.name).build(config.task)
+        _check_same_tokenizer(directory)
+        task.load(directory / "tokenizer")
+        return config, task
 
-
-def load_task(directory: Path, plugins: Plugins) -> tuple[Config, Task]:
-    """A run's configuration, and its task with its tokeniser."""
-    config = _config(directory, plugins)
-    task: Task = plugins.registry.get("task", config.task.name).build(config.task)
-    _check_same_tokenizer(directory)
-    task.load(directory / "tokenizer")
-    return config, task
-
-
-def read_weights(directory: Path, name: str) -> tuple[Path, dict[str, Tensor]]:
-    """The first valid checkpoint that `wanted` may mean and its evaluated weights; logs why others were skipped."""
-    reasons = []
-    for path in candidates(directory, name):
-        try:
-            saved = checkpoint.load(path, only=WEIGHTS)
-            if name == "auto":
-                _check_earlier_average(saved)
-            weights = evaluated_weights(saved)
-        except CheckpointError as error:
-            reasons.append(str(error))
-            continue
-        for reason in [*_missing_best(directory, name, path), *reasons]:
-            logger.warning("checkpoint passed over: %s", reason)
-        return path, weights
-    what = "; ".join(reasons) or "none was saved yet"
-    raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={name}: {what}")
+    @staticmethod
+    def read_weights(directory: Path, name: str) -> tuple[Path, dict[str, Tensor]]:
+        """The first valid checkpoint that `wanted` may mean and its evaluated weights; logs why others were skipped."""
+        reasons = []
+        for path in candidates(directory, name):
+            try:
+                saved = checkpoint.load(path, only=WEIGHTS)
+                if name == "auto":
+                    _check_earlier_average(saved)
+                weights = evaluated_weights(saved)
+            except CheckpointError as error:
+                reasons.append(str(error))
+                continue
+            for reason in [*_missing_best(directory, name, path), *reasons]:
+                logger.warning("checkpoint passed over: %s", reason)
+            return path, weights
+        what = "; ".join(reasons) or "none was saved yet"
+        raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={name}: {what}")
 
 
 def _check_earlier_average(saved: Checkpoint) -> None:

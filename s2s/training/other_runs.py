@@ -6,16 +6,13 @@ __all__ = ["OtherRuns"]
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from s2s.distributed import World
 from s2s.errors import CheckpointError
 from s2s.io import dump_record, sha256, write_file
 from s2s.plugin import Plugins
-from s2s.run import find_run, load_run, read_run_record
-
-if TYPE_CHECKING:
-    from s2s.run import Run
+from s2s.run import Run, find_run, read_run_record
 
 FILE = "other_runs.json"
 
@@ -40,7 +37,7 @@ class OtherRuns:
         run_name, _, checkpoint_name = name.partition("@")
         directory, recorded = find_run(run_name, option), self._recorded()
         began = recorded.get(name)
-        run = load_run(
+        run = Run.load(
             directory, began["checkpoint"] if began else checkpoint_name or "auto", self.plugins, self.world.device
         )
         path = run.checkpoint_path

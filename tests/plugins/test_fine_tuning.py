@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -15,11 +15,8 @@ from harness.sorting_runs import train_in_ranks
 from s2s.cli.train import main
 from s2s.errors import ConfigError
 from s2s.plugin import Plugins, load_plugins
-from s2s.run import find_run, load_run
+from s2s.run import Run, find_run
 from s2s_fine_tuning import FineTuningOptions
-
-if TYPE_CHECKING:
-    from s2s.run import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -49,7 +46,7 @@ def train(run: str, *arguments: str) -> int:
 
 
 def load(run: str, plugins: Plugins, checkpoint: str = "last") -> Run:
-    return load_run(find_run(run), checkpoint, plugins, torch.device("cpu"))
+    return Run.load(find_run(run), checkpoint, plugins, torch.device("cpu"))
 
 
 def log_of(run: str) -> str:

@@ -16,7 +16,7 @@ from harness.ports import LOOPBACK, family, listening
 from harness.sorting_runs import SMALL, WATCH, outcome, status, train, train_in_ranks
 from s2s.cli.train import main
 from s2s.errors import ConfigError
-from s2s.io.exit_status import Cause, ExitStatus
+from s2s.io.exit_status import ExitStatus
 from s2s_distributed import DistributedConfig
 from s2s_distributed.launch import _report_cause, n_processes
 
@@ -156,10 +156,10 @@ def test_auto_is_one_process_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> No
         DistributedConfig(devices="all")
 
 
-OURS = ExitStatus("error: data/x is empty", 2, Cause.OWN, 0, 1.0)
-LOST = ExitStatus("error: another process has ended", 1, Cause.PEER, 1, 2.0)
-HUNG = ExitStatus("error: rank 1 hangs", 1, Cause.HANG, 0, 1.0)
-STOPPED = ExitStatus("stopped by SIGTERM: nothing had to be saved", 75, Cause.OWN, 1, 3.0)
+OURS = ExitStatus("error: data/x is empty", 2, "self", 0, 1.0)
+LOST = ExitStatus("error: another process has ended", 1, "peer", 1, 2.0)
+HUNG = ExitStatus("error: rank 1 hangs", 1, "hang", 0, 1.0)
+STOPPED = ExitStatus("stopped by SIGTERM: nothing had to be saved", 75, "self", 1, 3.0)
 
 
 @pytest.mark.parametrize(

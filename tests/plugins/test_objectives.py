@@ -402,10 +402,10 @@ def test_a_student_needs_its_teacher_to_train_alone(
     assert train(tmp_path / "student", *given) == 2
     assert "whenever training starts or resumes" in capsys.readouterr().err
     from s2s.plugin import load_plugins
-    from s2s.run.trained_run import load_run
+    from s2s.run.trained_run import Run
 
     plugins = load_plugins(["s2s_example"])
-    assert load_run(tmp_path / "student" / "run", "auto", plugins, torch.device("cpu")).model is not None
+    assert Run.load(tmp_path / "student" / "run", "auto", plugins, torch.device("cpu")).model is not None
 
 
 def test_teachers_of_another_vocabulary_are_refused(

@@ -21,7 +21,7 @@ from s2s.config import Config
 from s2s.data.text import read_lines
 from s2s.distributed import World
 from s2s.errors import CheckpointError, DataError, S2SError, UserError
-from s2s.run import load_run, run_path
+from s2s.run import Run, run_path
 from s2s.run.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def test_a_run_whose_configuration_would_grow_or_run_is_refused_at_once(text: st
     resolved.write_text(text)
     began = time.process_time()
     with pytest.raises(CheckpointError):
-        load_run(run_path("x"), "auto", plugins, CPU)
+        Run.load(run_path("x"), "auto", plugins, CPU)
     assert time.process_time() - began < 5
     assert not Path("evil").exists()
 
@@ -144,7 +144,7 @@ def test_no_configuration_reads_the_environment(value: str, plugins: Plugins, mo
     kept = [line for line in resolved.read_text().splitlines() if not line.startswith("run:")]
     resolved.write_text("\n".join([*kept, f"run: {value}"]))
     with pytest.raises(CheckpointError) as refused:
-        load_run(run_path("x"), "auto", plugins, CPU)
+        Run.load(run_path("x"), "auto", plugins, CPU)
     assert SECRET not in str(refused.value)
 
 

@@ -12,7 +12,7 @@ from harness.reference_search import next_log_probs
 from harness.tiny_runs import SMALL, call, train_tiny
 from s2s.errors import DataError, UserError
 from s2s.plugin import load_plugins
-from s2s.run import find_run, load_run
+from s2s.run import Run, find_run
 from s2s.run.tokenizer import identity
 from s2s.task import Example
 from s2s_language_model import LanguageModelConfig
@@ -59,7 +59,7 @@ def test_a_language_model_is_trained_and_fused(trained: Path, capsys: Any) -> No
     assert code == 0, err
     assert identity(trained / "runs/lm/tokenizer") == identity(trained / "runs/x/tokenizer")
     plugins = load_plugins()
-    run, beside = (load_run(find_run(name), "auto", plugins, torch.device("cpu")) for name in ("x", "lm"))
+    run, beside = (Run.load(find_run(name), "auto", plugins, torch.device("cpu")) for name in ("x", "lm"))
     for one in outputs(capsys, "fusion=lm", "fusion_weight=0.7"):
         (source,) = run.task.encode_source([one["src"]])
         of_model, of_lm = next_log_probs(run.model, source), next_log_probs(beside.model, [4])

@@ -34,7 +34,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
     import torch  # not for --help
 
     from s2s.io import sha256
-    from s2s.run import find_run, load_run
+    from s2s.run import Run, find_run
     from s2s_export.export import export
 
     config, registry = composed.config, plugins.registry
@@ -44,7 +44,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
     entry = registry.get("exporter", config.format)
     exporter = entry.build(entry.config())
     directory = find_run(config.run)
-    run = load_run(directory, config.checkpoint, plugins, torch.device("cpu"))
+    run = Run.load(directory, config.checkpoint, plugins, torch.device("cpu"))
     _check_no_constraint(config, run)
     model = _export_input(run, exporter, config, registry)
     lines = _lines(config, run)

@@ -19,7 +19,7 @@ from s2s.data import PreparationSpec
 from s2s.generation import load
 from s2s.io import write_file
 from s2s.metrics import build_metrics
-from s2s.run import load_run
+from s2s.run import Run
 from s2s_study.examples import examples_of
 from s2s_study.inputs import inputs_of
 from s2s_study.operations import counted_operations
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from s2s import Example, Plugins
-    from s2s.run import Run
     from s2s_study.job_spec import Job
 
 NOT_MEASURES = ("step", "best", "search", "signatures", "path", "kind")
@@ -39,7 +38,7 @@ def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
     """Outputs and references, and the result as a JSON-serialisable mapping."""
     plugins = load_plugins(job.plugins)
     cpu = torch.device("cpu")
-    runs = [load_run(Path(path), job.evaluate["checkpoint"], plugins, cpu) for path in job.runs]
+    runs = [Run.load(Path(path), job.evaluate["checkpoint"], plugins, cpu) for path in job.runs]
     parameters = sum(p.numel() for run in runs for p in run.model.parameters())
     examples = examples_of(runs[0].task, job.evaluate)
     logged = [training_cost(Path(path), job.tflops) for path in job.runs]

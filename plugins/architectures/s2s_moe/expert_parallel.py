@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.utils import get_total_norm
 
-from s2s import ConfigError, list_tensors, map_tensors
+from s2s import ConfigError
 from s2s.distributed import Unsharded, make_buckets
+from s2s.tensors import list_tensors, map_tensors
 from s2s_moe.exchange import Exchange
 from s2s_moe.layer import MixtureLayer
 

@@ -21,7 +21,8 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.utils import get_total_norm
 from torch.utils._pytree import register_dataclass
 
-from s2s import Mean, Sums, map_tensors
+from s2s import Mean, Sums
+from s2s.tensors import map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -12,18 +12,17 @@ import os
 import signal
 import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 from s2s.backend import usable_cores
-from s2s.io import ERROR_DIR, Cause, ExitStatus, read_error_files, report
+from s2s.io import ExitStatus
 from s2s_distributed.local_ranks import LocalRanks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from s2s_distributed import DistributedConfig
 
@@ -55,24 +54,14 @@ def launch(module: str, argv: Sequence[str], config: DistributedConfig, n: int) 
 def _run(command: Sequence[str], n: int, shutdown_seconds: int, private: Path) -> tuple[int, bool]:
     """Start the processes and wait for them; the exit code, and whether to restart."""
     ranks = LocalRanks(command, n, private, shutdown_seconds)
-    with _error_dir_in_environment(private):
+    with ExitStatus.in_files(private):
         codes = ranks.run()
-    statuses = read_error_files(private)
+    statuses = ExitStatus.read_files(private)
     if ranks.received and codes:
         stopped = [status for status in statuses if status.code in STOP_CODES]
         interrupted = ranks.received[0] == signal.SIGINT
         return _report_first(stopped, EXIT_INTERRUPTED if interrupted else EXIT_PREEMPTED), False
     return _report_cause(codes, statuses) if codes else (0, False)
-
-
-@contextmanager
-def _error_dir_in_environment(directory: Path) -> Iterator[None]:
-    """Processes started in the block write error files; afterwards this process prints its messages again."""
-    os.environ[ERROR_DIR] = str(directory)
-    try:
-        yield
-    finally:
-        del os.environ[ERROR_DIR]
 
 
 def _report_cause(codes: dict[int, int], statuses: Sequence[ExitStatus]) -> tuple[int, bool]:
@@ -81,15 +70,17 @@ def _report_cause(codes: dict[int, int], statuses: Sequence[ExitStatus]) -> tupl
     codes: exit code of each failed rank. When one rank fails, the others get SIGTERM: their statuses are only effects.
     """
     stopped = [status for status in statuses if status.code in STOP_CODES]
-    errors = [status for status in statuses if status.cause == Cause.OWN and status not in stopped]
-    hung = [status for status in statuses if status.cause == Cause.HANG]
+    errors = [status for status in statuses if status.cause == "self" and status not in stopped]
+    hung = [status for status in statuses if status.cause == "hang"]
     killed = {rank: signal.Signals(-code) for rank, code in codes.items() if code < 0 and -code != signal.SIGTERM}
     if errors or hung:
         return _report_first(errors or hung, 1), not errors
     if killed:
         who = ", ".join(f"rank {rank} was ended by {number.name}" for rank, number in killed.items())
         hint = " (by the system, if memory was short)" if signal.SIGKILL in killed.values() else ""
-        return report("s2s-train", f"error: {who}{hint}; the same command continues from the last checkpoint", 1), True
+        return ExitStatus.report(
+            "s2s-train", f"error: {who}{hint}; the same command continues from the last checkpoint", 1
+        ), True
     return _report_first(stopped or statuses, 1), False
 
 
@@ -100,4 +91,4 @@ def _report_first(statuses: Sequence[ExitStatus], code: int) -> int:
     first = statuses[0]
     on_all_ranks = len({status.message for status in statuses}) == 1 and len(statuses) > 1
     where = "" if on_all_ranks or first.rank == 0 or first.code != 1 else f" (rank {first.rank})"
-    return report("s2s-train", first.message + where, first.code)
+    return ExitStatus.report("s2s-train", first.message + where, first.code)

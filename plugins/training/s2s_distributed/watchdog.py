@@ -23,7 +23,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from s2s.io import Cause, exit_now
+from s2s.io import ExitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -168,7 +168,7 @@ class Watchdog:
         if self.rank != min(set(range(self.size)) - set(hanging)):
             time.sleep(REPORT_SECONDS)
             os._exit(1)
-        exit_now("s2s-train", f"error: {message}", 1, Cause.HANG)
+        os._exit(ExitStatus.report("s2s-train", f"error: {message}", 1, "hang"))
 
     def _message(self, hanging: Sequence[int], others: Sequence[Heartbeat]) -> str:
         which = ", ".join(f"rank {rank} hangs in update {others[rank].step:,}" for rank in hanging[:8])
@@ -199,10 +199,8 @@ def exit_after(seconds: float) -> Iterator[None]:
 
 
 def _exit_without_store(seconds: float) -> NoReturn:
-    exit_now(
-        "s2s-train",
+    message = (
         f"error: the process through which the ranks meet, rank 0 or torchrun, has not answered for {seconds:g} s "
-        "(train.timeout): it is stopped, or hangs. The same command continues from the last checkpoint",
-        1,
-        Cause.HANG,
+        "(train.timeout): it is stopped, or hangs. The same command continues from the last checkpoint"
     )
+    os._exit(ExitStatus.report("s2s-train", message, 1, "hang"))

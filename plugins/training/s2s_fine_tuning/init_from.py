@@ -15,7 +15,7 @@ from torch import Tensor
 from s2s import CheckpointError, ConfigError, Side, Task
 from s2s.config import Config
 from s2s.io import sha256
-from s2s.run import find_run, load_task, read_weights, tokenizer
+from s2s.run import Run, find_run, tokenizer
 from s2s_fine_tuning.init_map import missing_part, names_in_source
 from s2s_fine_tuning.vocab_rows import match_tokens, rows_by_size, take_rows
 
@@ -62,8 +62,8 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
     assert source is not None
     try:
         directory, checkpoint_name = _find(source)
-        path, weights = read_weights(directory, checkpoint_name)
-        other_config, other_task = load_task(directory, plugins)
+        path, weights = Run.read_weights(directory, checkpoint_name)
+        other_config, other_task = Run.load_task(directory, plugins)
         weights = _merged(other_config.arch, weights, plugins.registry)
     except CheckpointError as error:
         raise CheckpointError(f"train.init_from={source}: {error}") from error

@@ -12,7 +12,7 @@ from s2s.cli.scoring.total import Total
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError, DataError
 from s2s.generation import score
-from s2s.run import find_run, load_run
+from s2s.run import Run, find_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from s2s.compose import ComposedConfig
     from s2s.config.score import ScoreConfig
     from s2s.plugin import Plugins
-    from s2s.run import Run
     from s2s.task import Example
 
 
@@ -40,7 +39,7 @@ def score_with_models(composed: ComposedConfig[ScoreConfig], plugins: Plugins, o
     report: ScoreReport = form(n_sentences, config.per_sentence)
     device = pick_device(config.device, "device")
     for name in models:
-        run = load_run(find_run(name), config.model_checkpoint, plugins, device)
+        run = Run.load(find_run(name), config.model_checkpoint, plugins, device)
         report.model(name, run.checkpoint_path.name)
         for path in files:
             total = Total()

@@ -11,7 +11,7 @@ from harness.small_checkpoints import names
 from harness.small_runs import CPU, letters_plugins, make_run
 from s2s.checkpoint import directory as checkpoint
 from s2s.cli.average import main
-from s2s.run import load_run
+from s2s.run import Run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,15 +52,15 @@ def test_it_says_what_went_in_and_what_to_type_next(
 def test_generation_takes_the_average_by_itself(run: tuple[Path, object]) -> None:
     path, _ = run
     main([f"run={path}", "last=2", "--quiet"])
-    assert load_run(path, "auto", letters_plugins(), CPU).checkpoint_path.name == "average"
+    assert Run.load(path, "auto", letters_plugins(), CPU).checkpoint_path.name == "average"
 
 
 def test_an_average_of_before_is_not_taken_for_a_run_that_continued(run: tuple[Path, object]) -> None:
     path, _ = run
     main([f"run={path}", "best=2", "--quiet"])
     shutil.copytree(path / "checkpoints/step-000040", path / "checkpoints/step-000050")
-    assert load_run(path, "auto", letters_plugins(), CPU).checkpoint_path.name == "step-000050"
-    assert load_run(path, "average", letters_plugins(), CPU).checkpoint_path.name == "average"
+    assert Run.load(path, "auto", letters_plugins(), CPU).checkpoint_path.name == "step-000050"
+    assert Run.load(path, "average", letters_plugins(), CPU).checkpoint_path.name == "average"
 
 
 def test_a_dry_run_writes_nothing(run: tuple[Path, object]) -> None:

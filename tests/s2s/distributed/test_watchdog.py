@@ -18,7 +18,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from harness.forked_children import in_child, in_children
 from harness.ports import free_port
 from harness.sorting_runs import outcome, train, train_in_ranks
-from s2s.io.exit_status import Cause, read_error_files
+from s2s.io.exit_status import ExitStatus
 from s2s_distributed import process_group, watchdog
 from s2s_distributed.process_group import join
 
@@ -73,8 +73,8 @@ def test_a_main_rank_that_is_stopped_in_what_it_does_first_is_found(tmp_path: Pa
 
     assert in_children([partial(rank, 0), partial(rank, 1), end_rank_0]) == [-signal.SIGKILL, 1, 0]
     assert time.monotonic() - began > 8 + 3
-    (said,) = read_error_files(tmp_path)
-    assert said.cause == Cause.HANG
+    (said,) = ExitStatus.read_files(tmp_path)
+    assert said.cause == "hang"
     assert "rank 0 is stopped, or hangs, in what it does first (prepare): for 3 s" in said.message
 
 
@@ -105,8 +105,8 @@ def test_a_rank_that_is_stopped_with_the_store_in_it_is_found(place: str, tmp_pa
         rank(0)
 
     assert in_children([first, partial(rank, 1), end_rank_0]) == [-signal.SIGKILL, 1, 0]
-    (said,) = read_error_files(tmp_path)
-    assert (said.rank, said.cause) == (1, Cause.HANG)
+    (said,) = ExitStatus.read_files(tmp_path)
+    assert (said.rank, said.cause) == (1, "hang")
     assert "rank 0 or torchrun, has not answered for" in said.message
 
 

@@ -14,7 +14,7 @@ from harness.reference_search import next_log_probs
 from harness.tiny_runs import SMALL, call, train_tiny
 from s2s.cli import train
 from s2s.plugin import load_plugins
-from s2s.run import find_run, load_run
+from s2s.run import Run, find_run
 from s2s.run.tokenizer import identity
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def outputs(arguments: list[str], capsys: Any) -> list[dict[str, Any]]:
 def test_runs_write_together_by_the_mean_of_their_probabilities(capsys: Any) -> None:
     found = outputs(["run=[x,y]", "checkpoint=[last,step-000004]"], capsys)
     plugins = load_plugins()
-    runs = [load_run(find_run(name), "auto", plugins, torch.device("cpu")) for name in ("x", "y")]
+    runs = [Run.load(find_run(name), "auto", plugins, torch.device("cpu")) for name in ("x", "y")]
     for one in found:
         (source,) = runs[0].task.encode_source([one["src"]])
         each = [next_log_probs(run.model, source) for run in runs]

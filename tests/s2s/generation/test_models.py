@@ -23,7 +23,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "MANIFEST.json").write_text("{}")
     run = SimpleNamespace(model="the model", checkpoint_path=tmp_path, asked=[])
     monkeypatch.setattr(models, "find_run", lambda name: Path("runs") / name)
-    monkeypatch.setattr(models, "load_run", lambda folder, which, *_: run.asked.append((str(folder), which)) or run)
+    monkeypatch.setattr(models.Run, "load", lambda folder, which, *_: run.asked.append((str(folder), which)) or run)
     return run
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s2s.io.exit_status import MAX_CHARS, Cause, ExitStatus, one_line, read_error_files, report
+from s2s.io.exit_status import MAX_CHARS, ExitStatus, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_process_says_it_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert report("s2s-x", "error: no", 2) == 2
+    assert ExitStatus.report("s2s-x", "error: no", 2) == 2
     assert capsys.readouterr() == ("", "s2s-x: error: no\n")
 
 
@@ -32,7 +32,7 @@ def test_what_all_ranks_were_asked_for_is_said_by_the_first(
     rank: str, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RANK", rank)
-    assert report("s2s-x", "stopped", code) == code
+    assert ExitStatus.report("s2s-x", "stopped", code) == code
     assert capsys.readouterr().err == said
 
 
@@ -40,19 +40,19 @@ def test_under_a_launcher_each_rank_writes_a_file_and_they_are_read_once_oldest_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("S2S_ERROR_DIR", str(tmp_path))
-    for second, rank, cause in ((7.0, "0", Cause.OWN), (5.0, "2", Cause.PEER), (6.0, "1", Cause.HANG)):
+    for second, rank, cause in ((7.0, "0", "self"), (5.0, "2", "peer"), (6.0, "1", "hang")):
         monkeypatch.setenv("RANK", rank)
         monkeypatch.setattr("time.time", lambda second=second: second)
-        assert report("s2s-x", f"of {rank}", 3, cause) == 3
+        assert ExitStatus.report("s2s-x", f"of {rank}", 3, cause) == 3
     (tmp_path / "3.json").write_text("[1")
     (tmp_path / "4.json").write_text(json.dumps([1]))
     assert capsys.readouterr() == ("", "")
-    assert read_error_files(tmp_path) == [
+    assert ExitStatus.read_files(tmp_path) == [
         ExitStatus("of 2", 3, "peer", 2, 5.0),
         ExitStatus("of 1", 3, "hang", 1, 6.0),
-        ExitStatus("of 0", 3, "own", 0, 7.0),
+        ExitStatus("of 0", 3, "self", 0, 7.0),
     ]
-    assert read_error_files(tmp_path) == []
+    assert ExitStatus.read_files(tmp_path) == []
 
 
 def test_a_message_is_one_printable_line_of_bounded_length() -> None:

@@ -15,7 +15,7 @@ from s2s.cli.train import main
 from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.plugin import load_plugins
-from s2s.run import load_run
+from s2s.run import Run
 from s2s.run.provenance import read_config
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ def train(run: str, *arguments: str) -> int:
 
 
 def last_weights(run: str) -> dict[str, Tensor]:
-    return dict(load_run(Path("runs", run), "last", load_plugins(), CPU).model.state_dict())
+    return dict(Run.load(Path("runs", run), "last", load_plugins(), CPU).model.state_dict())
 
 
 def test_a_run_that_an_absent_plugin_initialised_generates_and_exports(
     begun: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with_it = load_run(begun, "last", load_plugins(["start.py"]), CPU).model.state_dict()
+    with_it = Run.load(begun, "last", load_plugins(["start.py"]), CPU).model.state_dict()
     without = last_weights("x")
     assert all(torch.equal(with_it[name], without[name]) for name in with_it)
     Path("in.txt").write_text("the old dog\n")
@@ -122,14 +122,14 @@ def test_a_misspelt_option_in_an_edited_file_is_an_error_still(begun: Path) -> N
     file = begun / "resolved.yaml"
     file.write_text(file.read_text().replace("  clip:", "  clipp:"))
     with pytest.raises(CheckpointError, match=r"train\.clipp: no such option.*Did you mean 'train\.clip'"):
-        load_run(begun, "last", load_plugins(), CPU)
+        Run.load(begun, "last", load_plugins(), CPU)
 
 
 def test_a_damaged_record_is_named(begun: Path) -> None:
     file = begun / "provenance.json"
     file.write_text(file.read_text().replace("0.5", "0.6"))
     with pytest.raises(CheckpointError, match=r"provenance\.json is damaged \(its checksum does not match\)"):
-        load_run(begun, "last", load_plugins(), CPU)
+        Run.load(begun, "last", load_plugins(), CPU)
 
 
 def test_values_of_a_plugin_that_is_loaded_are_read_as_before(begun: Path) -> None:

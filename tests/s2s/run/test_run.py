@@ -18,7 +18,7 @@ from s2s.compose import compose
 from s2s.config import Config
 from s2s.distributed import World
 from s2s.errors import CheckpointError, ConfigError
-from s2s.run import find_run, load_run, run_path
+from s2s.run import Run, find_run, run_path
 from s2s.run.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def test_a_run_may_lie_anywhere_and_be_called_anything(plugins: Plugins, tmp_pat
     begin(path, plugins)
     assert find_run(str(path)) == path
     os.chdir(path.parent)
-    assert load_run(find_run("lr=1e-3"), "auto", plugins, CPU).checkpoint_path.name == "step-000001"
+    assert Run.load(find_run("lr=1e-3"), "auto", plugins, CPU).checkpoint_path.name == "step-000001"
 
 
 def test_a_run_that_is_not_there_is_one_clear_error(plugins: Plugins) -> None:

@@ -12,7 +12,7 @@ import torch
 from harness.small_runs import CPU, PLUGIN, begin, make_run, read
 from s2s.checkpoint import directory as checkpoint
 from s2s.errors import CheckpointError
-from s2s.run import load_run, run_path, tokenizer
+from s2s.run import Run, run_path, tokenizer
 from s2s.run.directory import RunDirectory
 from s2s.run.environment import changes
 
@@ -142,7 +142,7 @@ def test_the_same_tokenizer_mends_a_damaged_copy(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     (run_path("x") / "tokenizer/letters.txt").write_text("?")
     RunDirectory(run_path("x")).copy_tokenizer(Path("runs/prepared-tokenizer"))
-    load_run(run_path("x"), "auto", plugins, CPU)
+    Run.load(run_path("x"), "auto", plugins, CPU)
 
 
 def test_a_tokenizer_is_copied_where_it_is_another_one_or_damaged(

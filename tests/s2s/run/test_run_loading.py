@@ -13,7 +13,7 @@ from s2s.cli.train import main as train
 from s2s.errors import CheckpointError
 from s2s.io import atomic
 from s2s.plugin import load_plugins
-from s2s.run import load_run, run_path
+from s2s.run import Run, run_path
 from s2s.run.directory import RunDirectory
 from s2s.run.record import with_checksum
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def test_a_loaded_run_has_the_weights_and_symbols_of_training(plugins: Plugins) -> None:
     weights = make_run(run_path("x"), plugins, [1, 2])
-    run = load_run(run_path("x"), "last", plugins, CPU)
+    run = Run.load(run_path("x"), "last", plugins, CPU)
     assert run.checkpoint_path == run_path("x") / "checkpoints/step-000002"
     assert run.task.detokenize(run.task.encode_source(["abc"])[0], "") == "abc"
     assert not run.model.training
@@ -38,7 +38,7 @@ def test_each_name_of_a_checkpoint_finds_it(plugins: Plugins) -> None:
     make_run(path, plugins, [1, 2, 3])
 
     def found(name: str) -> str:
-        return load_run(path, name, plugins, CPU).checkpoint_path.name
+        return Run.load(path, name, plugins, CPU).checkpoint_path.name
 
     folder = path / "checkpoints"
     assert found("auto") == "step-000003"
@@ -59,13 +59,13 @@ def test_damaged_checkpoints_are_passed_over_with_a_word(plugins: Plugins, caplo
     atomic.write_link(path / "best", path / "checkpoints/step-000002")
     for step in ("step-000002", "step-000003"):
         (path / "checkpoints" / step / "model.safetensors").write_bytes(b"?")
-    assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000001"
+    assert Run.load(path, "auto", plugins, CPU).checkpoint_path.name == "step-000001"
     assert [("step-000002" in r.message, "step-000003" in r.message) for r in caplog.records] == [
         (True, False),
         (False, True),
     ]
     with pytest.raises(CheckpointError, match=r"no valid checkpoint for checkpoint=best: .*damaged"):
-        load_run(path, "best", plugins, CPU)
+        Run.load(path, "best", plugins, CPU)
 
 
 def test_a_best_checkpoint_that_is_gone_is_missed(plugins: Plugins, caplog: pytest.LogCaptureFixture) -> None:
@@ -75,13 +75,13 @@ def test_a_best_checkpoint_that_is_gone_is_missed(plugins: Plugins, caplog: pyte
     checkpoint.save(path / "checkpoints", "step-000003", {"model": weights}, state)
     atomic.write_link(path / "best", path / "checkpoints/step-000009")
     for best in ("step-000009", "step-000002"):  # dangling, and deleted
-        assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000003"
+        assert Run.load(path, "auto", plugins, CPU).checkpoint_path.name == "step-000003"
         assert f"best leads nowhere; it was {best}. Taken instead: runs/x/checkpoints/step-000003" in caplog.text
         (path / "best").unlink(missing_ok=True)
     caplog.clear()
     atomic.write_link(path / "best", path / "checkpoints/step-000002")
-    assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000002"
-    assert load_run(path, "last", plugins, CPU).checkpoint_path.name == "step-000003"
+    assert Run.load(path, "auto", plugins, CPU).checkpoint_path.name == "step-000002"
+    assert Run.load(path, "last", plugins, CPU).checkpoint_path.name == "step-000003"
     assert not caplog.records
 
 
@@ -92,10 +92,10 @@ def test_a_configuration_that_was_changed_since_is_said_to_be(
     make_run(path, plugins, [1])
     resolved = path / "resolved.yaml"
     resolved.write_text(with_checksum("".join(resolved.read_text().splitlines(keepends=True)[:-1])))
-    load_run(path, "last", plugins, CPU)
+    Run.load(path, "last", plugins, CPU)
     assert not caplog.records
     resolved.write_text(resolved.read_text().replace("alpha: 0.6", "alpha: 0.7"))
-    assert load_run(path, "last", plugins, CPU).config.search.alpha == 0.7
+    assert Run.load(path, "last", plugins, CPU).config.search.alpha == 0.7
     assert "resolved.yaml is not as the run wrote it" in caplog.text
 
 
@@ -105,7 +105,7 @@ def test_a_configuration_that_asks_for_far_more_than_its_weights_is_refused(plug
     resolved = path / "resolved.yaml"
     resolved.write_text(resolved.read_text().replace("d_model: 8", "d_model: 10000000"))
     with pytest.raises(CheckpointError, match="does not fit the model, which has more than four times as many weights"):
-        load_run(path, "last", plugins, CPU)
+        Run.load(path, "last", plugins, CPU)
 
 
 def test_the_moving_average_is_what_is_loaded(plugins: Plugins) -> None:
@@ -114,7 +114,7 @@ def test_the_moving_average_is_what_is_loaded(plugins: Plugins) -> None:
     weights["out.weight"] = weights["embed.weight"]
     moving = {"embed.weight": torch.full((7, 8), 0.5), "out.bias": torch.zeros(7)}
     checkpoint.save(path / "checkpoints", "step-000002", {"model": weights, "ema": moving}, {})
-    assert load_run(path, "last", plugins, CPU).model.out.weight.eq(0.5).all()
+    assert Run.load(path, "last", plugins, CPU).model.out.weight.eq(0.5).all()
 
 
 def test_swapped_tokenizer_files_are_explained_with_both_hashes(plugins: Plugins) -> None:
@@ -122,7 +122,7 @@ def test_swapped_tokenizer_files_are_explained_with_both_hashes(plugins: Plugins
     make_run(path, plugins, [1])
     (path / "tokenizer/letters.txt").write_text("cba")
     with pytest.raises(CheckpointError, match=r"identity [0-9a-f]{12}, and the run's was [0-9a-f]{12}"):
-        load_run(path, "auto", plugins, CPU)
+        Run.load(path, "auto", plugins, CPU)
 
 
 def test_a_swapped_tokenizer_folder_is_explained_with_both_hashes(plugins: Plugins) -> None:
@@ -136,13 +136,13 @@ def test_a_swapped_tokenizer_folder_is_explained_with_both_hashes(plugins: Plugi
     shutil.rmtree(run_path("x") / "tokenizer")
     shutil.copytree(run_path("y") / "tokenizer", run_path("x") / "tokenizer")
     with pytest.raises(CheckpointError, match=r"identity [0-9a-f]{12}, and the run's was [0-9a-f]{12}"):
-        load_run(run_path("x"), "auto", plugins, CPU)
+        Run.load(run_path("x"), "auto", plugins, CPU)
 
 
 def test_a_run_never_brings_code_along(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     with pytest.raises(CheckpointError) as caught:
-        load_run(run_path("x"), "auto", load_plugins(), CPU)
+        Run.load(run_path("x"), "auto", load_plugins(), CPU)
     assert "runs/x cannot be loaded" in str(caught.value)
     assert "letters" in str(caught.value)
     assert f"it was trained with the plugins {PLUGIN}: install them, or give plugins=[…]" in str(caught.value)
@@ -165,7 +165,7 @@ def test_a_configuration_from_a_stranger_runs_nothing(line: str, plugins: Plugin
     kept = [text for text in resolved.read_text().splitlines() if not text.startswith("run:")]
     resolved.write_text("\n".join([*kept, line]) + "\n")
     with pytest.raises(CheckpointError, match="cannot be loaded"):
-        load_run(run_path("x"), "auto", plugins, CPU)
+        Run.load(run_path("x"), "auto", plugins, CPU)
 
 
 def test_weights_of_another_shape_are_explained(plugins: Plugins) -> None:
@@ -173,7 +173,7 @@ def test_weights_of_another_shape_are_explained(plugins: Plugins) -> None:
     other = build(letters_config(plugins, "arch.d_model=16"), plugins, Path("prepared"))
     checkpoint.save(run_path("x") / "checkpoints", "step-000009", {"model": other.state_dict()}, {})
     with pytest.raises(CheckpointError, match=r"step-000009 does not fit the model: 'embed.weight' is \[7, 16\] there"):
-        load_run(run_path("x"), "last", plugins, CPU)
+        Run.load(run_path("x"), "last", plugins, CPU)
 
 
 @pytest.mark.parametrize("content", [None, b"{", b"[]"], ids=["gone", "cut", "of another kind"])
@@ -184,16 +184,16 @@ def test_a_run_is_loaded_without_the_record_of_its_environment(content: bytes | 
     (path / "env.json").unlink(missing_ok=True)
     if content is not None:
         (path / "env.json").write_bytes(content)
-    assert load_run(path, "last", plugins, CPU).checkpoint_path.name == "step-000001"
+    assert Run.load(path, "last", plugins, CPU).checkpoint_path.name == "step-000001"
     (path / "tokenizer/letters.txt").write_text("cba")
     with pytest.raises(CheckpointError, match="is not the tokeniser that the model was trained with"):
-        load_run(path, "last", plugins, CPU)
+        Run.load(path, "last", plugins, CPU)
 
 
 def test_a_run_without_a_checkpoint_has_nothing_to_load(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [])
     with pytest.raises(CheckpointError) as caught:
-        load_run(run_path("x"), "auto", plugins, CPU)
+        Run.load(run_path("x"), "auto", plugins, CPU)
     assert str(caught.value) == "run runs/x has no valid checkpoint for checkpoint=auto: none was saved yet"
 
 
@@ -201,7 +201,7 @@ def test_a_run_without_a_tokenizer_is_not_loaded(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     shutil.rmtree(run_path("x") / "tokenizer")
     with pytest.raises(CheckpointError, match=r"^run runs/x cannot be loaded: it has no tokeniser in runs/x/tok"):
-        load_run(run_path("x"), "auto", plugins, CPU)
+        Run.load(run_path("x"), "auto", plugins, CPU)
 
 
 def test_the_average_stands_for_a_best_checkpoint_that_is_gone(
@@ -210,15 +210,15 @@ def test_the_average_stands_for_a_best_checkpoint_that_is_gone(
     path = run_path("x")
     make_run(path, plugins, [1, 2], trainer={"best": [[-1.0, 7]]})
     shutil.copytree(path / "checkpoints/step-000002", path / "checkpoints/average")
-    assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "average"
-    assert load_run(path, "last", plugins, CPU).checkpoint_path.name == "step-000002"
+    assert Run.load(path, "auto", plugins, CPU).checkpoint_path.name == "average"
+    assert Run.load(path, "last", plugins, CPU).checkpoint_path.name == "step-000002"
     assert not caplog.records
     shutil.rmtree(path / "checkpoints/average")
-    load_run(path, "auto", plugins, CPU)
+    Run.load(path, "auto", plugins, CPU)
     assert "best leads nowhere; it was step-000007" in caplog.text
     caplog.clear()
     (path / "checkpoints/step-000002/state.json").unlink()
-    load_run(path, "auto", plugins, CPU)
+    Run.load(path, "auto", plugins, CPU)
     assert "leads nowhere" not in caplog.text, "the newest cannot be asked"
 
 
@@ -232,11 +232,11 @@ def test_an_average_is_not_taken_if_the_run_has_continued_since(
     path = run_path("x")
     model = make_run(path, plugins, [1, 2])[1]
     checkpoint.save(path / "checkpoints", "average", {"model": model}, {"members": [], "trainer": trainer})
-    assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == taken
+    assert Run.load(path, "auto", plugins, CPU).checkpoint_path.name == taken
     assert ("written after update 1, and the run has continued since, up to step-000002" in caplog.text) == (
         taken != "average"
     )
-    assert load_run(path, "average", plugins, CPU).checkpoint_path.name == "average"
+    assert Run.load(path, "average", plugins, CPU).checkpoint_path.name == "average"
 
 
 def test_nothing_is_missed_where_the_newest_checkpoint_is_the_best(
@@ -244,7 +244,7 @@ def test_nothing_is_missed_where_the_newest_checkpoint_is_the_best(
 ) -> None:
     path = run_path("x")
     make_run(path, plugins, [1, 2], trainer={"best": [[-1.0, 2]]})
-    assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000002"
+    assert Run.load(path, "auto", plugins, CPU).checkpoint_path.name == "step-000002"
     assert not caplog.records
 
 
@@ -252,6 +252,6 @@ def test_of_what_a_damaged_run_was_trained_with_nothing_is_guessed(plugins: Plug
     make_run(run_path("x"), plugins, [1])
     (run_path("x") / "env.json").unlink()
     with pytest.raises(CheckpointError) as caught:
-        load_run(run_path("x"), "auto", load_plugins(), CPU)
+        Run.load(run_path("x"), "auto", load_plugins(), CPU)
     assert "it was trained with" not in str(caught.value)
     assert "install them" not in str(caught.value)
