@@ -2,85 +2,161 @@
 
     python benchmarks/same_numbers.py > before.txt    # on the tree before the change
     python benchmarks/same_numbers.py | diff before.txt -
+    python benchmarks/same_numbers.py tiny 'parsing*'    # these runs of small_runs.py, and those that they need
 
-A line for each run: its losses, and digests of all logged figures at full precision and of the last weights. A line for
-each way to decode: a digest of the output. Compare only runs of one machine; another one sums in another order.
+A line for each run: its losses, and digests of all logged figures at full precision and of the last checkpoint. A line
+for each command: digests of its output and of files that it writes. Compare only runs of one machine; another one sums
+in another order. `--keep FOLDER` keeps the runs, and
+
+    python benchmarks/same_numbers.py --resume-from FOLDER
+
+on both trees compares what they make of runs trained by the older one: the same commands, then some more updates.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
-import subprocess
+import shlex
+import shutil
 import sys
 import tempfile
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-COMMON = ["arch=transformer_tiny", "train.tokens=1500", "train.threads=1", "train.device=cpu", "log.every=1", "seed=3"]
-NO_VALIDATION = ["valid.every=0", "valid.score=false"]
-RUNS = {
-    "tiny": ["task=translation_tiny", "train.steps=12", "valid.every=6", "valid.sentences=20"],
-    "bf16_accumulation_ema": [
-        *["task=translation_tiny", "train.steps=6", "train.micro_tokens=500", "train.precision=bf16", "train.ema=0.9"],
-        *NO_VALIDATION,
-    ],
-    "two_ranks": ["task=translation_tiny", "train.steps=6", "train.devices=2", *NO_VALIDATION],
-    "parsing": [
-        *["task=parsing_tiny", "arch.share_embeddings=target", "train.steps=8", "valid.every=8", "valid.sentences=10"],
-    ],
+import forked
+from small_runs import INPUTS, RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+COMMON = {
+    "s2s-train": "train.threads=1 train.device=cpu train.tokens=1500 valid.every=0 valid.score=false seed=3 "
+    "log.every=1 log.tensorboard=false",
+    "s2s-generate": "run={run} input=input.txt threads=1 device=cpu matmul=exact format=tsv search.max_len_b=20",
+    "s2s-average": "run={run}",
+    "s2s-export": "run={run} sentences=8",
 }
-"""Name -> arguments of s2s-train"""
-DECODED: tuple[list[str], ...] = (
-    [],
-    ["search.beam=6"],
-    ["search.beam=21", "search.stop=first_k"],
-    ["search=greedy"],
-    ["search=sample"],
-    ["search.beam=6", "search.num_beam_groups=3", "nbest=6", "format=jsonl"],
-    ["search=sample", "mbr=chrf", "candidates=8", "format=tsv"],
-    ["input=lexical.jsonl", "search.beam=8", "nbest=2", "format=jsonl", "fields=[align,tokens]"],
-    ["input=lexical.jsonl", "search.beam=8", "search.num_beam_groups=2", "no_repeat_ngram_size=2", "format=jsonl"],
-)
-"""Arguments of s2s-generate; none: beam search with 4 hypotheses"""
-INPUT = "the old man sees a red house .\na dog sleeps .\nwhere is the small green book ?\n" * 3
-LEXICAL = (
-    '{"src": "the old man sees a red house .", "phrases": ["rote Katze", "und"]}\n'
-    '{"src": "a dog sleeps .", "prefix": "Die"}\n{"src": "where is the book ?"}\n'
-)
+"""Command -> options for every call, before those of the call"""
+IMPORTED = ("torch", "torch._dynamo", "torch.distributed.tensor")
+"""Modules that take long to import: once, for all forks"""
 LOGGED = ("step", "loss", "nll", "gnorm", "bleu", "f1")
+MORE_STEPS = 4
 
 
-def main() -> None:
+def main() -> int:
+    options = parser().parse_args()
+    for module in IMPORTED:
+        import_module(module)
+    with workplace(options.keep, options.resume_from) as folder:
+        names = selected(options.runs)
+        works = [show_resumed(folder, name) if options.resume_from else show(folder, name) for name in names]
+    return not all(works)
+
+
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("runs", nargs="*", help="names or patterns; none: all runs")
+    where = options.add_mutually_exclusive_group()
+    where.add_argument("--keep", type=Path, metavar="FOLDER", help="where to run; it must not exist")
+    where.add_argument("--resume-from", type=Path, metavar="FOLDER", help="kept runs, which stay as they are")
+    return options
+
+
+@contextmanager
+def workplace(keep: Path | None, kept: Path | None) -> Iterator[Path]:
+    """The folder in which the commands are called, with their inputs."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for run, arguments in RUNS.items():
-            command(folder, "s2s-train", f"run={run}", *COMMON, *arguments)
-            print(run, *figures(folder / "runs" / run), flush=True)
-        (folder / "input.txt").write_text(INPUT)
-        (folder / "lexical.jsonl").write_text(LEXICAL)
-        common = ["run=tiny", "input=input.txt", "threads=1", "device=cpu"]
-        for arguments in DECODED:
-            out = command(folder, "s2s-generate", *common, *arguments)
-            print("generate", *arguments, f"{len(out)} characters", digest(out.encode()), flush=True)
+        folder = (keep or Path(name) / "here").resolve()
+        if kept:
+            shutil.copytree(kept, folder, symlinks=True)
+        else:
+            folder.mkdir(parents=True)
+        for file, text in INPUTS.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        yield folder
 
 
-def command(folder: Path, name: str, *arguments: str) -> str:
-    """The standard output of a command of this environment."""
-    program = Path(sys.executable).parent / name
-    done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{name} {' '.join(arguments)}: exit status {done.returncode}\n{done.stderr}")
-    return done.stdout
+def selected(patterns: Sequence[str]) -> list[str]:
+    """The runs that a pattern matches, and those that they need, in the order of the table."""
+    chosen = {name for name in RUNS if not patterns or any(fnmatch(name, pattern) for pattern in patterns)}
+    if not chosen:
+        sys.exit(f"no such run: {' '.join(patterns)}; there are {', '.join(RUNS)}")
+    needed = {other for name in chosen for other in RUNS[name].needs}
+    return [name for name in RUNS if name in chosen | needed]
+
+
+def show(folder: Path, name: str) -> bool:
+    """Train a run, then call its commands; False: one of them has failed."""
+    return train(folder, name, f"{COMMON['s2s-train']} run={name} {RUNS[name].train}") and call_all(folder, name)
+
+
+def show_resumed(folder: Path, name: str) -> bool:
+    """Call the commands of a kept run, then train it further; False: one of them has failed."""
+    steps = max(record.get("step", 0) for record in log(folder / "runs" / name)) + MORE_STEPS
+    works = call_all(folder, name)
+    return train(folder, name, f"runs/{name}/config.yaml train.steps={steps}") and works
+
+
+def train(folder: Path, name: str, arguments: str) -> bool:
+    """Call s2s-train and print its losses and digests."""
+    done = forked.run(folder, "s2s-train", words(arguments), RUNS[name].environment)
+    print(name, *([failure(done)] if done.code else figures(folder / "runs" / name)), flush=True)
+    return not done.code
+
+
+def call_all(folder: Path, name: str) -> bool:
+    """Call the commands of a run."""
+    works = [call(folder, name, line) for line in RUNS[name].commands]
+    return all(works)
+
+
+def call(folder: Path, name: str, line: str) -> bool:
+    """Call a command and print digests of its output and of the files that it writes."""
+    typed, _, pattern = line.partition(" -> ")
+    before, _, after = typed.partition("s2s-")
+    command, *arguments = words(f"s2s-{after}")
+    common = words(COMMON.get(command, "").format(run=name))
+    done = forked.run(folder, command, [*common, *arguments], dict(pair.split("=") for pair in before.split()))
+    files = [digest(path.read_bytes()) for path in sorted(folder.glob(pattern)) if path.is_file()] if pattern else []
+    shown = [failure(done)] if done.code else [f"{len(done.out)} characters", digest(done.out.encode()), *files]
+    print(f"{name}: {line}:", *shown, flush=True)
+    return not done.code and bool(files) == bool(pattern)
+
+
+def words(line: str) -> list[str]:
+    """A line split at blanks outside quotes, braces and brackets, as a shell splits it with the latter quoted."""
+    found, depth = [""], 0
+    for part in shlex.split(line, posix=False):
+        found[-1] += f" {part}" if depth else part
+        depth += sum(map(part.count, "{[")) - sum(map(part.count, "}]"))
+        if not depth:
+            found.append("")
+    return found[:-1]
+
+
+def failure(done: forked.Done) -> str:
+    """Exit status and last line of a command that has failed."""
+    return f"exit status {done.code}: {(done.err.splitlines() or [''])[-1]}"
 
 
 def figures(run: Path) -> list[str]:
-    """The loss of every update, a digest of the log, and a digest of the final weights."""
-    records = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    timeless = [record for record in records if record["kind"] != "saved"]  # a checkpoint is done when the disk is
+    """Some losses, a digest of the log, and digests of the files of the last checkpoint."""
+    timeless = [record for record in log(run) if record["kind"] != "saved"]  # a checkpoint is done when the disk is
     logged = [{key: record[key] for key in LOGGED if key in record} for record in timeless]
-    weights = sorted(run.glob("checkpoints/*/model.safetensors"))[-1]
     losses = [f"{record['loss']:.4f}" for record in logged if "loss" in record]
-    return [*losses, digest(json.dumps(logged).encode()), digest(weights.read_bytes())]
+    files = sorted(run.glob("checkpoints/*/*.safetensors"), key=lambda path: (path.parent.stat().st_mtime, path.name))
+    last = [path for path in files if path.parent == files[-1].parent]
+    return [*losses[:4], *losses[-2:], digest(json.dumps(logged).encode()), *(digest(p.read_bytes()) for p in last)]
+
+
+def log(run: Path) -> list[dict[str, Any]]:
+    """The records of a run's log."""
+    return [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def digest(data: bytes) -> str:
@@ -88,4 +164,4 @@ def digest(data: bytes) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
