@@ -4,7 +4,7 @@
     python benchmarks/same_numbers.py | diff before.txt -
     python benchmarks/same_numbers.py tiny 'parsing*'    # these runs of small_runs.py, and those that they need
 
-A line for each run: its losses, and digests of all logged figures at full precision and of the last checkpoint. A line
+A line for each run: some losses, and digests of all logged figures at full precision and of its checkpoints. A line
 for each command: digests of its output and of files that it writes. Compare only runs of one machine; another one sums
 in another order. `--keep FOLDER` keeps the runs, and
 
@@ -18,13 +18,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import shlex
 import shutil
 import sys
 import tempfile
 from contextlib import contextmanager
 from fnmatch import fnmatch
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,16 +40,12 @@ COMMON = {
     "s2s-export": "run={run} sentences=8",
 }
 """Command -> options for every call, before those of the call"""
-IMPORTED = ("torch", "torch._dynamo", "torch.distributed.tensor")
-"""Modules that take long to import: once, for all forks"""
 LOGGED = ("step", "loss", "nll", "gnorm", "bleu", "f1")
 MORE_STEPS = 4
 
 
 def main() -> int:
     options = parser().parse_args()
-    for module in IMPORTED:
-        import_module(module)
     with workplace(options.keep, options.resume_from) as folder:
         names = selected(options.runs)
         works = [show_resumed(folder, name) if options.resume_from else show(folder, name) for name in names]
@@ -73,9 +67,8 @@ def workplace(keep: Path | None, kept: Path | None) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = (keep or Path(name) / "here").resolve()
         if kept:
-            shutil.copytree(kept, folder, symlinks=True)
-        else:
-            folder.mkdir(parents=True)
+            shutil.copytree(kept / "runs", folder / "runs", symlinks=True)
+        folder.mkdir(parents=True, exist_ok=kept is not None)
         for file, text in INPUTS.items():
             (folder / file).write_text(text, encoding="utf-8")
         yield folder
@@ -104,7 +97,7 @@ def show_resumed(folder: Path, name: str) -> bool:
 
 def train(folder: Path, name: str, arguments: str) -> bool:
     """Call s2s-train and print its losses and digests."""
-    done = forked.run(folder, "s2s-train", words(arguments), RUNS[name].environment)
+    done = forked.run(folder, f"s2s-train {arguments}", RUNS[name].environment)
     print(name, *([failure(done)] if done.code else figures(folder / "runs" / name)), flush=True)
     return not done.code
 
@@ -119,24 +112,13 @@ def call(folder: Path, name: str, line: str) -> bool:
     """Call a command and print digests of its output and of the files that it writes."""
     typed, _, pattern = line.partition(" -> ")
     before, _, after = typed.partition("s2s-")
-    command, *arguments = words(f"s2s-{after}")
-    common = words(COMMON.get(command, "").format(run=name))
-    done = forked.run(folder, command, [*common, *arguments], dict(pair.split("=") for pair in before.split()))
+    command, _, arguments = f"s2s-{after}".partition(" ")
+    common = COMMON.get(command, "").format(run=name)
+    done = forked.run(folder, f"{command} {common} {arguments}", dict(pair.split("=") for pair in before.split()))
     files = [digest(path.read_bytes()) for path in sorted(folder.glob(pattern)) if path.is_file()] if pattern else []
     shown = [failure(done)] if done.code else [f"{len(done.out)} characters", digest(done.out.encode()), *files]
     print(f"{name}: {line}:", *shown, flush=True)
     return not done.code and bool(files) == bool(pattern)
-
-
-def words(line: str) -> list[str]:
-    """A line split at blanks outside quotes, braces and brackets, as a shell splits it with the latter quoted."""
-    found, depth = [""], 0
-    for part in shlex.split(line, posix=False):
-        found[-1] += f" {part}" if depth else part
-        depth += sum(map(part.count, "{[")) - sum(map(part.count, "}]"))
-        if not depth:
-            found.append("")
-    return found[:-1]
 
 
 def failure(done: forked.Done) -> str:
@@ -145,13 +127,12 @@ def failure(done: forked.Done) -> str:
 
 
 def figures(run: Path) -> list[str]:
-    """Some losses, a digest of the log, and digests of the files of the last checkpoint."""
+    """Some losses, and digests of the log and of all checkpoints."""
     timeless = [record for record in log(run) if record["kind"] != "saved"]  # a checkpoint is done when the disk is
     logged = [{key: record[key] for key in LOGGED if key in record} for record in timeless]
     losses = [f"{record['loss']:.4f}" for record in logged if "loss" in record]
-    files = sorted(run.glob("checkpoints/*/*.safetensors"), key=lambda path: (path.parent.stat().st_mtime, path.name))
-    last = [path for path in files if path.parent == files[-1].parent]
-    return [*losses[:4], *losses[-2:], digest(json.dumps(logged).encode()), *(digest(p.read_bytes()) for p in last)]
+    checkpoints = b"".join(path.read_bytes() for path in sorted(run.glob("checkpoints/*/*.safetensors")))
+    return [*losses[:4], *losses[-2:], digest(json.dumps(logged).encode()), digest(checkpoints)]
 
 
 def log(run: Path) -> list[dict[str, Any]]:

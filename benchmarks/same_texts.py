@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,18 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
-TREES = "task.train=a.mrg task.valid=b.mrg"
-CORPORA = (
-    "",
+OPTIONS = (
     "task.train=[a.en,a.de] task.valid=[b.en,b.de] task.src_lang=en task.tgt_lang=de",
     "task.train={gold: a.mrg} task.valid=b.mrg task.style=gold",
-    TREES,
+    "task.train=a.mrg task.valid=b.mrg",
+    "task.train=a.de task.tokenizer=run",
+    "task.tasks={one: {name: translation}}",
+    "objective.teachers=[teacher]",
+    "train.init_from=base",
+    "run=run",
 )
-"""Options that presets may need: the first with which a command line is accepted are given"""
+"""Options that a command line may need: where it is refused, the first with which it is accepted"""
 CHOICES = {
     "arch": "task=translation_tiny",
     "task": "arch=transformer_tiny",
-    "objective": "task=translation_tiny arch=transformer_tiny objective.teachers=[teacher]",
+    "objective": "task=translation_tiny arch=transformer_tiny",
     "optim": "task=translation_tiny arch=transformer_tiny",
     "schedule": "task=translation_tiny arch=transformer_tiny",
     "recipe": "task=translation_tiny arch=transformer_tiny",
@@ -47,8 +49,6 @@ OTHER_COMMANDS = ("s2s-prepare", "s2s-score", "s2s-pcfg train")
 WITHOUT_TASK = ("s2s-generate", "s2s-average", "s2s-export", "s2s-report", "s2s-serve", "s2s-pcfg parse")
 SHOWN = (*CHOICES, "metric", "corpus", "linear", "tokenizer", "strategy", "exporter", "input_format", "output_format")
 """Groups of s2s-plugins show"""
-IMPORTED = ("omegaconf", "pluggy", "yaml", "rich.console")
-"""Modules that take long to import: once, for all forks"""
 
 
 def main() -> int:
@@ -56,12 +56,10 @@ def main() -> int:
         print(__doc__)
         return 2
     target = Path(sys.argv[1])
-    for module in IMPORTED:
-        import_module(module)
     with tempfile.TemporaryDirectory() as folder:
         names = listed(Path(folder))
-        lines = [*listings(names), *configurations(names), *helps(Path(folder))]
-        for line in lines:
+        lines = {*listings(names), *configurations(names), *helps(Path(folder))}
+        for line in sorted(lines):
             write(Path(folder), target, line)
     print(f"{len(lines)} texts in {target}")
     return 0
@@ -91,7 +89,7 @@ def helps(folder: Path) -> Iterator[str]:
     complete = [f"s2s-train {task} arch=transformer_tiny", "s2s-study table2_cpu", *WITHOUT_TASK]
     for line in [*complete, *(f"{command} {task}" for command in OTHER_COMMANDS)]:
         command = " ".join(word for word in line.split() if word in ("train", "parse") or word.startswith("s2s-"))
-        shown = call(folder, f"{line} --print-config").out
+        shown = forked.run(folder, f"{line} --print-config").out
         yield f"{command} --help"
         yield from (f"{command} --help {key}" for key in re.findall(r"^(\w+):", shown, re.MULTILINE))
 
@@ -99,7 +97,7 @@ def helps(folder: Path) -> Iterator[str]:
 def listed(folder: Path) -> dict[str, list[str]]:
     """Group -> its registered names and presets, as `s2s-plugins list` has them."""
     names: dict[str, list[str]] = {}
-    text = re.sub(r",\n +", ", ", call(folder, "s2s-plugins list").out)
+    text = re.sub(r",\n +", ", ", forked.run(folder, "s2s-plugins list").out)
     for group, row in re.findall(r"^  (\w[\w ]*?)  +(\w.*)$", text, re.MULTILINE):
         names[group] = sorted({*names.get(group, []), *row.split(", ")})
     return names
@@ -116,20 +114,13 @@ def write(folder: Path, target: Path, line: str) -> None:
 
 
 def accepted(folder: Path, line: str) -> tuple[forked.Done, str]:
-    """The result of a command line, with a corpus if it is refused without one."""
-    first = call(folder, line)
-    if first.code and "task.train" in first.err:
-        for corpus in CORPORA:
-            done = call(folder, f"{line} {corpus}")
-            if not done.code:
-                return done, f"{line} {corpus}"
+    """The result of a command line, with further options if it is refused without them; the complete line."""
+    first = forked.run(folder, line)
+    for options in OPTIONS if first.code else ():
+        done = forked.run(folder, f"{line} {options}")
+        if not done.code:
+            return done, f"{line} {options}"
     return first, line
-
-
-def call(folder: Path, line: str) -> forked.Done:
-    """Call a command line whose words may have blanks in braces."""
-    command, *arguments = re.findall(r"(?:[^ {]|\{[^}]*\})+", line)
-    return forked.run(folder, command, arguments)
 
 
 if __name__ == "__main__":

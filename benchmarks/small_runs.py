@@ -29,6 +29,17 @@ Die Töchter waren klein.
 Welchen Onkel mögen meine Freunde?
 """
 OUTPUTS = REFERENCE.replace("laut", "sehr laut").replace("ein", "kein").replace(".", " .")
+NOUN_PHRASES = (
+    "(NP (DT the) (NN man))",
+    "(NP (DT a) (JJ red) (NN house))",
+    "(NP (NP (NNS dogs)) (PP (IN in) (NP (NN rain))))",
+)
+TREEBANK = [
+    f"(S {subject} (VP (VBZ {verb}) {then}) (. .))"
+    for subject in NOUN_PHRASES
+    for verb in ("sees", "finds", "likes")
+    for then in (*NOUN_PHRASES, "(ADVP (RB often))", "(SBAR (IN that) (S (NP (PRP it)) (VP (VBZ sleeps))))")
+]
 INPUTS = {
     "input.txt": SENTENCES,
     "few.txt": "the old man sees a red house .\na dog sleeps .\nwhere is the small green book ?\n",
@@ -49,8 +60,8 @@ INPUTS = {
     ),
     "mono.de": REFERENCE * 10,
     "pairs.tsv": "the dog sleeps .\tder Hund schläft .\na man sees the house .\tein Mann sieht das Haus .\n" * 30,
-    "own.mrg": "(S (NP (DT a) (NN dog)) (VP (VBZ sleeps)) (. .))\n" * 20,
-    "other.mrg": "(S (NP (NP (DT the) (NN man))) (VP (VBZ sees) (NP (DT a) (NN dog))) (. .))\n" * 20,
+    "own.mrg": "\n".join(TREEBANK),
+    "other.mrg": "\n".join(reversed(TREEBANK[::7])),
 }
 """File -> text, written where the commands run"""
 
@@ -71,7 +82,8 @@ TRANSLATION = (
     "task=translation task.vocab_size=300 task.train={made: {corpus: synthetic, pairs: 400}} task.valid=dev.tsv"
 )
 TRANSLATE = f"{TRANSLATION} arch=transformer_tiny train.steps=6"
-PARSE = "task=parsing_tiny arch=transformer_tiny arch.share_embeddings=target train.steps=6"
+PARSING = "task=parsing task.src_vocab_size=60 task.train=own.mrg task.valid=other.mrg"
+PARSE = f"{PARSING} arch=transformer_tiny arch.share_embeddings=target train.steps=6"
 TEXT = (
     "s2s-generate search=greedy input=few.txt",
     "s2s-generate input=few.txt nbest=2 format=jsonl fields=[tokens,log_probs]",
@@ -161,7 +173,7 @@ ARCHITECTURES = {
     "moe_lstm": (f"{TRANSLATION} arch=moe_lstm_tiny", TEXT),
     "multidecoder": ("task=multitask_tiny arch=multidecoder_tiny", tuple(c.replace("few", "tagged") for c in TEXT)),
     "memory_network": ("task=stories_tiny arch=memory_network_tiny", tuple(c.replace("few", "stories") for c in TEXT)),
-    "rnng": ("task=parsing_tiny arch=rnng_tiny", TREES),
+    "rnng": (f"{PARSING} arch=rnng_tiny", TREES),
     "neural_gpu": (
         "task=translation task.vocab_size=13 arch=neural_gpu_tiny train.tokens=150 "
         "task.train={a: {corpus: algorithmic, radix: 4, digits: 5, pairs: 300}}",
@@ -172,14 +184,14 @@ ARCHITECTURES = {
 PRECISIONS = {
     "fp32": "train.steps=4",
     "bf16": "train.steps=4 train.precision=bf16",
-    "fp16": "train.steps=10 train.precision=fp16",  # the first updates are skipped until the loss scale fits
+    "fp16": "train.steps=20 train.precision=fp16 train.tokens=300",  # the first updates only lower the loss scale
 }
 
 
 def in_all_precisions() -> dict[str, Run]:
     """Every architecture with every arithmetic that a CPU has; what is decoded takes the fp32 master weights."""
     return {
-        f"{name}_{precision}": Run(f"{train} {options}", commands)
+        f"{name}_{precision}": Run(f"{options} {train}", commands)
         for name, (train, commands) in ARCHITECTURES.items()
         for precision, options in PRECISIONS.items()
     }
@@ -314,7 +326,8 @@ RUNS: dict[str, Run] = {
         ("s2s-generate input=tagged.txt format=jsonl nbest=2",),
     ),
     "parsing": Run(
-        f"{PARSE} valid.every=6 valid.score=true valid.sentences=10",
+        "task=parsing_tiny arch=transformer_tiny arch.share_embeddings=target "
+        "train.steps=6 valid.every=6 valid.score=true valid.sentences=10",
         (
             *TREES,
             "s2s-generate input=raw.txt raw=true format=pretty",
