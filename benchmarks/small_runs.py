@@ -158,7 +158,7 @@ AVERAGES = (
     "s2s-generate checkpoint=[last,mean]",
 )
 EXPORTS = (
-    "s2s-export format=ctranslate2 -> runs/tiny/export/ctranslate2/*",
+    "s2s-export format=ctranslate2 -> runs/tiny/export/ctranslate2/[mst]*",
     "s2s-export format=hf -> runs/tiny/export/hf/*.safetensors",
     "s2s-generate backend=ctranslate2 matmul=auto",
 )
@@ -332,7 +332,7 @@ RUNS: dict[str, Run] = {
             *TREES,
             "s2s-generate input=raw.txt raw=true format=pretty",
             "s2s-generate input=few.txt format=svg",
-            "s2s-generate input=few.txt format=html nbest=2",
+            "s2s-generate input=few.txt format=html",
             "s2s-generate input=few.txt output=trees.mrg -> trees.mrg",
             "s2s-score task=parsing hyp=trees.mrg ref=trees.mrg format=json",
             "s2s-pcfg train task=parsing_tiny output=grammar.npz splits=1 iterations=3 -> grammar.npz",
