@@ -39,7 +39,7 @@ CHOICES = {
     "objective": "task=translation_tiny arch=transformer_tiny",
     "optim": "task=translation_tiny arch=transformer_tiny",
     "schedule": "task=translation_tiny arch=transformer_tiny",
-    "recipe": "task=translation_tiny arch=transformer_tiny",
+    "recipe": "task=translation_tiny arch=transformer_tiny train.precision=fp32",  # else measured
     "search": "task=translation_tiny arch=transformer_tiny",
     "experiment": "",
 }
