@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 PACKAGES = ("s2s-toolkit", "torch", "numpy", "sentencepiece", "sacrebleu", "omegaconf", "safetensors")
 AFFECTS_BITS = ("packages.torch", "device", "threads", "ranks")
 """Entries that make a resumed run differ in its last bits"""
+MOST_NAMED = 3
+"""Changed plugins that a warning names; of the others it gives the number"""
 
 
 def environment(plugins: Plugins, world: World) -> dict[str, Any]:
@@ -58,10 +60,13 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], absent: Collection[s
         was, now = _get(old, *key.split(".")), _get(new, *key.split("."))
         if was != now:
             words.append(f"{key} was {was} and is {now}: the results will differ in their last bits")
-    for name in new["plugins"]:
-        was, now = _get(old, "plugins", name, "sha256"), _get(new, "plugins", name, "sha256")
-        if was and now and was != now:
-            words.append(f"plugin '{name}' has changed since: the run goes on with what it is now")
+    hashes = {name: [_get(env, "plugins", name, "sha256") for env in (old, new)] for name in new["plugins"]}
+    changed = [f"'{name}'" for name, (was, now) in hashes.items() if was and now and was != now]
+    if len(changed) > MOST_NAMED:
+        changed[MOST_NAMED:] = [f"and {len(changed) - MOST_NAMED} more"]
+    if changed:
+        what = f"plugins {', '.join(changed)} have" if len(changed) > 1 else f"plugin {changed[0]} has"
+        words.append(f"{what} changed since: the run goes on with what it is now")
     for name, origin in _gone(old, new, absent):
         words.append(f"plugin '{name}' ({origin}) is no longer loaded: the run goes on without it")
     return words

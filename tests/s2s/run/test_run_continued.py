@@ -75,6 +75,17 @@ def test_what_changes_the_last_bits_is_a_warning(plugins: Plugins) -> None:
     assert plugin == f"plugin '{PLUGIN}' has changed since: the run goes on with what it is now"
 
 
+def test_all_changed_plugins_are_one_warning() -> None:
+    """As where a run of one version of s2s goes on with the next; names that are new or have gone are not changes."""
+    old, new = ({"plugins": {f"p{i}": {"origin": "s2s-toolkit 0.1", "sha256": sha}}} for i, sha in ((1, "a"), (9, "b")))
+    for name in ("adam", "beam", "bleu", "noam", "lora"):
+        old["plugins"][name] = {"origin": "s2s-toolkit 0.1", "sha256": "before"}
+        new["plugins"][name] = {"origin": "s2s-toolkit 0.1", "sha256": "after"}
+    assert changes(old, new, ()) == [
+        "plugins 'adam', 'beam', 'bleu', and 2 more have changed since: the run goes on with what it is now"
+    ]
+
+
 def test_a_plugin_that_is_no_longer_loaded_is_a_warning_once(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     env = read(run_path("x") / "env.json")
