@@ -126,7 +126,7 @@ def prepare_text(files: list[Path], place: Path) -> dict[str, Any]:
     from s2s.config.data import PrepareConfig
     from s2s.data.preparation import prepare
     from s2s.plugin import load_plugins
-    from s2s_plan.peak_memory import PeakMemory
+    from s2s_plan.memory import PeakMemory
 
     plugins = load_plugins()
     train = f"task.train=[{files[0]},{files[1]}]"

@@ -36,7 +36,7 @@ from s2s.training.train_step import TrainStep
 from s2s_distributed.ddp import DDP
 from s2s_optim import AdamConfig
 from s2s_optim.build import adam
-from s2s_plan.peak_memory import PeakMemory
+from s2s_plan.memory import PeakMemory
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 from train_peers import Peer

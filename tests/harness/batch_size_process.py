@@ -16,8 +16,7 @@ from s2s.nn.loss import LabelSmoothed
 from s2s.task import Vocab
 from s2s.training.batch_plan import BatchPlan
 from s2s.training.train_step import TrainStep
-from s2s_plan.memory_guard import MemoryGuard
-from s2s_plan.peak_memory import PeakMemory
+from s2s_plan.memory import MemoryGuard, PeakMemory
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 

@@ -13,9 +13,8 @@ import torch
 import s2s_plan.micro_batch
 from harness.batch_size_process import train_step
 from s2s.training.batch_plan import BatchPlan
-from s2s_plan.memory_guard import MemoryGuard
+from s2s_plan.memory import MemoryGuard, PeakMemory
 from s2s_plan.micro_batch import find_micro_tokens
-from s2s_plan.peak_memory import PeakMemory
 
 PAIR = ([5] * 63, [5] * 63)
 N_PAIRS = 256

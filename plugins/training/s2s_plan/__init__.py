@@ -27,12 +27,11 @@ from typing import TYPE_CHECKING
 
 from s2s import Choice, Registry, hookimpl
 from s2s.config import above, check_ranges
-from s2s_plan.decision import Decision
 from s2s_plan.fingerprint import Fingerprint, Side
 from s2s_plan.hardware import Hardware
-from s2s_plan.options import PlanConfig, plan_options
-from s2s_plan.pace import VALIDATIONS, interval, warmup
+from s2s_plan.plan import Decision
 from s2s_plan.planner import RunPlanner, planned_steps
+from s2s_plan.run_length import VALIDATIONS, PlanConfig, interval, plan_options, warmup
 from s2s_plan.situation import Recipe, Situation
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from s2s import ConfigError
 from s2s.backend import free_memory
 from s2s.io import dump_record, write_file
 from s2s.run import read_run_record
-from s2s_plan.memory_trials import MemoryTrials
+from s2s_plan.memory import MemoryTrials
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.training import TrainStep
-    from s2s_plan.memory_guard import MemoryGuard
+    from s2s_plan.memory import MemoryGuard
 
 SAFE = 0.8
 """Share of the free memory to use: validation, other programs and fragmentation need the rest"""

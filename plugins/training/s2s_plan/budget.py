@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from s2s import CheckpointError, Observer
 from s2s.checkpoint import step_name
 from s2s.io import dump_record, read_record, write_file
-from s2s_plan.decision import Decision
-from s2s_plan.options import plan_options
-from s2s_plan.pace import VALIDATIONS, interval, warmup
+from s2s_plan.plan import Decision
+from s2s_plan.run_length import VALIDATIONS, interval, plan_options, warmup
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -60,9 +59,8 @@ def decide_steps(config: Config, pace: Pace, seconds: float, user_keys: Containe
     n, n_sentences, each = validations(pace, seconds, may_decode_less=may_decode_less)
     steps = max(int((seconds - n * each) / max(pace.update, 1e-4)), 1)
     decisions = [Decision("train.steps", steps, f"{pace.update:.3g} s an update, {n} validations of {each:.3g} s")]
-    steps = (
-        config.train.steps if "train.steps" in user_keys else steps
-    )  # what follows is for the length that the run has
+    if "train.steps" in user_keys:  # what follows is for the length that the run has
+        steps = config.train.steps
     if hasattr(config.schedule, "warmup"):
         decisions.append(Decision("schedule.warmup", warmup(steps), f"a tenth of {steps:,} updates"))
     for key, times in (("valid.every", n), ("checkpoint.every", max(n, FEWEST))):
@@ -132,8 +130,8 @@ class TimeBudget(Observer):
     def __init__(self, trainer: TrainerView, seconds: float, planned: int) -> None:
         """seconds: of the whole run; planned: its updates, as decided before the first."""
         self.trainer, self.seconds, self.planned = trainer, seconds, planned
-        stored = [asdict(point) for point in read_points(trainer.directory)] if trainer.world.is_main else []
-        self.points = {point["step"]: Point(**point) for point in trainer.world.all_gather(stored)[0]}
+        stored = read_points(trainer.directory) if trainer.world.is_main else []
+        self.points = {point.step: point for point in trainer.world.all_gather(stored)[0]}
         step, now = trainer.state.step, time.monotonic()
         last = max((point for point in self.points.values() if point.step <= step), key=_step, default=None)
         trainer.length.n_steps = last.length if last else planned
@@ -169,7 +167,7 @@ class TimeBudget(Observer):
     def _decided(self, step: int) -> Point:
         """The decision of the first process, which stores it before it takes effect."""
         seconds, world = self.update_ended - self.began, self.trainer.world
-        point = Point(**world.all_gather(asdict(Point(step, seconds, self._length(step, seconds))))[0])
+        point = world.all_gather(Point(step, seconds, self._length(step, seconds)))[0]
         self.points[step] = point
         if world.is_main:
             kept = [asdict(self.points[key]) for key in sorted(self.points)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from s2s.config import format_duration
-from s2s_plan.pace import MOST_EPOCHS
+from s2s_plan.run_length import MOST_EPOCHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

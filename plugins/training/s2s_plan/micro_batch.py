@@ -17,16 +17,14 @@ from s2s import ConfigError
 from s2s.backend import available_memory, free_memory
 from s2s.io import dump_record, write_file
 from s2s.run import read_run_record
-from s2s_plan.memory_trials import MemoryTrials
-from s2s_plan.peak_memory import can_measure_peak
+from s2s_plan.memory import MemoryTrials, can_measure_peak
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.config import Config, TrainConfig
     from s2s.training import TrainStep
-    from s2s_plan.memory_guard import MemoryGuard
-    from s2s_plan.memory_trials import Pair
+    from s2s_plan.memory import MemoryGuard, Pair
 
 GIB = 2**30
 FILE = "micro_tokens.json"

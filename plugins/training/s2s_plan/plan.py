@@ -5,14 +5,14 @@ Its values override presets and are overridden by files and the command line.
 
 from __future__ import annotations
 
-__all__ = ["PLAN", "Plan"]
+__all__ = ["PLAN", "Decision", "Plan"]
 
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from s2s import CheckpointError
+from s2s.compose import Setting
 from s2s.io import dump_record, read_record
-from s2s_plan.decision import Decision
 from s2s_plan.fingerprint import Fingerprint
 from s2s_plan.hardware import Hardware
 
@@ -20,7 +20,26 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
     from pathlib import Path
 
-    from s2s.compose import Setting
+
+@dataclass(frozen=True)
+class Decision:
+    """One option's value, or the choice in a group."""
+
+    key: str
+    """Dotted key, such as arch.d_model; for a choice, the group"""
+    value: Any
+    reason: str
+    """What the value follows from, in a few words: 161,721 pairs, 2 CPU cores"""
+    source: str = ""
+    """Where the rule was published, or the file of the measurement"""
+    by: str = ""
+    """What decided, where it was not the plan's recipe: train.budget=30m"""
+
+    def setting(self, recipe: str) -> Setting:
+        """The decision as a configuration setting, with the origin that --print-config shows."""
+        origin = f"{self.by or recipe}: {self.reason}" + (f" ({self.source})" if self.source else "")
+        return Setting(tuple(self.key.split(".")), self.value, origin)
+
 
 PLAN = "plan.json"
 """The file of a run's plan"""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s2s.training import Planner
+from s2s_plan.plan import Plan
 from s2s_plan.situation import names_architecture, recipe_of
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ class RunPlanner(Planner):
         """As many tokens as fit into memory, and a check that rejects micro-batches that no longer do."""
         from s2s.training import BatchPlan
         from s2s_plan.batch_size import find_batch_size
-        from s2s_plan.memory_guard import MemoryGuard
-        from s2s_plan.memory_trials import longest_pair
+        from s2s_plan.memory import MemoryGuard, longest_pair
         from s2s_plan.micro_batch import find_micro_tokens
 
         guard = MemoryGuard()
@@ -77,7 +77,5 @@ class RunPlanner(Planner):
 
 def planned_steps(run: Path) -> int | None:
     """The number of updates in the plan of a run, if it has one."""
-    from s2s_plan.plan import Plan
-
     plan = Plan.read(run)
     return plan.value("train.steps") if plan else None

@@ -14,12 +14,11 @@ from s2s.config import Config
 from s2s.distributed import World, pick_device
 from s2s.run import run_path
 from s2s_plan.budget import LENGTHS, decide_steps, ended_after
-from s2s_plan.corpus_pass import take
-from s2s_plan.decision import Decision
+from s2s_plan.fingerprint import take
 from s2s_plan.hardware import measure
 from s2s_plan.measured_pace import measure_pace
-from s2s_plan.options import plan_options
-from s2s_plan.plan import PLAN, Plan
+from s2s_plan.plan import PLAN, Decision, Plan
+from s2s_plan.run_length import plan_options
 from s2s_plan.situation import Situation, recipe_of, user_keys
 
 if TYPE_CHECKING:

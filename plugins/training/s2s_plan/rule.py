@@ -11,8 +11,8 @@ __all__ = ["auto"]
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s_plan.decision import Decision
-from s2s_plan.pace import MOST_EPOCHS, VALIDATIONS, interval, warmup
+from s2s_plan.plan import Decision
+from s2s_plan.run_length import MOST_EPOCHS, VALIDATIONS, interval, warmup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from s2s.config import Config
-from s2s_plan.decision import Decision
 from s2s_plan.fingerprint import Fingerprint
 from s2s_plan.hardware import Hardware
+from s2s_plan.plan import Decision
 
 if TYPE_CHECKING:
     from s2s.compose import ComposedConfig

@@ -16,8 +16,7 @@ from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
 from s2s_plan.batch_size import SAFE, _bytes_per_token, find_batch_size
-from s2s_plan.memory_guard import MemoryGuard
-from s2s_plan.memory_trials import MemoryTrials
+from s2s_plan.memory import MemoryGuard, MemoryTrials
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
 

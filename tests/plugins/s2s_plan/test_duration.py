@@ -6,7 +6,7 @@ import pytest
 
 from s2s.errors import ConfigError
 from s2s_plan import PlanConfig
-from s2s_plan.duration import parse_duration
+from s2s_plan.run_length import parse_duration
 
 
 @pytest.mark.parametrize(

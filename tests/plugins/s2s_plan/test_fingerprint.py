@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from s2s.task import Dependencies, Example, Rejected
-from s2s_plan import corpus_pass
-from s2s_plan.counting import DistinctCounter, hashed
+from s2s_plan import fingerprint
+from s2s_plan.counting import DistinctCounter, count_words, hashed
 from s2s_plan.fingerprint import Fingerprint
-from s2s_plan.words import count_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +41,7 @@ def sentence(rng: random.Random, most: int = 30) -> str:
 
 
 def take(weights: dict[str, float] | None = None, **splits: list[Any]) -> Fingerprint:
-    return corpus_pass.take(Lines(weights, **splits))  # type: ignore[arg-type]
+    return fingerprint.take(Lines(weights, **splits))  # type: ignore[arg-type]
 
 
 def test_it_counts_what_counting_everything_counts() -> None:
@@ -58,7 +57,7 @@ def test_it_counts_what_counting_everything_counts() -> None:
         assert side.n_words == sum(lengths)
         assert side.n_characters == sum(map(len, lines))
         assert side.n_types == len({word for line in lines for word in line.split()})
-        assert side.lengths == tuple(lengths[max(int(np.ceil(q * len(lengths))), 1) - 1] for q in corpus_pass.QUANTILES)
+        assert side.lengths == tuple(lengths[max(int(np.ceil(q * len(lengths))), 1) - 1] for q in fingerprint.QUANTILES)
 
 
 def test_an_epoch_has_the_pairs_of_a_corpus_by_its_weight() -> None:
@@ -94,7 +93,7 @@ def test_it_does_not_depend_on_the_size_of_its_blocks(monkeypatch: pytest.Monkey
     rng = random.Random(2)
     pairs = [Example(sentence(rng), sentence(rng)) for _ in range(500)]
     whole = take(train=pairs, valid=pairs[:50])
-    monkeypatch.setattr(corpus_pass, "BLOCK", 7)
+    monkeypatch.setattr(fingerprint, "BLOCK", 7)
     assert take(train=pairs, valid=pairs[:50]) == whole
 
 

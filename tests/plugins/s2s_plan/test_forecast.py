@@ -16,9 +16,9 @@ from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
 from s2s_plan.budget import decide_steps
-from s2s_plan.duration import parse_duration
 from s2s_plan.forecast import RARE, Forecast, rare_tokens
 from s2s_plan.measured_pace import Pace, times_longer
+from s2s_plan.run_length import parse_duration
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,9 +19,8 @@ from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
 from s2s.training import is_memory_error
-from s2s_plan import memory_guard, micro_batch
-from s2s_plan.memory_guard import MemoryGuard, NotEnoughMemoryError
-from s2s_plan.memory_trials import longest_pair
+from s2s_plan import memory, micro_batch
+from s2s_plan.memory import MemoryGuard, NotEnoughMemoryError, longest_pair
 from s2s_plan.micro_batch import find_micro_tokens
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
@@ -82,7 +81,7 @@ def test_micro_batches_give_the_gradient_of_the_batch() -> None:
 def test_the_guard_splits_a_batch_that_memory_no_longer_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     config, step = configured()
     config.train.micro_tokens = None
-    monkeypatch.setattr(memory_guard, "available_memory", lambda: AvailableMemory(10**6, "the machine"))
+    monkeypatch.setattr(memory, "available_memory", lambda: AvailableMemory(10**6, "the machine"))
     step.check_memory = MemoryGuard(bytes_per_token=1000.0).check
     assert step([PAIR] * N_PAIRS, 1).n_micro_batches == 16  # of some 1,000 tokens each
     step.check_memory = MemoryGuard(bytes_per_token=10**6).check
@@ -91,7 +90,7 @@ def test_the_guard_splits_a_batch_that_memory_no_longer_holds(monkeypatch: pytes
 
 
 def test_the_guard_counts_on_what_is_kept_of_earlier_micro_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_guard, "available_memory", lambda: AvailableMemory(500, "the machine"))
+    monkeypatch.setattr(memory, "available_memory", lambda: AvailableMemory(500, "the machine"))
     guard = MemoryGuard(bytes_per_token=1.0, largest=1000)
     guard.check(1500)
     with pytest.raises(NotEnoughMemoryError):

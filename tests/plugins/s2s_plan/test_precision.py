@@ -97,7 +97,7 @@ def test_until_it_is_chosen_arithmetic_is_that_of_fp32() -> None:
     for precision in ("auto", "fp32", "bf16"):
         update = auto_step()
         update.config.precision = precision  # type: ignore[assignment]
-        update._gradient([CORPUS[:8]], 0, 44)
+        update._gradient([CORPUS[:8]], [], 0, 0, 44)
         gradients[precision] = torch.cat([p.grad.flatten() for p in update.parameters if p.grad is not None])
     assert torch.equal(gradients["auto"], gradients["fp32"])
     assert not torch.equal(gradients["bf16"], gradients["fp32"])

@@ -17,8 +17,7 @@ from s2s.errors import CheckpointError
 from s2s.io.json_files import dump_record, read_record
 from s2s.plugin import load_plugins
 from s2s_plan.budget import read_points
-from s2s_plan.decision import Decision
-from s2s_plan.plan import PLAN, Plan
+from s2s_plan.plan import PLAN, Decision, Plan
 from s2s_plan.situation import recipe_of
 
 if TYPE_CHECKING:
