@@ -30,8 +30,8 @@ from s2s_report.flags import flags_of
 from s2s_report.outcome import DataStatistics, buckets, read_statistics
 from s2s_report.outcome_sections import data_section
 from s2s_report.run_log import RunLog, read_log
+from s2s_report.sentence_sections import word_diff
 from s2s_report.training_sections import cost, curves, training_verdict
-from s2s_report.word_diff import word_diff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,7 +18,7 @@ from s2s_parsing.linear import Action, Kind
 from s2s_parsing.stack_guide import StackGuide
 from s2s_rnng import RNNGConfig
 from s2s_rnng.model import RNNG
-from s2s_study.operations import counted_operations
+from s2s_study.evaluation import counted_operations
 from s2s_testing import VOCAB
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s_report.svg import svg
+from s2s_report.document import svg
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from collections import Counter
 from html import escape
 from typing import NamedTuple
 
-from s2s_report.svg import svg
+from s2s_report.document import svg
 
 TOKEN = re.compile(r"\(|\)|[^\s()]+")
 ROW, GAP, PAD = 38, 14, 8

@@ -16,9 +16,10 @@ __all__ = [
     "Text",
     "as_html",
     "as_markdown",
+    "svg",
 ]
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import ClassVar, Union
@@ -92,6 +93,13 @@ class Section:
 
     title: str
     blocks: list[Block] = field(default_factory=list)
+
+
+def svg(parts: Iterable[str], width: float, height: float, *, shrinks: bool = False) -> str:
+    """An SVG of this size, in pixels; one that `shrinks` becomes smaller on a narrow screen."""
+    box = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
+    style = ' style="max-width:100%;height:auto"' if shrinks else ""
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {box}{style}>{"".join(parts)}</svg>'
 
 
 def as_html(title: str, sections: Sequence[Section], script: str = "") -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["sentence_sections"]
+__all__ = ["sentence_sections", "word_diff"]
 
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from s2s_report.attention import attention_of, explorer
 from s2s_report.brackets import compare_brackets, draw_svg, read
 from s2s_report.document import Details, Differences, Explorer, Picture, Section, Table, Text
-from s2s_report.word_diff import word_diff
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -104,3 +104,16 @@ def _words(wrong: Counter[Bracket]) -> str:
 def _bracket(b: Bracket) -> str:
     where = f"word {b.end}" if b.end == b.begin + 1 else f"words {b.begin + 1} to {b.end}"
     return f"{b.label} over {where}"
+
+
+def word_diff(old: str, new: str) -> list[tuple[str, str]]:
+    """`new` in parts, each unmarked (""), missing from it ("del") or new in it ("ins")."""
+    before, after = old.split(), new.split()
+    parts = []
+    for kind, i, j, k, m in SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():
+        if kind == "equal":
+            parts.append(("", " ".join(after[k:m])))
+            continue
+        parts += [("del", " ".join(before[i:j]))] * (j > i)
+        parts += [("ins", " ".join(after[k:m]))] * (m > k)
+    return parts

@@ -155,6 +155,6 @@ class Engine(Protocol):
 def s2s_register(registry: Registry) -> None:
     """The engines."""
     registry.group("study_engine", "where jobs of s2s-study run: factory(config) -> s2s_study.Engine")
-    registry.add("study_engine", "local", LocalConfig, "s2s_study.engines.local:LocalEngine")
-    registry.add("study_engine", "slurm", SlurmConfig, "s2s_study.engines.slurm:SlurmEngine")
-    registry.add("study_engine", "ray", RayConfig, "s2s_study.engines.ray_tasks:RayEngine")
+    registry.add("study_engine", "local", LocalConfig, "s2s_study.engines:LocalEngine")
+    registry.add("study_engine", "slurm", SlurmConfig, "s2s_study.engines:SlurmEngine")
+    registry.add("study_engine", "ray", RayConfig, "s2s_study.engines:RayEngine")

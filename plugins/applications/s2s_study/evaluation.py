@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["evaluate", "training_cost"]
+__all__ = ["counted_operations", "evaluate", "training_cost"]
 
 import json
 import math
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
-from s2s import load_plugins
+from s2s import load_plugins, make_batch
+from s2s.backend import Operator
 from s2s.compose import compose, to_yaml
 from s2s.config import GenerateConfig
 from s2s.data import PreparationSpec
@@ -22,15 +25,16 @@ from s2s.metrics import build_metrics
 from s2s.run import Run
 from s2s_study.examples import examples_of
 from s2s_study.inputs import inputs_of
-from s2s_study.operations import counted_operations
-from s2s_study.scores import scores_of
+from s2s_study.job_spec import scores_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from s2s import Example, Plugins
+    from s2s import Example, Plugins, Seq2Seq, Task
     from s2s_study.job_spec import Job
 
+EXAMPLES = 32
+"""Number of examples in which operations are counted"""
 NOT_MEASURES = ("step", "best", "search", "signatures", "path", "kind")
 
 
@@ -153,3 +157,30 @@ def _machine(directory: Path) -> str:
     packages = env.get("packages", {})
     versions = f"torch {packages.get('torch')}, Python {env.get('python')}"
     return f"{env.get('ranks', 1)} x {env.get('device')}, {env.get('threads')} threads, {versions}"
+
+
+def counted_operations(model: Seq2Seq, task: Task, examples: Sequence[Example]) -> float | None:
+    """Forward and backward operations per target token: three times the products of `forward` and `project`.
+
+    Each example is a batch of its own, so that no padding is counted. None without examples.
+    """
+    pairs = task.encode(examples[:EXAMPLES])
+    n_tokens = sum(len(tgt) + 1 for _, tgt in pairs)
+    if not pairs:
+        return None
+    counter = FlopCounterMode(display=False)
+    with torch.enable_grad(), references(), counter:
+        for pair in pairs:
+            batch = make_batch([pair], task.vocab)
+            model.project(model(batch.src, batch.src_pad, batch.tgt_in))
+    return 3 * counter.get_total_flops() / n_tokens
+
+
+@contextmanager
+def references() -> Iterator[None]:
+    """Use torch's implementation of all operators: the counter does not see products in C."""
+    before, Operator.use_implementations = Operator.use_implementations, False
+    try:
+        yield
+    finally:
+        Operator.use_implementations = before

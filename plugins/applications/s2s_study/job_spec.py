@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Job", "text_hash"]
+__all__ = ["Job", "scores_of", "text_hash"]
 
 import hashlib
 import json
@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 from s2s.io import write_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from s2s.metrics import Metric
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,12 @@ class Job:
 def text_hash(text: str) -> str:
     """SHA-256 in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def scores_of(
+    metrics: Iterable[Metric], hyps: Sequence[str], refs: Sequence[str], samples: int
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Name -> value, and name -> interval, signature and direction, as in a job's result."""
+    scores = [metric.scored(hyps, [refs], samples) for metric in metrics]
+    facts = ("low", "high", "signature", "higher_is_better")
+    return {s.name: s.value for s in scores}, {s.name: {fact: getattr(s, fact) for fact in facts} for s in scores}
