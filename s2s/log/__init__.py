@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Screen", "scalars"]
 
-from s2s.log.files import scalars
+from s2s.log.log import scalars
 from s2s.log.screen import Screen
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry

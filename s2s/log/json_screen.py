@@ -7,7 +7,7 @@ __all__ = ["JsonScreen"]
 import json
 from typing import TYPE_CHECKING, Any
 
-from s2s.log.files import nonfinite_to_null
+from s2s.log.log import nonfinite_to_null
 from s2s.log.screen import Screen
 
 if TYPE_CHECKING:

@@ -22,14 +22,13 @@ from s2s.generation.generator import Generator
 from s2s.log.log import Log
 from s2s.metrics import build_metrics
 from s2s.objective import HasAuxiliary, WithAuxiliary
-from s2s.optim.learning_rate import checked
 from s2s.plugin import Plugins
 from s2s.run.directory import RunDirectory
 from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
-from s2s.training.data_loader import DataLoader
+from s2s.training.data_loader import DataLoader, varied
 from s2s.training.ema import EMA
-from s2s.training.length import following
+from s2s.training.learning_rate import checked, following
 from s2s.training.objective_checks import check_module
 from s2s.training.objective_context import RunContext
 from s2s.training.other_runs import OtherRuns
@@ -39,7 +38,6 @@ from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
 from s2s.training.trainer import Trainer
 from s2s.training.validation import Validation, check_best, dev_examples
-from s2s.training.variation import varied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""The global batches of a run, in order and prefetched."""
+"""The global batches of a run, in order and prefetched; their pairs may vary from epoch to epoch."""
 
 from __future__ import annotations
 
-__all__ = ["DataLoader"]
+__all__ = ["DataLoader", "varied"]
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -10,16 +10,20 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from s2s.config.data import DataConfig
 from s2s.data.batching import Batches
 from s2s.data.lazy_batch import LazyBatch
 from s2s.data.pairs import Pair
 from s2s.errors import DataError
 from s2s.io.prefetch import prefetch
+from s2s.task import Encoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from s2s.task import Task
     from s2s.training.state import TrainerState
 
 N_PREFETCHED = 2
@@ -69,3 +73,17 @@ class DataLoader:
             f"no batch came for {self.config.timeout:g} s after update {state.step:,}: does the disk with "
             f"data.prepared={self.config.prepared} answer? Give a larger data.timeout if it is only slow"
         )
+
+
+def varied(task: Task, max_len: int | None) -> Callable[[Pair, int], Pair] | None:
+    """`Task.variation` for ids read from disk; a pair that would exceed `max_len`, eos included, stays unchanged."""
+    vary = task.variation()
+    if vary is None:
+        return None
+
+    def within(pair: Pair, seed: int) -> Pair:
+        src, tgt = vary(Encoded(*(list(map(int, side)) for side in pair)), seed)
+        fits = max_len is None or max(len(src), len(tgt)) < max_len
+        return (np.array(src, np.int32), np.array(tgt, np.int32)) if fits else pair
+
+    return within

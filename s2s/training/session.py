@@ -15,8 +15,7 @@ from s2s.compose.yaml12 import to_text
 from s2s.config.duration import format_duration
 from s2s.errors import CheckpointError, Preempted, UserError
 from s2s.io.json_files import read_checked
-from s2s.log.length import RunLength
-from s2s.log.log import Log
+from s2s.log.log import Log, RunLength
 from s2s.log.screen import choose_screen
 from s2s.run import run_path
 from s2s.run.directory import RunDirectory

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from s2s.backend.device import training_threads
 from s2s.data.lazy_batch import split
-from s2s.log.length import RunLength
-from s2s.log.log import Log
+from s2s.log.log import Log, RunLength
 from s2s.log.screen import choose_screen
 from s2s.run.directory import RunDirectory
 from s2s.training.build import build_trainer

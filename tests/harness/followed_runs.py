@@ -9,8 +9,7 @@ from harness.shipped_plugins import shipped
 from s2s import Observer
 from s2s.config import Config, TrainConfig
 from s2s.config.run import LogConfig
-from s2s.log.length import RunLength
-from s2s.log.log import Log
+from s2s.log.log import Log, RunLength
 from s2s.log.progress import RunLines
 from s2s.log.screen import choose_screen
 

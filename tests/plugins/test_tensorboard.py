@@ -10,8 +10,7 @@ import pytest
 from s2s.config import Config
 from s2s.config.run import LogConfig
 from s2s.log import Screen
-from s2s.log.length import RunLength
-from s2s.log.log import Log
+from s2s.log.log import Log, RunLength
 from s2s_tensorboard import s2s_observe
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from s2s import PluginError
 from s2s.config import Config
 from s2s.config.run import LogConfig
 from s2s.log import Screen
-from s2s.log.length import RunLength
-from s2s.log.log import Log
+from s2s.log.log import Log, RunLength
 
 if TYPE_CHECKING:
     from pathlib import Path

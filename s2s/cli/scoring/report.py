@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from s2s.log.files import nonfinite_to_null
+from s2s.log.log import nonfinite_to_null
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ from s2s.config import Config
 from s2s.config.run import ValidConfig
 from s2s.distributed import World
 from s2s.errors import CheckpointError
-from s2s.log.length import RunLength
+from s2s.log.log import RunLength
 from s2s_optim.schedules import CosineConfig
 from s2s_plan import PlanConfig
 from s2s_plan.budget import LENGTHS, TimeBudget, ended_after, read_points

@@ -10,9 +10,7 @@ import pytest
 from s2s.config.run import LogConfig
 from s2s.errors import ConfigError
 from s2s.log import Screen
-from s2s.log.files import nonfinite_to_null, scalars
-from s2s.log.length import RunLength
-from s2s.log.log import Log
+from s2s.log.log import Log, RunLength, nonfinite_to_null, scalars
 from s2s.log.screen import choose_screen
 
 if TYPE_CHECKING:

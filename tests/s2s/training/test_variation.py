@@ -12,7 +12,7 @@ import pytest
 from harness.tiny_runs import SMALL, write_corpus
 from s2s.cli import train
 from s2s.task import Encoded
-from s2s.training.variation import varied
+from s2s.training.data_loader import varied
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,13 +1,16 @@
-"""The end of a schedule moves with the end of its run, and its options stay as they were configured."""
+"""A schedule's rates are plain numbers, which a plugin may compute with any library; its end moves with the run's."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+import torch
 
-from s2s.log.length import RunLength
-from s2s.training.length import following
+from s2s.errors import ConfigError
+from s2s.log.log import RunLength
+from s2s.training.learning_rate import checked, following
 from s2s_optim.schedules import CosineConfig, NoamConfig, cosine, noam
 
 if TYPE_CHECKING:
@@ -47,3 +50,15 @@ def test_a_schedule_is_built_once_for_each_length() -> None:
     for length.n_steps in (10, 10, 12, 10):
         schedule(1)
     assert lengths == [10, 12]
+
+
+@pytest.mark.parametrize("rate", [0.5, np.float32(0.5), torch.tensor(0.5), torch.tensor([0.5])], ids=repr)
+def test_a_rate_is_a_plain_number(rate: Any) -> None:
+    lr = checked(lambda _: rate, "mine")(1)
+    assert (type(lr), lr) == (float, 0.5)
+
+
+@pytest.mark.parametrize("rate", [None, "fast", torch.ones(2), float("nan"), -1e-3], ids=repr)
+def test_what_is_no_rate_is_refused(rate: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^schedule=mine gives update 1,000 the learning rate .*; it must be finite"):
+        checked(lambda _: rate, "mine")(1000)
