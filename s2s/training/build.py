@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from s2s.objective import Objective
     from s2s.optim import Schedule
     from s2s.task import Task
-    from s2s.training.planner import Planner
 
 TYPICAL_LENGTH = 25
 """Tokens per sentence"""
@@ -78,7 +77,7 @@ class _Builder:
     log: Log
 
     def trainer(self) -> Trainer:
-        """The trainer with all its parts; the configuration's `auto` values are replaced by what is measured."""
+        """The trainer with all its parts: those of the configuration as given, then those of the planned one."""
         run = self.run
         task: Task = self.chosen("task")
         metrics = build_metrics(task, self.plugins.registry)  # a misspelt name is an error before data are prepared
@@ -89,28 +88,23 @@ class _Builder:
         model, init_facts = build_model(self.config, self.plugins, self.world, task, prepared, run)
         train_step = self.train_step(model, task, metrics, sharding)
         validation = self.validation(train_step, task, prepared, metrics, search)
-        planner, corpora = planner_of(self.config, self.plugins), [corpus for corpus, _ in prepared.train]
-        precision_facts = self.choose_precision(planner, train_step, corpora)
-        plan = planner.batch(replace(self.config, train=train_step.config), train_step, corpora, run.path)
-        train_step.apply_plan(plan)
-        config = replace(self.config, train=train_step.config)
-        planned = replace(self, config=config)
-        lines = (*task.describe(), *prepared.report, *precision_facts, *plan.report)
-        operations = planned.update_operations(model)
-        planned.fit_threads(operations)
+        config, report = self.planned(train_step, [corpus for corpus, _ in prepared.train])
+        lines = (*task.describe(), *prepared.report, *report)
+        operations = update_operations(config, model)
+        fit_threads(config, self.world, operations)
         ema = EMA(model, config.train.ema) if config.train.ema else None
         retention = Retention(config, run.checkpoints, self.log)
         return Trainer(
             config=config,
             directory=run.path,
-            data_loader=planned.data_loader(task, prepared, train_step),
+            data_loader=data_loader(config, task, prepared, train_step),
             train_step=train_step,
             validation=replace(validation, config=config),
             checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, self.log, retention),
             log=self.log,
             hook=self.plugins.hook,
             facts=[*(("data", line) for line in lines), *init_facts],
-            peak_flops=planned.peak_flops(operations, train_step.backend),
+            peak_flops=peak_flops(config, self.world, operations, train_step.backend),
         )
 
     def chosen(self, group: str, *args: Any) -> Any:
@@ -157,7 +151,7 @@ class _Builder:
             optimizer=self.chosen("optim", trainable_parameters(model, objective.module, config.arch.name)),
             schedule=checked(self.schedule(), config.schedule.name),
             world=world,
-            strategy=sharding,
+            sharding=sharding,
             backend=backend,
         )
 
@@ -167,13 +161,17 @@ class _Builder:
         build = self.plugins.registry.get("schedule", config.name).build
         return following(build, config, self.log.length)
 
-    def choose_precision(self, planner: Planner, train_step: TrainStep, corpora: Sequence[MappedCorpus]) -> list[str]:
-        """Set the precision that train.precision=auto means; returns its line for the first screen."""
-        if self.config.train.precision != "auto":
-            return []
-        precision, line = planner.precision(train_step, corpora, self.run.path)
-        train_step.config = replace(train_step.config, precision=precision)
-        return [line]
+    def planned(self, train_step: TrainStep, corpora: Sequence[MappedCorpus]) -> tuple[Config, list[str]]:
+        """The configuration with values for what it leaves to `auto`, which `train_step` follows from now on, and lines
+        for the first screen."""
+        planner, report = planner_of(self.config, self.plugins), list[str]()
+        if self.config.train.precision == "auto":
+            precision, line = planner.precision(train_step, corpora, self.run.path)
+            train_step.config = replace(train_step.config, precision=precision)
+            report.append(line)
+        plan = planner.batch(replace(self.config, train=train_step.config), train_step, corpora, self.run.path)
+        train_step.apply_plan(plan)
+        return replace(self.config, train=train_step.config), [*report, *plan.report]
 
     def sharding(self) -> Sharding:
         """How the processes share the model; a single process always holds all of it."""
@@ -201,35 +199,38 @@ class _Builder:
             world=self.world,
         )
 
-    def data_loader(self, task: Task, prepared: PreparedData, train_step: TrainStep) -> DataLoader:
-        """Batches with no more pairs than a static shape can hold."""
-        capacity = train_step.capacity(self.config.train.n_tokens)
-        max_pairs = capacity.n_pairs if capacity else None
-        vary = varied(task, self.config.data.max_len)
-        batches = Batches(prepared.train, self.config.train.n_tokens, self.config.seed, max_pairs=max_pairs, vary=vary)
-        return DataLoader(batches, self.config.data, train_step.local_micro_batches)
 
-    def fit_threads(self, operations: float | None) -> None:
-        """Use no more threads than an update has work for, unless train.threads gives a number; decided by the sizes
-        alone, never by time, since a run's bits depend on it."""
-        train = self.config.train
-        if self.world.device.type == "cpu" and not train.threads and operations is not None:
-            at_once = min(train.n_micro_tokens or train.n_tokens, train.n_tokens / self.world.size) / train.n_tokens
-            torch.set_num_threads(max(1, min(torch.get_num_threads(), int(operations * at_once / WORTH_A_THREAD))))
+def data_loader(config: Config, task: Task, prepared: PreparedData, train_step: TrainStep) -> DataLoader:
+    """Batches with no more pairs than a static shape can hold."""
+    capacity = train_step.capacity(config.train.n_tokens)
+    max_pairs = capacity.n_pairs if capacity else None
+    vary = varied(task, config.data.max_len)
+    batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs, vary=vary)
+    return DataLoader(batches, config.data, train_step.local_micro_batches)
 
-    def update_operations(self, model: Seq2Seq) -> float | None:
-        """Operations of an update of typical sentences on all devices; None if the model does not count its own."""
-        forward = model.forward_operations([TYPICAL_LENGTH], [TYPICAL_LENGTH])
-        return None if forward is None else 3 * forward * self.config.train.n_tokens / TYPICAL_LENGTH
 
-    def peak_flops(self, operations: float | None, backend: BackendSelection) -> float:
-        """Operations per second of large matrix products on all devices; 0 for a short run, and for a model that does
-        not count its own operations."""
-        train = self.config.train
-        if operations is None or train.steps * operations < WORTH_MEASURING:
-            return 0.0
-        with backend.matmul.active():
-            return self.world.size * matmul_rate(self.world.device, DTYPES[train.precision])
+def update_operations(config: Config, model: Seq2Seq) -> float | None:
+    """Operations of an update of typical sentences on all devices; None if the model does not count its own."""
+    forward = model.forward_operations([TYPICAL_LENGTH], [TYPICAL_LENGTH])
+    return None if forward is None else 3 * forward * config.train.n_tokens / TYPICAL_LENGTH
+
+
+def fit_threads(config: Config, world: World, operations: float | None) -> None:
+    """Use no more threads than an update has work for, unless train.threads gives a number; decided by the sizes alone,
+    never by time, since a run's bits depend on it."""
+    train = config.train
+    if world.device.type == "cpu" and not train.threads and operations is not None:
+        at_once = min(train.n_micro_tokens or train.n_tokens, train.n_tokens / world.size) / train.n_tokens
+        torch.set_num_threads(max(1, min(torch.get_num_threads(), int(operations * at_once / WORTH_A_THREAD))))
+
+
+def peak_flops(config: Config, world: World, operations: float | None, backend: BackendSelection) -> float:
+    """Operations per second of large matrix products on all devices; 0 for a short run, and for a model that does not
+    count its own operations."""
+    if operations is None or config.train.steps * operations < WORTH_MEASURING:
+        return 0.0
+    with backend.matmul.active():
+        return world.size * matmul_rate(world.device, DTYPES[config.train.precision])
 
 
 def check_names_free(objective: Objective, name: str, metrics: Sequence[str]) -> None:

@@ -27,19 +27,15 @@ from s2s.training.state import TrainerState
 from s2s.training.train_step import TrainStep
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 
 AVERAGE = "average"
 """Name of the checkpoint that holds the mean of others"""
-OBJECTIVE = "objective"
-"""The group of tensors of an objective with parameters"""
 OBSERVERS = "observers"
 """The group of tensors, and the part of the state, that belong to observers"""
 MAX_FAILED_SAVES = 5
 """Consecutive saves that may fail, e.g. because the disk is full, before the run is aborted."""
-
-
 MAX_SPLIT = 1 << 20
 """Largest split factor that is accepted from a checkpoint"""
 
@@ -89,22 +85,19 @@ class CheckpointManager:
 
     def gather(self, observers: Mapping[str, Any]) -> CheckpointContent:
         """Collect what is to be saved, on the first rank; a collective call. observers: their states by their keys."""
-        model, full_tensors = self.train_step.model, self.train_step.strategy.full_tensors
-        optim, optim_tensors = flatten_state(full_tensors(self.train_step.optimizer.state_dict()))
+        step, full_tensors = self.train_step, self.train_step.sharding.full_tensors
+        optim, optim_tensors = flatten_state(full_tensors(step.optimizer.state_dict()))
         tensors: dict[str, Mapping[str, Tensor]] = {
-            "model": full_tensors(model.state_dict()),
+            **{group: full_tensors(module.state_dict()) for group, module in step.modules.items()},
             "optim": optim_tensors,
+            **({"ema": full_tensors(self.ema.mean)} if self.ema else {}),
         }
-        if self.ema:
-            tensors["ema"] = full_tensors(self.ema.mean)
-        if module := self.train_step.objective.module:
-            tensors[OBJECTIVE] = full_tensors(module.state_dict())
         if not observers:
             return CheckpointContent(tensors, optim)
         structure, observer_tensors = flatten_state(dict(observers))
-        return CheckpointContent(
-            tensors | ({OBSERVERS: observer_tensors} if observer_tensors else {}), optim, structure
-        )
+        if observer_tensors:
+            tensors[OBSERVERS] = observer_tensors
+        return CheckpointContent(tensors, optim, structure)
 
     def save(self, state: TrainerState, content: CheckpointContent, *, may_fail: bool = False) -> None:
         """Start writing a checkpoint and removing those not kept; no-op if `state` is already saved.
@@ -194,32 +187,27 @@ class CheckpointManager:
 
     def _load(self, saved: checkpoint.Checkpoint) -> TrainerState:
         """Restore everything from a checkpoint."""
-        path = saved.path
-        self.load_weights(saved.tensors["model"], path)
+        for group in self.train_step.modules:
+            self.load_weights(saved.tensors[group], saved.path, group)
         optim = unflatten_state(saved.state["optim"], saved.tensors["optim"])
-        load_state(self.train_step.optimizer, optim, self.train_step.strategy.shard_like)
+        load_state(self.train_step.optimizer, optim, self.train_step.sharding.shard_like)
         self.train_step.scaler.load_state_dict(saved.state["scaler"])
         self.train_step.split_factor = split_factor = saved.state["split_factor"]
         if type(split_factor) is not int or not 1 <= split_factor <= MAX_SPLIT:
             raise ValueError(f"split_factor: {str(split_factor)[:60]!r}")
         if self.ema:
-            self.ema.load(self.train_step.strategy.shard_like(saved.tensors["ema"], self.ema.mean))
-        if module := self.train_step.objective.module:
-            self._load_module(module, saved.tensors[OBJECTIVE], path)
+            self.ema.load(self.train_step.sharding.shard_like(saved.tensors["ema"], self.ema.mean))
         state = TrainerState.from_json(saved.state["trainer"])
         self.saved = copy.deepcopy(state)
-        self.interim = path.name if saved.state.get("interim") else ""
+        self.interim = saved.path.name if saved.state.get("interim") else ""
         if OBSERVERS in saved.state:
             self.observers = unflatten_state(saved.state[OBSERVERS], saved.tensors.get(OBSERVERS, {}))
         return state
 
-    def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:
-        """Load full weights into the model, of which this process may hold only a shard."""
-        self._load_module(self.train_step.model, tensors, path)
-
-    def _load_module(self, module: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
-        shards = self.train_step.strategy.shard_like(tensors, module.state_dict())
-        load_weights(module, shards, path)
+    def load_weights(self, tensors: Mapping[str, Tensor], path: Path, group: str = "model") -> None:
+        """Load full weights into a module of the training step, of which this process may hold only a shard."""
+        module = self.train_step.modules[group]
+        load_weights(module, self.train_step.sharding.shard_like(tensors, module.state_dict()), path)
 
     def average(self, state: TrainerState) -> Path | None:
         """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""
@@ -231,8 +219,7 @@ class CheckpointManager:
 
     def _expected_size(self) -> int:
         """Bytes of a checkpoint: weights, the two moments of each that Adam keeps, and their EMA."""
-        module = self.train_step.objective.module
-        weights = n_bytes(self.train_step.model.state_dict(), module.state_dict() if module else {})
+        weights = n_bytes(*(module.state_dict() for module in self.train_step.modules.values()))
         return 3 * weights + n_bytes(self.ema.mean if self.ema else {})
 
     def _start(self, state: TrainerState, content: CheckpointContent, *, interim: bool, may_fail: bool) -> None:
@@ -250,8 +237,7 @@ class CheckpointManager:
         tensors = {group: snapshot(named) for group, named in content.tensors.items()}
         learnt = {group: named for group, named in tensors.items() if group != OBSERVERS}
         name, previous_interim = checkpoint.step_name(state.step), self.interim
-        modules = [self.train_step.model, *filter(None, [self.train_step.objective.module])]
-        parameters = {name for module in modules for name, _ in module.named_parameters()}
+        parameters = {name for module in self.train_step.modules.values() for name, _ in module.named_parameters()}
 
         def write() -> Path:
             check_finite(learnt, parameters, state.step, self.folder)

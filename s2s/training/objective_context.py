@@ -38,14 +38,14 @@ class RunContext(Context):
     seed: int
     device: torch.device
     plugins: Plugins
-    strategy: Sharding
+    sharding: Sharding
     tokenizer: Path
     """Folder of the run's own tokeniser"""
     other_runs: OtherRuns
 
     def search(self, spec: Any, option: str) -> RunDecode:
         """A registered search."""
-        return RunDecode(*self._chosen("search", spec, option), self.task, self.strategy)
+        return RunDecode(*self._chosen("search", spec, option), self.task, self.sharding)
 
     def metric(self, spec: Any, option: str) -> RunSentenceMetric:
         """A registered metric, with the task's own options for it, such as the language."""
@@ -86,7 +86,7 @@ class RunDecode:
     entry: Entry
     config: Choice
     task: Task
-    strategy: Sharding
+    sharding: Sharding
 
     def __call__(self, model: Seq2Seq, batch: Batch, nbest: int = 1) -> list[list[list[int]]]:
         """Outputs of each source of a padded batch."""
@@ -94,7 +94,7 @@ class RunDecode:
         if "seed" in self.entry.config.__dataclass_fields__:
             config = replace(config, seed=int(torch.randint(2**62, ())))  # type: ignore[call-arg]
         search, constraint = self.entry.build(config), self.task.constraint()
-        unsharded = self.strategy.unsharded(model) if model.training else nullcontext()  # validation has done it
+        unsharded = self.sharding.unsharded(model) if model.training else nullcontext()  # validation has done it
         request = SearchRequest.from_batch(model, batch.src, batch.src_pad, self.task.vocab, constraint, nbest=nbest)
         with torch.no_grad(), unsharded, evaluating(model):
             outputs = search_all(search, request)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from s2s.backend.cuda_graph import CUDAGraphCallable, capture
@@ -73,12 +73,11 @@ class TrainStep:
     optimizer: torch.optim.Optimizer
     schedule: Schedule
     world: World
-    strategy: Sharding = field(default_factory=OneProcess)
+    sharding: Sharding = field(default_factory=OneProcess)
     backend: BackendSelection = field(default_factory=BackendSelection)
 
     def __post_init__(self) -> None:
-        modules = [self.model] + ([self.objective.module] if self.objective.module else [])
-        parameters = dict.fromkeys(p for module in modules for p in module.parameters())
+        parameters = dict.fromkeys(p for module in self.modules.values() for p in module.parameters())
         self.parameters = [p for p in parameters if p.requires_grad]
         """Those that are trained: the model's, then the objective's own"""
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
@@ -89,6 +88,12 @@ class TrainStep:
         self.split_factor = 1
         """Factor applied to the configured number of micro-batches; doubled when memory runs out"""
         self.objective_is_checked = False
+
+    @property
+    def modules(self) -> dict[str, nn.Module]:
+        """The model, and an objective with parameters, under the names of their groups in a checkpoint."""
+        module = self.objective.module
+        return {"model": self.model, **({"objective": module} if module else {})}
 
     def __call__(self, batch: Sequence[Pair], step: int) -> StepResult:
         """Train on `batch` as update `step`, counted from 1; nothing changes if loss or gradient is not finite.
@@ -178,11 +183,11 @@ class TrainStep:
                 rollouts.extend(self._rollouts(parts, step))
             self._accumulate(rollouts, step, number, n_tokens, sums)
         except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError
-            if not is_memory_error(error) or self.strategy.needs_every_rank or max(map(len, parts)) < 2:
+            if not is_memory_error(error) or self.sharding.needs_every_rank or max(map(len, parts)) < 2:
                 raise
             failed = True
             sums[-1] = 1
-        self.strategy.reduce_gradients()
+        self.sharding.reduce_gradients()
         sums = self.world.all_reduce(sums)
         return sums[:-1], failed if self.world.size == 1 else bool(sums[-1].item())
 
@@ -190,7 +195,7 @@ class TrainStep:
         """This rank's micro-batches, and what the objective makes of them."""
         own = range(self.world.rank, len(parts), self.world.size)
         stand_in = next(part for part in parts if part)[:1]  # only to take part where every rank is needed
-        present = [index for index in own if parts[index] or self.strategy.needs_every_rank]
+        present = [index for index in own if parts[index] or self.sharding.needs_every_rank]
         batches = [self._batch(parts[index] or stand_in) for index in present]
         made = batches
         if type(self.objective).rollout is not Objective.rollout:
@@ -203,7 +208,7 @@ class TrainStep:
     def _rollout(self, part: Batch, step: int, index: int) -> Batch:
         self._seed(step, index, ROLLOUT)
         module = self.objective.module
-        whole = self.strategy.unsharded(module) if module else nullcontext()
+        whole = self.sharding.unsharded(module) if module else nullcontext()
         with torch.no_grad(), whole, self._autocast():
             return self.objective.rollout(self.model, part)
 
@@ -218,7 +223,7 @@ class TrainStep:
             factor = torch.full((), weight / n_tokens, device=self.world.device)
             self._seed(step, index, number)
             self.check_memory(max(part.src.numel(), part.tgt_in.numel()))
-            with self.strategy.micro_batch(last=index == rollouts[-1].position):
+            with self.sharding.micro_batch(last=index == rollouts[-1].position):
                 part_sums = (self.graphs or self._backward)(part, factor)
             sums[:-2] += weight * part_sums
             sums[-2] += weight * n_positions
@@ -298,7 +303,7 @@ class TrainStep:
 
     def _optimizer_step(self) -> OptimizerStep:
         """The optimizer step, in a CUDA graph if forward and backward are and the optimizer supports it."""
-        arguments = self.optimizer, self.config.clip, self.scaler, self.strategy.gradient_norm
+        arguments = self.optimizer, self.config.clip, self.scaler, self.sharding.gradient_norm
         if self.graphs and CUDAGraphOptimizerStep.supports(self.optimizer):
             return CUDAGraphOptimizerStep(*arguments, capture)
         return OptimizerStep(*arguments)

@@ -163,10 +163,9 @@ class Trainer:
 
     def run_validation(self) -> ValidationResult | None:
         """Validate the current weights; None if a signal interrupted it."""
-        step = self.train_step
         with ExitStack() as stack:
-            for module in filter(None, (step.model, step.objective.module)):
-                stack.enter_context(step.strategy.unsharded(module))
+            for module in self.train_step.modules.values():
+                stack.enter_context(self.train_step.sharding.unsharded(module))
             return self.validation(self.stop)
 
     def save(self, write: Callable[[TrainerState, CheckpointContent], None]) -> None:

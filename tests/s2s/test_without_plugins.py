@@ -74,7 +74,7 @@ def test_steps_are_not_captured(bare: Plugins, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(graph_decoding, "implementations", ())
     assert capture_steps([Table(30)]) == "steps eager, since no plugin captures them"
     with pytest.raises(ConfigError, match="graph=true: no loaded plugin captures steps"):
-        capture_steps([Table(30)], wanted=True)
+        capture_steps([Table(30)], requested=True)
 
 
 def test_memory_is_not_measured(bare: Plugins) -> None:

@@ -174,9 +174,9 @@ def test_an_update_has_no_more_threads_than_work_for_them(
 
 def test_a_strategy_is_built_for_several_processes_and_one_holds_all_of_the_model(tmp_path: Path) -> None:
     with built(tmp_path, "train.precision=bf16", world=World(size=2)) as trainer:
-        assert trainer.train_step.strategy.arguments == ("alone", 2, "torch.bfloat16")  # type: ignore[attr-defined]
+        assert trainer.train_step.sharding.arguments == ("alone", 2, "torch.bfloat16")  # type: ignore[attr-defined]
     with built(tmp_path) as trainer:
-        assert not hasattr(trainer.train_step.strategy, "arguments")
+        assert not hasattr(trainer.train_step.sharding, "arguments")
     with pytest.raises(ConfigError, match=r"^train\.strategy=alnoe: no such strategy\. Known: .*alone"):
         built(tmp_path, "train.strategy=alnoe").__enter__()
 

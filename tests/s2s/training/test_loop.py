@@ -13,6 +13,7 @@ import torch
 from s2s.config import Config, TrainConfig
 from s2s.config.run import CheckpointConfig, ValidConfig
 from s2s.errors import CheckpointError, Preempted
+from s2s.log.log import RunLength
 from s2s.training import trainer as loop
 from s2s.training.state import TrainerState
 from s2s.training.step_result import StepResult
@@ -39,6 +40,7 @@ def trainer(*, state: TrainerState | None = None, config: Config | None = None, 
     one.config, one.state = config or Config(), state or TrainerState()
     one.world = SimpleNamespace(any_true=bool, is_main=True, device=torch.device("cpu"), barrier=lambda: None)
     one.ema, one.observers, one.peak_flops = None, (), 0.0
+    one.length = RunLength(one.config.train.steps)
     for name, part in parts.items():
         setattr(one, name, part)
     return one
@@ -362,7 +364,7 @@ def test_a_training_is_resumed_updated_saved_and_finished() -> None:
     """What a signal may have skipped after the update of the checkpoint comes before the first update."""
     notes = Notes(finish={"steps": 2})
     checkpoints = SimpleNamespace(save="whole", finish_save=lambda: None)
-    one = trainer(checkpoints=checkpoints, hook=SimpleNamespace(s2s_observe=lambda trainer: []), log=nullcontext())
+    one = trainer(checkpoints=checkpoints, observed=nullcontext)
     for name in ("resume", "validate_and_save", "wait_for_save", "finish"):
         setattr(one, name, getattr(notes, name))
     one.batches = lambda: iter(["a", "b"])
@@ -375,7 +377,7 @@ def test_a_training_is_resumed_updated_saved_and_finished() -> None:
 
 
 def test_a_trainer_measures_no_peak_unless_it_is_given_one(tmp_path: Path) -> None:
-    parts: Any = SimpleNamespace(world="world", ema="ema")
+    parts: Any = SimpleNamespace(world="world", ema="ema", length="length")
     one = Trainer(Config(), tmp_path, parts, parts, parts, parts, parts, parts)
     assert (one.peak_flops, one.facts, one.state, one.ema, one.world) == (0.0, (), TrainerState(), "ema", "world")
 
@@ -389,7 +391,7 @@ def test_weights_are_whole_on_every_rank_while_they_are_validated() -> None:
         yield
         within.clear()
 
-    parts = SimpleNamespace(strategy=SimpleNamespace(unsharded=unsharded), model="the model")
+    parts = SimpleNamespace(sharding=SimpleNamespace(unsharded=unsharded), modules={"model": "the model"})
     one = trainer(train_step=parts, stop="stop", validation=lambda stop: [stop, *within])
     assert one.run_validation() == ["stop", "the model"]
     assert within == []

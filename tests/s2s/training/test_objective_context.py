@@ -75,7 +75,7 @@ def test_a_search_finds_what_it_finds_by_itself(context: RunContext, model: Seq2
 
 
 def test_the_model_is_put_together_in_training_as_validation_has_done_it(context: RunContext, model: Seq2Seq) -> None:
-    decode, strategy = context.search("greedy", "objective.search"), context.strategy
+    decode, strategy = context.search("greedy", "objective.search"), context.sharding
     for training in (True, False):
         decode(model.train(training), make_batch(PAIRS, context.vocab))
         assert strategy.n_unsharded == 1  # type: ignore[attr-defined]

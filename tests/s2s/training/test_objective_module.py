@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 PLUGINS = f"plugins=[s2s_example,{WATCH},{HARNESS / 'ppo_plugin.py'}]"
 PPO = [
-    *(PLUGINS, "objective=ppo", "arch.dropout=0", "train.steps=8", "valid.every=4", "checkpoint.every=2"),
+    *(PLUGINS, "objective=ppo", "arch.dropout=0", "train.steps=4", "valid.every=2", "checkpoint.every=2"),
     "train.clip=1.0",
 ]
 VOCAB = Vocab(src=12, tgt=12, joint=True)
@@ -145,6 +145,14 @@ def test_a_module_that_is_called_otherwise_is_refused() -> None:
     check_module(Clipped())
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of four updates that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("ppo") / "whole"
+    assert train(folder, *PPO) == 0
+    return folder
+
+
 def test_it_learns_and_its_critic_too(tmp_path: Path) -> None:
     options = ["train.steps=24", "schedule.lr=1e-2", "valid.every=0", "checkpoint.every=0"]
     assert train(tmp_path / "a", *PPO, *options) == 0
@@ -154,44 +162,45 @@ def test_it_learns_and_its_critic_too(tmp_path: Path) -> None:
     assert sum(errors[-6:]) < 0.7 * sum(errors[:2]) / 2 * 6, errors
 
 
-def test_its_parameters_are_saved_validated_and_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert train(tmp_path / "whole", *PPO) == 0
-    whole = outcome(tmp_path / "whole")
-    assert "step-000008/objective.safetensors" in whole["hashes"]
-    assert len(records(tmp_path / "whole" / "run", "valid", "reward", "value_loss")) == 2
-    for step in (3, 4):
-        monkeypatch.setenv("SIGNAL", f"TERM updating {step}")
-        assert train(tmp_path / f"a{step}", *PPO) == 75
-        monkeypatch.setenv("SIGNAL", "none")
-        assert train(tmp_path / f"a{step}", *PPO) == 0
-        assert outcome(tmp_path / f"a{step}") == whole
+def test_its_parameters_are_saved_validated_and_restored(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal comes at an update after which no checkpoint is due."""
+    assert "step-000004/objective.safetensors" in outcome(whole)["hashes"]
+    assert len(records(whole / "run", "valid", "reward", "value_loss")) == 2
+    monkeypatch.setenv("SIGNAL", "TERM updating 3")
+    assert train(tmp_path / "a", *PPO) == 75
+    monkeypatch.setenv("SIGNAL", "none")
+    assert train(tmp_path / "a", *PPO) == 0
+    assert outcome(tmp_path / "a") == outcome(whole)
 
 
-def test_a_run_that_was_killed_between_the_updates_of_a_batch_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    assert train(tmp_path / "whole", *PPO) == 0
+def test_a_run_that_was_killed_between_the_updates_of_a_batch_ends_with_the_same_bytes(
+    whole: Path, tmp_path: Path
+) -> None:
     calls = tmp_path / "calls"
-    pid = fork_training(tmp_path / "killed", *PPO, env={"KILL": f"{2 * 3 * 5 + 3} {calls}"})
+    pid = fork_training(tmp_path / "killed", *PPO, env={"KILL": f"{2 * 3 * 3 + 3} {calls}"})
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     saved = sorted(path.name for path in (tmp_path / "killed" / "run" / "checkpoints").glob("step-*"))
     assert saved
-    assert saved[-1] < "step-000008"
+    assert saved[-1] < "step-000004"
     assert train(tmp_path / "killed", *PPO) == 0
-    assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
+    assert outcome(tmp_path / "killed") == outcome(whole)
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_two_ranks_learn_the_same(tmp_path: Path, strategy: str) -> None:
-    options = [*PPO, "train.steps=4", "valid.every=0", f"train.strategy={strategy}"]
-    assert train(tmp_path / "one", *PPO, "train.steps=4", "valid.every=0") == 0
+def test_two_ranks_learn_the_same(whole: Path, tmp_path: Path, strategy: str) -> None:
+    options = [*PPO, "valid.every=0", f"train.strategy={strategy}"]
     assert train_in_ranks(tmp_path / "two", 2, *options) == [0, 0], (tmp_path / "two.log").read_text()
     keys = ("step", "loss", "gnorm", "reward", "value_loss", "ratio")
-    one, two = (records(tmp_path / name / "run", "update", *keys) for name in ("one", "two"))
+    folders = whole, tmp_path / "two"
+    one, two = (records(folder / "run", "update", *keys) for folder in folders)
     for a, b in zip(one, two, strict=True):
         assert a == pytest.approx(b, rel=2e-4)
     tensors: list[Any] = [
-        json.loads((tmp_path / name / "run" / "checkpoints" / "step-000004" / "MANIFEST.json").read_text())[
+        json.loads((folder / "run" / "checkpoints" / "step-000004" / "MANIFEST.json").read_text())[
             "objective.safetensors"
         ]["size"]
-        for name in ("one", "two")
+        for folder in folders
     ]
     assert tensors[0] == tensors[1]

@@ -79,10 +79,10 @@ def test_sums_are_those_of_all_micro_batches() -> None:
 
 def test_the_last_micro_batch_of_a_rank_is_known() -> None:
     strategy = Noting()
-    update(strategy=strategy)._gradient([[pair] for pair in PAIRS], [], 1, 0, 12)
+    update(sharding=strategy)._gradient([[pair] for pair in PAIRS], [], 1, 0, 12)
     assert strategy.last == [False, False, False, True]
     other = Noting()
-    update(world=World(rank=1, size=2), strategy=other)._gradient([[pair] for pair in PAIRS], [], 1, 0, 12)
+    update(world=World(rank=1, size=2), sharding=other)._gradient([[pair] for pair in PAIRS], [], 1, 0, 12)
     assert other.last == [False, True]
 
 
@@ -91,7 +91,7 @@ def test_a_rank_without_pairs_takes_part_where_every_rank_is_needed_and_adds_not
     every_rank: bool, n_parts: int
 ) -> None:
     strategy, objective = Noting(needs_every_rank=every_rank), Total()
-    step = update(objective, World(rank=1, size=2), strategy=strategy)
+    step = update(objective, World(rank=1, size=2), sharding=strategy)
     sums, _ = step._gradient([PAIRS[:2], []], [], 1, 0, 5)
     assert sums.tolist() == [0.0] * 5
     assert strategy.last == [True] * n_parts
@@ -143,7 +143,7 @@ def test_the_pairs_that_a_rank_reads_are_those_of_its_own_micro_batches() -> Non
 
 def test_where_every_rank_is_needed_too_little_memory_is_an_error() -> None:
     with pytest.raises(MemoryError):
-        update(Total(limit=1), strategy=Noting(needs_every_rank=True))(PAIRS, 1)
+        update(Total(limit=1), sharding=Noting(needs_every_rank=True))(PAIRS, 1)
 
 
 def test_another_error_is_raised_as_it_is() -> None:
