@@ -12,13 +12,15 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import s2s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import FrameType
 
 ROOT = Path(s2s.__file__).resolve().parents[1]
 PRODUCT = ("s2s", "plugins", "tasks")
@@ -38,7 +40,10 @@ def entered_files() -> Iterator[set[Path]]:
             names.add(frame.f_code.co_filename)
 
     files: set[Path] = set()
-    threading.setprofile_all_threads(follow) if sys.version_info >= (3, 12) else threading.setprofile(follow)
+    if sys.version_info >= (3, 12):
+        threading.setprofile_all_threads(follow)
+    else:
+        threading.setprofile(follow)
     sys.setprofile(follow)
     try:
         yield files
@@ -76,7 +81,7 @@ def files_of_update(plugin: str = "entered_files_observer") -> set[Path]:
     class Plugin:
         @staticmethod
         @s2s.hookimpl
-        def s2s_observe(trainer: s2s.TrainerView) -> s2s.Observer:
+        def s2s_observe(trainer: s2s.TrainerView) -> s2s.Observer:  # noqa: ARG004  the hook names it
             return follower
 
     sys.modules[plugin] = Plugin  # type: ignore[assignment]
