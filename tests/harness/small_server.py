@@ -40,7 +40,7 @@ async def client_of(server: Server) -> AsyncIterator[httpx.AsyncClient]:
     """A client, while the engines run."""
     app = create_app(server)
     async with (
-        server.lifespan(app),
+        app.router.lifespan_context(app),
         httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client,
     ):
         yield client

@@ -273,7 +273,7 @@ def test_a_client_that_goes_takes_its_sentences_out_of_the_batch(run: str) -> No
             "http_version": "1.1",
             "headers": [(b"content-type", b"application/json")],
         }
-        async with server.lifespan(app):
+        async with app.router.lifespan_context(app):
             await app(scope, receive, send)
             engine = server.engines["en-de"]
             assert engine.n_waiting == 0
@@ -350,7 +350,7 @@ def test_a_sentence_goes_to_the_next_queue_where_its_own_has_just_failed(run: st
     failed = engine.queue
 
     def fails_now(*_: Any, **__: Any) -> Any:
-        engine.queue = type(failed)(10, max_waiting=10)
+        engine.queue = type(failed)(10)
         raise QueueClosedError
 
     failed.put = fails_now  # type: ignore[method-assign]

@@ -1,18 +1,21 @@
 """An HTTP server for trained runs, with a page to try them, as a plugin: the command s2s-serve (extra `serve`).
 
-command → server (engines by name) → app (routes, limits, errors) → generating (text in, sentences out as they are
-finished) → engine (one model, its queue, and the search thread).
+command → server (engines by name) → app (routes of the APIs, limits, errors) → generating (text in, sentences out as
+they are finished) → engine (one model, its queue, and the search thread).
+An API is registered in the group `serve_api`.
 """
 
 from __future__ import annotations
 
-__all__ = ["ServeConfig"]
+__all__ = ["RefusedError", "ServeApi", "ServeConfig", "s2s_register"]
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from s2s import ConfigError
+from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s.config import above, at_least, check_ranges
+from s2s_serve.api import ServeApi
+from s2s_serve.refusal import RefusedError
 
 
 @dataclass(kw_only=True)
@@ -37,6 +40,8 @@ class ServeConfig:
     """Origins whose pages may call this server (CORS), such as https://example.org; none by default."""
     key_file: str = ""
     """File of API keys, one per line: every request must carry one of them. Empty: no keys."""
+    apis: list[str] = field(default_factory=lambda: ["own", "libretranslate"])
+    """APIs that are offered: own, libretranslate, and those of plugins. The page and jobs need own."""
     jobs: str = ""
     """Folder for files sent to /v1/jobs and their outputs; empty: no jobs."""
     nbest: int = 0
@@ -57,6 +62,10 @@ class ServeConfig:
     def __post_init__(self) -> None:
         if not self.run:
             raise ConfigError("run: which model? Give run=NAME, a run directory, run=last, or run={name: RUN, …}")
+        if not self.apis:
+            raise ConfigError("apis=[]: name at least one API")
+        if self.jobs and "own" not in self.apis:
+            raise ConfigError(f"jobs={self.jobs}: jobs belong to the API own, which apis={self.apis} leaves out")
         check_ranges("", self, port=at_least(0, 65_535), nbest=at_least(0, 100), max_requests=at_least(1))
         check_ranges("", self, max_chars=at_least(1), max_file=at_least(1), max_waiting=at_least(1))
         check_ranges("", self, deadline=above(0), drain=at_least(0))
@@ -67,3 +76,11 @@ class ServeConfig:
         if isinstance(self.run, dict):
             return {str(name): run for name, run in self.run.items()}
         return {str(self.run[0] if isinstance(self.run, list) else self.run).rstrip("/").rpartition("/")[2]: self.run}
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    contract = "an API of s2s-serve: factory(config, server: s2s_serve.server.Server) -> s2s_serve.ServeApi"
+    registry.group("serve_api", contract)
+    registry.add("serve_api", "own", Choice, "s2s_serve.own_api:own_api")
+    registry.add("serve_api", "libretranslate", Choice, "s2s_serve.libretranslate:libretranslate")

@@ -13,11 +13,12 @@ from s2s import make_batch
 from s2s_serve.generating import join_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from s2s.generation import Candidate, Output, Segment
     from s2s_serve.engine import Engine
     from s2s_serve.generating import Sentence
+    from s2s_serve.schemas import GenerateBody
 
 
 def text_fields(
@@ -39,33 +40,31 @@ def text_fields(
     return whole | {"sentences": parts}
 
 
-async def sentence_fields(
-    engine: Engine, sentence: Sentence, output: Output, n: int, fields: Collection[str], views: Collection[str]
-) -> dict[str, Any]:
+async def sentence_fields(engine: Engine, sentence: Sentence, output: Output, body: GenerateBody) -> dict[str, Any]:
     """The fields of a sentence: source, line, outputs best first, and the requested fields of each."""
-    write = lambda: [_candidate(engine, each, fields, views) for each in output.nbest[:n]]  # noqa: E731
-    candidates = await engine.in_text_thread(write) if views else write()
-    entry = {"line": sentence.line, "src": sentence.input.src, **candidates[0]}
-    if n > 1:
-        entry["nbest"] = candidates
-    if "attention" in fields and len(sentence.segments) == 1 and sentence.segments[0].ids:
+    write = lambda: [_candidate(engine, each, body) for each in output.nbest[: body.nbest]]  # noqa: E731
+    candidates = await engine.in_text_thread(write) if body.views else write()
+    fields = {"line": sentence.line, "src": sentence.input.src, **candidates[0]}
+    if body.nbest > 1:
+        fields["nbest"] = candidates
+    if "attention" in body.fields and len(sentence.segments) == 1 and sentence.segments[0].ids:
         (segment,), best = sentence.segments, output.best
-        entry["attention"] = await engine.call(lambda: attention_of(engine, segment, best.tokens, best.pieces))
-    return entry
+        fields["attention"] = await engine.call(lambda: attention_of(engine, segment, best.tokens, best.pieces))
+    return fields
 
 
-def _candidate(engine: Engine, candidate: Candidate, fields: Collection[str], views: Collection[str]) -> dict[str, Any]:
-    known: dict[str, Any] = {
+def _candidate(engine: Engine, candidate: Candidate, body: GenerateBody) -> dict[str, Any]:
+    optional: dict[str, Any] = {
         "tokens": candidate.tokens,
         "pieces": candidate.pieces,
         "log_probs": [_rounded(p) for p in candidate.log_probs],
         "align": candidate.align,
     }
-    entry: dict[str, Any] = {"hyp": candidate.hyp, "score": _rounded(candidate.score)}
-    entry |= {name: value for name, value in known.items() if name in fields}
-    if views and candidate.hyp:
-        entry["views"] = {name: engine.task.views[name](candidate.hyp) for name in views}
-    return entry
+    fields: dict[str, Any] = {"hyp": candidate.hyp, "score": _rounded(candidate.score)}
+    fields |= {name: value for name, value in optional.items() if name in body.fields}
+    if body.views and candidate.hyp:
+        fields["views"] = {name: engine.task.views[name](candidate.hyp) for name in body.views}
+    return fields
 
 
 def attention_of(

@@ -1,12 +1,15 @@
-"""The application: routes, limits on bodies, keys, and a uniform error format."""
+"""The application: the routes of all APIs, limits on bodies, keys, and errors in the form of each API."""
 
 from __future__ import annotations
 
 __all__ = ["create_app"]
 
+import asyncio
+import contextlib
 import logging
 import time
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Depends, FastAPI, Request, Response
@@ -16,14 +19,13 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
 import s2s
+from s2s_serve.api import ServeApi, error_body
 from s2s_serve.body_limit import BodyLimit
-from s2s_serve.job_api import job_api
-from s2s_serve.libretranslate import libretranslate
-from s2s_serve.own_api import own_api
-from s2s_serve.refusal import RefusedError
+from s2s_serve.jobs import Jobs
+from s2s_serve.refusal import RefusedError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from s2s_serve.server import Server
 
@@ -36,22 +38,28 @@ SECURITY_HEADERS = {
     "referrer-policy": "no-referrer",
 }
 ERROR_CODES = {400: "bad_request", 404: "not_found", 405: "not_allowed"}
+SHARED_ROUTES = ("/", "/healthz", "/metrics")
+"""Routes of no API"""
 
 
 def create_app(server: Server) -> FastAPI:
     """The application; no route takes a file system path, and no page loads anything from the network."""
     about = "Outputs of trained sequence-to-sequence models."
-    app = FastAPI(title="s2s-serve", version=s2s.__version__, description=about, docs_url=None, redoc_url=None)
-    app.router.lifespan_context = server.lifespan
-    dependencies = [Depends(_require_key(server))]
-    app.include_router(own_api(server), dependencies=dependencies)
-    app.include_router(job_api(server), dependencies=dependencies)
-    app.include_router(libretranslate(server))
-    _add_state(app, server, dependencies)
-    app.add_exception_handler(RefusedError, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _bug)
+    app = FastAPI(
+        title="s2s-serve",
+        version=s2s.__version__,
+        description=about,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lambda _: _lifespan(server),
+    )
+    build = server.plugins.registry.build_default
+    apis: list[ServeApi] = [build("serve_api", name, server) for name in server.config.apis]
+    needs_key = [Depends(_require_key(server))]
+    for api in apis:
+        app.include_router(api.router, dependencies=None if api.checks_keys else needs_key)
+    _add_shared_routes(app, server, needs_key)
+    _add_error_handlers(app, apis)
     if server.config.cors:
         app.add_middleware(CORSMiddleware, allow_origins=server.config.cors, allow_methods=["*"], allow_headers=["*"])
     app.add_middleware(BodyLimit, max_bytes=server.config.max_chars * 8 + 65_536)
@@ -59,19 +67,33 @@ def create_app(server: Server) -> FastAPI:
     return app
 
 
-def _add_state(app: FastAPI, server: Server, dependencies: list[Any]) -> None:
-    page = files("s2s_serve").joinpath("page.html").read_text(encoding="utf-8")
+@contextlib.asynccontextmanager
+async def _lifespan(server: Server) -> AsyncIterator[None]:
+    """Start all engines and the jobs, and close the engines after the last request."""
+    engines = server.engines.values()
+    await asyncio.gather(*(asyncio.to_thread(engine.start) for engine in engines))
+    async with contextlib.AsyncExitStack() as stack:
+        if server.config.jobs:
+            server.jobs = Jobs(Path(server.config.jobs), server.engines, server.config.max_file)
+            await stack.enter_async_context(server.jobs.processing())
+        yield
+    await asyncio.gather(*(asyncio.to_thread(engine.close) for engine in engines))
 
-    @app.get("/", summary="The page", response_class=HTMLResponse)
-    async def index() -> HTMLResponse:
-        return HTMLResponse(page, headers=SECURITY_HEADERS)
+
+def _add_shared_routes(app: FastAPI, server: Server, needs_key: list[Any]) -> None:
+    if "own" in server.config.apis:  # which the page uses
+        page = files("s2s_serve").joinpath("page.html").read_text(encoding="utf-8")
+
+        @app.get("/", summary="The page", response_class=HTMLResponse)
+        async def index() -> HTMLResponse:
+            return HTMLResponse(page, headers=SECURITY_HEADERS)
 
     @app.get("/healthz", summary="Whether every run has answered a sentence")
     async def healthz() -> JSONResponse:
         status, body = server.state()
         return JSONResponse(body, status)
 
-    @app.get("/metrics", summary="Counts for Prometheus", dependencies=dependencies, response_class=PlainTextResponse)
+    @app.get("/metrics", summary="Counts for Prometheus", dependencies=needs_key, response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(server.metrics.render(), media_type="text/plain; version=0.0.4")
 
@@ -115,44 +137,48 @@ class Timing:
         return None
 
 
-def _error(request: Request, status: int, code: str, message: str, retry_after: int = 0) -> Response:
-    """An error response, in LibreTranslate's format for its routes and in our own for all others."""
-    headers = {"retry-after": str(retry_after)} if retry_after else {}
-    own = request.url.path.startswith("/v1") or request.url.path in ("/", "/metrics", "/healthz")
-    body = {"error": {"code": code, "message": message} if own else message}
-    return JSONResponse(body, status, headers)
+def _add_error_handlers(app: FastAPI, apis: Sequence[ServeApi]) -> None:
+    async def answer(request: Request, error: Exception) -> Response:
+        refusal = _refusal(error)
+        headers = {"retry-after": str(refusal.retry_after)} if refusal.retry_after else {}
+        return JSONResponse(_error_form(apis, request.url.path)(refusal), refusal.status, headers)
+
+    for kind in (RefusedError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, answer)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusedError)
-    return _error(request, error.status, error.code, str(error), error.retry_after)
+def _error_form(apis: Sequence[ServeApi], path: str) -> Callable[[RefusedError], Any]:
+    """The form of errors at a path: that of the API with the longest prefix."""
+    matching = [] if path in SHARED_ROUTES else [api for api in apis if path.startswith(api.router.prefix)]
+    return max(matching, key=lambda api: len(api.router.prefix)).error_body if matching else error_body
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
+def _refusal(error: Exception) -> RefusedError:
+    match error:
+        case RefusedError():
+            return error
+        case RequestValidationError():
+            return _invalid(error)
+        case HTTPException():
+            code = ERROR_CODES.get(error.status_code, "error")
+            return RefusedError(error.status_code, code, str(error.detail))
+    logger.error("a bug: please report it", exc_info=error)
+    return RefusedError(500, "bug", "a bug of the server, which has logged it")
+
+
+def _invalid(error: RequestValidationError) -> RefusedError:
     first = error.errors()[0]
     place = _field(first["loc"])
     reason = str(first["msg"]).removeprefix("Value error, ")
     if first["type"] == "json_invalid":
         place, reason = "", f"the body is no JSON: {first.get('ctx', {}).get('error', reason)}"
-    if not place and first["type"] != "json_invalid":
+    elif not place:
         reason = "the body must be a JSON object, sent with content-type: application/json"
     message = f"{place[:200]}: {reason}" if place else reason
-    return _error(request, 422, "invalid", message.encode(errors="replace").decode())
+    return invalid(message.encode(errors="replace").decode())
 
 
 def _field(location: Sequence[int | str]) -> str:
     """The place of an error in the body, without the alternative that was tried: ("body", "text", "list[…]", 0)."""
     named = [str(part) for part in location if part != "body"]
     return ".".join([*named[:1], *(part for part in named[1:] if "[" not in part)])
-
-
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    code = ERROR_CODES.get(error.status_code, "error")
-    return _error(request, error.status_code, code, str(error.detail))
-
-
-async def _bug(request: Request, error: Exception) -> Response:
-    logger.error("a bug: please report it", exc_info=error)
-    return _error(request, 500, "bug", "a bug of the server, which has logged it")

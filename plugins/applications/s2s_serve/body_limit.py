@@ -4,8 +4,12 @@ from __future__ import annotations
 
 __all__ = ["BodyLimit"]
 
-import json
 from typing import Any
+
+from fastapi.responses import JSONResponse
+
+from s2s_serve.api import error_body
+from s2s_serve.refusal import too_large
 
 JOBS_ROUTE = "/v1/jobs"
 """Route whose bodies are files, with a limit of their own"""
@@ -22,7 +26,7 @@ class BodyLimit:
             return await self.app(scope, receive, send)
         length = dict(scope["headers"]).get(b"content-length", b"")
         if length.isdigit() and len(length) < 20 and int(length) > self.max_bytes:
-            return await self._refuse(send)
+            return await self._refuse(scope, receive, send)
         n_bytes, refused = 0, False
 
         async def receive_limited() -> Any:
@@ -31,7 +35,7 @@ class BodyLimit:
             n_bytes += len(message.get("body", b""))
             if n_bytes > self.max_bytes and not refused:
                 refused = True
-                await self._refuse(send)
+                await self._refuse(scope, receive, send)
             return {"type": "http.disconnect"} if refused else message
 
         async def send_unless_refused(message: Any) -> None:
@@ -40,9 +44,7 @@ class BodyLimit:
 
         return await self.app(scope, receive_limited, send_unless_refused)
 
-    async def _refuse(self, send: Any) -> None:
-        reason = f"the body is longer than {self.max_bytes:,} bytes; send a file as a job"
-        body = json.dumps({"error": {"code": "too_large", "message": reason}}).encode()
-        headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-        await send({"type": "http.response.start", "status": 413, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    async def _refuse(self, scope: Any, receive: Any, send: Any) -> None:
+        refusal = too_large(f"the body is longer than {self.max_bytes:,} bytes; send a file as a job")
+        response = JSONResponse(error_body(refusal), refusal.status, {"connection": "close"})
+        await response(scope, receive, send)

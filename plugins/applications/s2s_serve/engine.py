@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from s2s import ConfigError
 from s2s.decoding import SearchResult, SourceSentence
 from s2s.generation import Generator, Segment
-from s2s_serve.refusal import busy, too_large, unavailable
+from s2s_serve.refusal import busy, invalid, too_large, unavailable
 from s2s_serve.request_queue import QueueClosedError, RequestQueue, serve
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ class Engine:
     def nbest(self) -> int:
         """Maximum number of outputs of an input."""
         return self.generator.config.nbest
+
+    def check_nbest(self, n: int) -> None:
+        """Raise RefusedError for more outputs of an input than there are."""
+        if n > self.nbest:
+            raise invalid(f"nbest: {n} are more than the {self.nbest} that {self.name} gives")
 
     def start(self) -> None:
         """Start the search, and answer one sentence, after which the engine is `ready`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Sentence", "TextCandidate", "TextOptions", "join_lines", "lines_of", "outputs", "read_text"]
+__all__ = ["Sentence", "TextCandidate", "TextOptions", "join_lines", "lines_of", "outputs", "read_text", "text_outputs"]
 
 import asyncio
 import re
@@ -133,6 +133,14 @@ async def _output(engine: Engine, sentence: Sentence, options: TextOptions, wind
 
 async def _search(engine: Engine, segment: Segment, options: TextOptions) -> list[Hypothesis]:
     return await engine.search(segment, nbest=options.nbest, align=options.align) if segment.ids else []
+
+
+async def text_outputs(engine: Engine, text: str, options: TextOptions) -> list[TextCandidate]:
+    """The `options.nbest` best outputs of a whole text; raises RefusedError while too many others wait."""
+    sentences = await read_text(engine, text, options)
+    with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
+        parts = [output async for output in outputs(engine, sentences, options)]
+    return join_lines(engine, sentences, parts, options.nbest)
 
 
 def join_lines(engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Output], n: int) -> list[TextCandidate]:

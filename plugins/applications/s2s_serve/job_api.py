@@ -1,8 +1,8 @@
-"""Files as jobs under /v1/jobs."""
+"""Files as jobs: the routes below /v1/jobs of the server's own API."""
 
 from __future__ import annotations
 
-__all__ = ["job_api"]
+__all__ = ["add_job_routes"]
 
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,25 +22,24 @@ BLOCK = 1 << 16
 """Bytes sent at once"""
 
 
-def job_api(server: Server) -> APIRouter:
-    """The routes; jobs are refused if no folder is configured for them."""
-    api = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+def add_job_routes(api: APIRouter, server: Server) -> None:
+    """Add the routes; jobs are refused if no folder is configured for them."""
 
     def jobs() -> Jobs:
         if server.jobs is None:
             raise RefusedError(404, "no_jobs", "this server takes no files; start it with jobs=FOLDER")
         return server.jobs
 
-    @api.post("", status_code=202, summary="Send a text file as the body; a line is an input")
+    @api.post("/jobs", tags=["jobs"], status_code=202, summary="Send a text file as the body; a line is an input")
     async def add(request: Request, run: str = "", split: bool = True, raw: bool = False) -> dict[str, Any]:
         job = await jobs().add(server.engine(run), request.stream(), split=split, raw=raw)
         return job.state()
 
-    @api.get("/{number}", summary="How far a job is")
+    @api.get("/jobs/{number}", tags=["jobs"], summary="How far a job is")
     async def state(number: str) -> dict[str, Any]:
         return jobs().find(number).state()
 
-    @api.get("/{number}/output", summary="The lines that are done", response_model=None)
+    @api.get("/jobs/{number}/output", tags=["jobs"], summary="The lines that are done", response_model=None)
     async def output(number: str) -> Response:
         job = jobs().find(number)
         if not job.n_bytes:
@@ -49,11 +48,9 @@ def job_api(server: Server) -> APIRouter:
         headers = {"content-length": str(job.n_bytes)}
         return StreamingResponse(_first(file, job.n_bytes), media_type="text/plain", headers=headers)
 
-    @api.delete("/{number}", status_code=204, summary="Forget a job")
+    @api.delete("/jobs/{number}", tags=["jobs"], status_code=204, summary="Forget a job")
     async def delete(number: str) -> None:
         jobs().delete(jobs().find(number))
-
-    return api
 
 
 def _first(file: IO[bytes], n: int) -> Iterator[bytes]:

@@ -28,10 +28,9 @@ from s2s_serve.refusal import RefusedError, invalid
 from s2s_serve.upload import write_upload
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from s2s_serve.engine import Engine
-    from s2s_serve.server import Server
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +72,9 @@ class Job:
 class Jobs:
     """The jobs of a folder, processed one after another alongside all other requests."""
 
-    def __init__(self, server: Server, folder: Path) -> None:
-        self.server, self.folder = server, folder
+    def __init__(self, folder: Path, engines: Mapping[str, Engine], max_bytes: int) -> None:
+        """engines: by the names of their runs; max_bytes: maximum size of a file."""
+        self.folder, self.engines, self.max_bytes = folder, engines, max_bytes
         self.jobs: dict[str, Job] = {}
         self.waiting: asyncio.Queue[Job] = asyncio.Queue()
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ class Jobs:
         path = self.path(job, "input.txt")
         path.parent.mkdir(mode=0o700)
         try:
-            job.n_lines = await write_upload(path, body, self.server.config.max_file)
+            job.n_lines = await write_upload(path, body, self.max_bytes)
             self._save(job)
         except BaseException:
             shutil.rmtree(path.parent)
@@ -136,7 +136,7 @@ class Jobs:
         logger.error("job %s of %s has failed: %s", job.id, job.run, error, exc_info=error if is_bug else None)
 
     async def _process(self, job: Job) -> None:
-        engine = self.server.engine(job.run)
+        engine = self.engines[job.run]
         with self.path(job, "input.txt").open(encoding="utf-8-sig", newline="\n") as lines:  # without a BOM
             next(islice(lines, job.n_done, job.n_done), None)
             while (chunk := list(islice(lines, CHUNK))) and not job.deleted:
@@ -167,9 +167,9 @@ class Jobs:
     def _resume(self, job: Job) -> None:
         """Queue a job of an earlier server unless it is done; if its lines are not by this model, it begins anew."""
         job.n_done, job.n_bytes = self._count_written(job)
-        if job.n_done >= job.n_lines or job.run not in self.server.engines:
+        if job.n_done >= job.n_lines or job.run not in self.engines:
             return
-        made_of = _made_of(self.server.engines[job.run])
+        made_of = _made_of(self.engines[job.run])
         if changed := differences(job.made_of, made_of):
             which = ", ".join(f"{key} was {old!r} and is {new!r}" for key, (old, new) in changed.items())
             why = which if job.made_of else "an earlier version did not record what its lines were made with"

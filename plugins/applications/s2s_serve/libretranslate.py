@@ -15,20 +15,22 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from s2s_serve.api import ServeApi
 from s2s_serve.connection import cancel_on_disconnect
-from s2s_serve.generating import TextOptions, join_lines, outputs, read_text
+from s2s_serve.generating import TextOptions, text_outputs
 from s2s_serve.html_text import text_of, translate_html
 from s2s_serve.languages import LANGUAGE_NAMES, Detector, directions
 from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
+    from s2s import Choice
     from s2s_serve.engine import Engine
     from s2s_serve.languages import Detected
     from s2s_serve.server import Server
 
 
-def libretranslate(server: Server) -> APIRouter:
-    """The routes."""
+def libretranslate(_: Choice, server: Server) -> ServeApi:
+    """The API; its clients send the key in the body of a request."""
     api, service = APIRouter(tags=["LibreTranslate"]), Service(server)
 
     @api.get("/languages", summary="Languages, and into which each is translated")
@@ -46,7 +48,7 @@ def libretranslate(server: Server) -> APIRouter:
         service.check_key(request, fields)
         (text,) = _texts(fields)[0][:1]
         server.check_texts([text])
-        return JSONResponse([_as_json(each) for each in (await service.detector())(text)])
+        return JSONResponse([each._asdict() for each in (await service.detector())(text)])
 
     @api.post("/translate", summary="Translate a text, or a list of texts", response_model=None)
     async def translate(request: Request) -> Response:
@@ -54,7 +56,7 @@ def libretranslate(server: Server) -> APIRouter:
         service.check_key(request, fields)
         return await cancel_on_disconnect(server, request, service.translate(fields))
 
-    return api
+    return ServeApi(router=api, error_body=lambda error: {"error": str(error)}, checks_keys=True)
 
 
 class Service:
@@ -109,16 +111,15 @@ class Service:
         engines = [None if src == target else self._engine(src, target) for src in sources]
         searching = [engine for engine in engines if engine] or list(self.server.engines.values())
         n = _alternatives(fields, min(engine.nbest for engine in searching))
-        with self.server.running():
-            async with self.server.within(0):
-                work = [self._text(engine, text, n, form) for engine, text in zip(engines, texts, strict=True)]
-                found = await asyncio.gather(*work)
+        async with self.server.working():
+            work = [self._text(engine, text, n, form) for engine, text in zip(engines, texts, strict=True)]
+            found = await asyncio.gather(*work)
         one = (lambda values: values) if is_list else (lambda values: values[0])
         answer: dict[str, Any] = {"translatedText": one([hyps[0] for hyps in found])}
         if n:
             answer["alternatives"] = one([hyps[1:] for hyps in found])
         if detected:
-            answer["detectedLanguage"] = one([_as_json(each) for each in detected])
+            answer["detectedLanguage"] = one([each._asdict() for each in detected])
         return JSONResponse(answer)
 
     async def _text(self, engine: Engine | None, text: str, n: int, form: str) -> list[str]:
@@ -127,11 +128,7 @@ class Service:
             return [text]
 
         async def plain(part: str) -> list[str]:
-            options = TextOptions(nbest=n + 1)
-            sentences = await read_text(engine, part, options)
-            with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
-                found = [output async for output in outputs(engine, sentences, options)]
-            return [candidate.hyp for candidate in join_lines(engine, sentences, found, n + 1)]
+            return [candidate.hyp for candidate in await text_outputs(engine, part, TextOptions(nbest=n + 1))]
 
         return await (translate_html(text, plain) if form == "html" else plain(text))
 
@@ -187,10 +184,6 @@ def _alternatives(fields: dict[str, Any], nbest: int) -> int:
     if not 0 <= n < nbest:
         raise _bad(f"Invalid request: alternatives must be a number from 0 to {nbest - 1}")
     return n
-
-
-def _as_json(found: Detected) -> dict[str, Any]:
-    return {"language": found.language, "confidence": found.confidence}
 
 
 def _bad(message: str) -> RefusedError:

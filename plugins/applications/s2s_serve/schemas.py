@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from s2s_serve.generating import TextOptions
+
 
 def _encodable(text: str) -> str:
     """Text that UTF-8 can encode: JSON may contain half of a surrogate pair."""
@@ -59,6 +61,24 @@ class GenerateBody(Body):
         default=[], max_length=8, description="Other ways to show outputs that the task offers: svg."
     )
     stream: bool = Field(default=False, description="Server-sent events: `sentence` as each is known, then `done`.")
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts, one or several."""
+        return [self.text] if isinstance(self.text, str) else self.text
+
+    @property
+    def options(self) -> TextOptions:
+        """How each text is read and searched."""
+        return TextOptions(
+            prefix=self.prefix,
+            phrases=tuple(filter(None, self.phrases)),
+            fields=self.input_fields,
+            split=self.split,
+            raw=self.raw,
+            nbest=self.nbest,
+            align="align" in self.fields,
+        )
 
 
 class ParseBody(Body):

@@ -13,21 +13,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s import ConfigError
+from s2s import ConfigError, Plugins
 from s2s.compose import arguments_of, compose
 from s2s.config import OF_FILES, GenerateConfig, options_marked
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.generation import load_for_decoding
 from s2s_serve import ServeConfig
 from s2s_serve.engine import Engine
+from s2s_serve.generating import TextCandidate, TextOptions, text_outputs
 from s2s_serve.jobs import Jobs
 from s2s_serve.metrics import Metrics
 from s2s_serve.refusal import busy, deadline_exceeded, invalid, too_large
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
-    from s2s import Choice, Plugins
+    from s2s import Choice
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class Server:
 
     config: ServeConfig
     engines: Mapping[str, Engine]
+    plugins: Plugins
     keys: Sequence[str] = ()
     metrics: Metrics = field(init=False)
     jobs: Jobs | None = None
@@ -69,38 +71,34 @@ class Server:
                 f"{n:,} characters are more than the {self.config.max_chars:,} allowed; send a file as a job"
             )
 
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """Count a request as running; raises RefusedError if there are too many."""
+    @contextlib.asynccontextmanager
+    async def working(self, deadline: float = 0.0) -> AsyncIterator[None]:
+        """Count a request as running; raises RefusedError if there are too many, or when its deadline has passed.
+
+        deadline: the seconds that the request sets for itself; 0: the server's own limit.
+        """
         if self.metrics.n_running >= self.config.max_requests:
             raise busy(f"{self.config.max_requests} requests are worked on already; try again later", 1)
+        seconds = min(deadline or self.config.deadline, self.config.deadline)
         self.metrics.n_running += 1
-        try:
-            yield
-        finally:
-            self.metrics.n_running -= 1
-
-    @contextlib.asynccontextmanager
-    async def within(self, requested: float) -> AsyncIterator[None]:
-        """Raise RefusedError when the deadline has passed; `requested` is the request's own, or 0."""
-        seconds = min(requested, self.config.deadline) if requested else self.config.deadline
         try:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError:
             raise deadline_exceeded(seconds) from None
+        finally:
+            self.metrics.n_running -= 1
 
-    @contextlib.asynccontextmanager
-    async def lifespan(self, _: Any) -> AsyncIterator[None]:
-        """Start all engines, and close them after the last request."""
-        await asyncio.gather(*(asyncio.to_thread(engine.start) for engine in self.engines.values()))
-        if self.config.jobs:
-            self.jobs = Jobs(self, Path(self.config.jobs))
-            async with self.jobs.processing():
-                yield
-        else:
-            yield
-        await asyncio.gather(*(asyncio.to_thread(engine.close) for engine in self.engines.values()))
+    async def outputs(self, text: str, run: str = "", *, nbest: int = 1) -> list[TextCandidate]:
+        """The outputs of a text, best first; raises RefusedError for what no request may ask for.
+
+        run: name of a served run; empty: the first.
+        """
+        engine = self.engine(run)
+        self.check_texts([text])
+        engine.check_nbest(nbest)
+        async with self.working():
+            return await text_outputs(engine, text, TextOptions(nbest=nbest))
 
     def state(self) -> tuple[int, dict[str, Any]]:
         """Status and body of /healthz: ok if every engine has answered a sentence since its last failure."""
@@ -115,6 +113,8 @@ class Server:
 def load_server(config: ServeConfig, plugins: Plugins) -> Server:
     """Load every run."""
     _check_options(config, plugins)
+    for api in config.apis:
+        plugins.registry.get("serve_api", api)
     options = {"threads": 1, "matmul": "exact", **config.generate}
     options |= {"fields": ["pieces"], "format": "jsonl"}
     engines = {}
@@ -130,7 +130,7 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
         nbest = _nbest(config, name, models.search_config(composed))
         composed = replace(composed, config=replace(composed.config, nbest=nbest))
         engines[name] = Engine(name, models.generator(composed), config.max_waiting)
-    return Server(config, engines, _keys(config.key_file))
+    return Server(config, engines, plugins, _keys(config.key_file))
 
 
 def _nbest(config: ServeConfig, name: str, search: Choice) -> int:

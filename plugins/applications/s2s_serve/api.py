@@ -1,0 +1,30 @@
+"""What an API of the server is: its routes, and how it writes their errors."""
+
+from __future__ import annotations
+
+__all__ = ["ServeApi", "error_body"]
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastapi import APIRouter
+
+    from s2s_serve.refusal import RefusedError
+
+
+def error_body(error: RefusedError) -> Any:
+    """The JSON body of an error, unless an API has a form of its own."""
+    return {"error": {"code": error.code, "message": str(error)}}
+
+
+class ServeApi(NamedTuple):
+    """What a factory of the group `serve_api` returns."""
+
+    router: APIRouter
+    """The routes; paths that begin with its prefix have errors in the form of this API, of several the longest"""
+    error_body: Callable[[RefusedError], Any] = error_body
+    """The JSON body of an error"""
+    checks_keys: bool = False
+    """Whether the routes check API keys by themselves; else every request must carry one, where there are keys"""

@@ -1,0 +1,127 @@
+"""APIs of the server are registered choices: those that s2s ships, and one of a plugin outside of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("httpx", reason="the extra `dev` is not installed")
+
+from harness.folders import ROOT
+from harness.small_server import Served, served, train_run
+from s2s import ConfigError, PluginError, load_plugins
+from s2s_serve import ServeConfig
+from s2s_serve.server import load_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PAGE = (ROOT / "docs" / "plugins" / "apis.md").read_text(encoding="utf-8")
+CHAT = {"model": "en-de", "messages": [{"role": "user", "content": "the old dog"}], "temperature": 0}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_run(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plugin that the documentation shows."""
+    (code,) = re.findall(r"^```python\n# openai_api.py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(code.splitlines()) <= 40
+    path = tmp_path_factory.mktemp("plugin") / "openai_api.py"
+    path.write_text(code, encoding="utf-8")
+    return path
+
+
+def config(run: str, **options: Any) -> ServeConfig:
+    return ServeConfig(**{"run": {"en-de": run}, **options})
+
+
+@pytest.fixture(scope="module")
+def server(run: str, plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The shipped APIs and the plugin's, with a key."""
+    keys = tmp_path_factory.mktemp("keys") / "keys"
+    keys.write_text("secret\n")
+    options = config(run, apis=["own", "libretranslate", "openai"], key_file=str(keys))
+    with served(load_server(options, load_plugins([str(plugin)]))) as started:
+        started.client.headers["authorization"] = "Bearer secret"
+        yield started
+
+
+@pytest.fixture(scope="module")
+def libretranslate(run: str) -> Iterator[Served]:
+    with served(load_server(config(run, apis=["libretranslate"]), load_plugins())) as started:
+        yield started
+
+
+def test_the_api_of_a_plugin_gives_the_outputs_of_the_own_api(server: Served) -> None:
+    answer = server.post("/v1/chat/completions", CHAT | {"n": 3}).json()
+    (result,) = server.post("/v1/generate", {"text": "the old dog", "nbest": 3}).json()["results"]
+    assert [each["message"]["content"] for each in answer["choices"]] == [each["hyp"] for each in result["nbest"]]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        ({"stream": True}, 400, "give messages, and stream=false"),
+        ({"n": 9}, 422, "nbest: 9 are more than the 4 that en-de gives"),
+        ({"n": "x"}, 422, "n: Input should be a valid integer, unable to parse string as an integer"),
+        ({"model": "gpt"}, 422, "run: no such run here; there are en-de"),
+        ({"messages": [{"content": "a" * 30_000}]}, 413, "30,000 characters are more than the 20,000 allowed"),
+    ],
+    ids=["stream", "outputs", "type", "run", "length"],
+)
+def test_its_errors_have_its_form(server: Served, change: dict[str, Any], status: int, message: str) -> None:
+    answer = server.post("/v1/chat/completions", CHAT | change)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"]) == (status, "invalid_request_error")
+    assert error["message"].startswith(message)
+
+
+def test_the_server_asks_for_a_key_where_an_api_does_not(server: Served) -> None:
+    headers = {"authorization": "Bearer wrong"}
+    answer = server.ask(lambda client: client.post("/v1/chat/completions", json=CHAT, headers=headers))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "key")
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("/v1/chat/none", {"message": "Not Found", "type": "invalid_request_error", "code": "not_found"}),
+        ("/v1/none", {"message": "Not Found", "code": "not_found"}),
+        ("/none", "Not Found"),
+    ],
+)
+def test_a_path_without_a_route_has_the_errors_of_the_api_that_it_begins_with(
+    server: Served, path: str, error: Any
+) -> None:
+    assert server.post(path, {}).json() == {"error": error}
+
+
+@pytest.mark.parametrize(("path", "status"), [("/", 404), ("/v1/runs", 404), ("/languages", 200), ("/healthz", 200)])
+def test_an_api_that_is_not_chosen_has_no_routes(libretranslate: Served, path: str, status: int) -> None:
+    assert libretranslate.ask(lambda client: client.get(path)).status_code == status
+
+
+def test_an_unknown_api_is_refused_before_a_run_is_loaded() -> None:
+    with pytest.raises(PluginError, match=r"^serve_api=libre: no such serve_api\."):
+        load_server(config("no such run", apis=["libre"]), load_plugins())
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"apis": []}, r"^apis=\[\]: name at least one API$"),
+        ({"apis": ["libretranslate"], "jobs": "x"}, "^jobs=x: jobs belong to the API own, which apis="),
+    ],
+    ids=str,
+)
+def test_apis_that_cannot_be_served_are_refused(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        config("x", **options)
