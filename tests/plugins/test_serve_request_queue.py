@@ -7,7 +7,6 @@ import random
 import threading
 import time
 from concurrent.futures import CancelledError, Future
-from queue import Full
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,15 +56,8 @@ class Server:
         self.request = SearchRequest(
             model=model, vocab=VOCAB, queue=self.queue, device=torch.device("cpu"), nbest=nbest
         )
-        self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, args=(search,), daemon=True)
+        self.thread = threading.Thread(target=serve, args=(search, self.request), daemon=True)
         self.thread.start()
-
-    def _run(self, search: Search) -> None:
-        try:
-            serve(search, self.request)
-        except RuntimeError as error:
-            self.error = error
 
     def close(self) -> None:
         self.queue.close()
@@ -159,20 +151,16 @@ def test_an_error_of_the_search_reaches_every_caller() -> None:
         def step(self, *_: Any) -> Any:
             raise RuntimeError("out of order")
 
-    server = Server(SEARCHES["beam"], Broken(9), max_waiting=3)
-    futures: list[Future[list[Hypothesis]]] = []
-
-    def put_until_closed() -> None:
-        while True:
-            futures.append(server.queue.put([4] * 50 + [EOS], timeout=SECONDS))
-
-    with pytest.raises(QueueClosedError):  # a thread that waits for room is woken, too
-        put_until_closed()
+    queue, model = RequestQueue(n_tokens=40), Broken(9)
+    futures = [queue.put([4] * 50 + [EOS]) for _ in range(3)]  # one in the batch, two wait
+    request = SearchRequest(model=model, vocab=VOCAB, queue=queue, device=torch.device("cpu"))
+    with pytest.raises(RuntimeError, match="out of order"):
+        serve(SEARCHES["beam"], request)
     for future in futures:
         with pytest.raises(RuntimeError, match="out of order"):
-            future.result(SECONDS)
-    server.thread.join(SECONDS)
-    assert str(server.error) == "out of order"
+            future.result(0)
+    with pytest.raises(QueueClosedError):
+        queue.put([4, EOS])
 
 
 def test_who_serves_hears_of_an_error_before_those_who_wait() -> None:
@@ -268,23 +256,11 @@ def test_cancelling_at_random_moments_changes_no_other_result(kind: str) -> None
             assert [(h.tokens, h.score) for h in future.result(0)] == own
 
 
-def test_the_queue_is_bounded() -> None:
-    model = Gated()
-    server = Server(LONG, model, n_tokens=2, max_waiting=2)
-    futures = [server.queue.put([4, EOS], timeout=SECONDS) for _ in range(3)]  # one in the batch, two wait
-    with pytest.raises(Full):
-        server.queue.put([4, EOS], timeout=0.05)
-    model.open()
-    futures.append(server.queue.put([4, EOS], timeout=SECONDS))
-    assert all(future.result(SECONDS) for future in futures)
-    server.close()
-
-
 def test_coroutines_wait_for_results() -> None:
     server = Server(SEARCHES["beam"], Recurrent(9))
 
     async def ask(line: list[int]) -> list[Hypothesis]:
-        return await asyncio.wrap_future(server.queue.put(line, timeout=0))
+        return await asyncio.wrap_future(server.queue.put(line))
 
     async def all_of(lines: list[list[int]]) -> list[list[Hypothesis]]:
         return list(await asyncio.gather(*map(ask, lines)))

@@ -30,22 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-NO_LIMIT = 1 << 60
-"""Maximum number of waiting sentences: `Engine.admitted` limits their tokens instead"""
 WARM_UP = "a"
-
-
-class MeteredQueue(RequestQueue):
-    """A queue that records how full the batch is."""
-
-    n_in_batch = 0
-    """Source tokens"""
-
-    def admit(self, n_in_use: int) -> list[SourceSentence]:
-        self.n_in_batch = n_in_use
-        admitted = super().admit(n_in_use)
-        self.n_in_batch += sum(len(sentence.ids) for sentence in admitted)
-        return admitted
 
 
 class Engine:
@@ -59,7 +44,7 @@ class Engine:
         """The generator that aligns words; None if the architecture gives no attention"""
         self.task, self.model = self.generator.task, self.generator.search.model
         self.n_waiting = self.n_failures = 0
-        self.answered: MeteredQueue | None = None
+        self.answered: RequestQueue | None = None
         """The queue from which the latest answer came"""
         self.rate = 0.0
         """Source tokens per second, a running mean over answers"""
@@ -146,9 +131,9 @@ class Engine:
 
     def _put(self, segment: Segment, nbest: int = 1) -> Future[list[Hypothesis]]:
         ids, constraint, start = [*segment.ids, self.task.vocab.eos], segment.constraint, segment.start
-        return self._enqueue(lambda queue: queue.put(ids, constraint, nbest=nbest, start=start, timeout=0))
+        return self._enqueue(lambda queue: queue.put(ids, constraint, nbest=nbest, start=start))
 
-    def _enqueue(self, add: Callable[[MeteredQueue], Future[T]]) -> Future[T]:
+    def _enqueue(self, add: Callable[[RequestQueue], Future[T]]) -> Future[T]:
         """The queue's future; if its search fails at this moment, that of the next search's queue."""
         while True:
             queue = self.queue
@@ -177,8 +162,8 @@ class Engine:
     def _restart_search(self) -> None:
         self.n_failures, self.queue = self.n_failures + 1, self._new_queue()
 
-    def _new_queue(self) -> MeteredQueue:
-        return MeteredQueue(self.generator.config.tokens, max_waiting=NO_LIMIT)
+    def _new_queue(self) -> RequestQueue:
+        return RequestQueue(self.generator.config.tokens)
 
 
 def warm_up_text(task: Task) -> str:

@@ -3,7 +3,7 @@
 queue = RequestQueue(n_tokens=1000)
 request = SearchRequest(model=model, vocab=vocab, queue=queue, device=device)
 Thread(target=serve, args=(search, request)).start()
-hypotheses = queue.put(ids).result()  # or: await asyncio.wrap_future(queue.put(ids, timeout=0))
+hypotheses = queue.put(ids).result()  # or: await asyncio.wrap_future(queue.put(ids))
 queue.close()
 """
 
@@ -16,7 +16,6 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future
-from queue import Full
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s import evaluating
@@ -61,16 +60,18 @@ class StepPacer:
 
 
 class RequestQueue(SentenceQueue):
-    """A thread-safe queue that any number of threads fill and one search empties; sentences keep their order.
+    """A thread-safe, unbounded queue that any threads fill and one search empties; sentences keep their order.
 
     Each sentence has a future of its hypotheses, resolved as soon as its search ends. Cancelling the future removes the
     sentence from the queue or from the batch.
     """
 
-    def __init__(self, n_tokens: int, max_waiting: int = 1000) -> None:
-        """n_tokens: maximum source tokens, eos included, in the batch; max_waiting: maximum sentences not yet in it."""
+    def __init__(self, n_tokens: int) -> None:
+        """n_tokens: maximum source tokens, eos included, in the batch."""
         super().__init__(n_tokens)
-        self.max_waiting, self.pacer = max_waiting, StepPacer()
+        self.n_in_batch = 0
+        """Source tokens in the batch"""
+        self.pacer = StepPacer()
         self._changed = threading.Condition()
         self._waiting: deque[SourceSentence] = deque()
         self._futures: dict[int, Future[list[Hypothesis]]] = {}
@@ -86,19 +87,13 @@ class RequestQueue(SentenceQueue):
         *,
         nbest: int | None = None,
         start: Sequence[int] = (),
-        timeout: float | None = None,
     ) -> Future[list[Hypothesis]]:
         """Add a sentence of source ids, eos included; the future of its hypotheses, best first.
 
-        constraint, nbest, start: see `SourceSentence`.
-        Blocks while `max_waiting` sentences wait; raises `queue.Full` after `timeout` seconds, and `QueueClosedError`.
+        constraint, nbest, start: see `SourceSentence`. Raises QueueClosedError.
         """
         with self._changed:
-            has_room = lambda: self._closed or len(self._waiting) < self.max_waiting  # noqa: E731
-            if not self._changed.wait_for(has_room, timeout):
-                raise Full
-            if self._closed:
-                raise QueueClosedError("the queue is closed")
+            self._check_open()
             index, future = next(self._numbers), Future[list[Hypothesis]]()
             self._futures[index] = future
             self._waiting.append(SourceSentence(index, ids, constraint, nbest, start))
@@ -112,8 +107,7 @@ class RequestQueue(SentenceQueue):
         For other uses of the model, such as scoring an output: only one thread may use a model at a time.
         """
         with self._changed:
-            if self._closed:
-                raise QueueClosedError("the queue is closed")
+            self._check_open()
             future = Future[T]()
             self._calls.append((function, future))
             self._changed.notify_all()
@@ -160,7 +154,6 @@ class RequestQueue(SentenceQueue):
             if not self._waiting or self._waiting[0] is not sentence:
                 return False
             self._waiting.popleft()
-            self._changed.notify_all()
             return True
 
     @property
@@ -171,7 +164,10 @@ class RequestQueue(SentenceQueue):
     def admit(self, n_in_use: int) -> list[SourceSentence]:
         """See `SentenceQueue.admit`; called after steps."""
         self.pacer.end(time.perf_counter())
-        return super().admit(n_in_use)
+        self.n_in_batch = n_in_use
+        admitted = super().admit(n_in_use)
+        self.n_in_batch += sum(len(sentence.ids) for sentence in admitted)
+        return admitted
 
     def take_cancelled(self) -> set[int]:
         """Indices of sentences in the batch that were cancelled since the last call; called before steps."""
@@ -207,7 +203,10 @@ class RequestQueue(SentenceQueue):
             if len(waiting) == len(self._waiting):
                 self._cancelled.add(index)
             self._waiting = deque(waiting)
-            self._changed.notify_all()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueueClosedError("the queue is closed")
 
 
 def serve(search: Search, request: SearchRequest, on_error: Callable[[], None] = lambda: None) -> None:
