@@ -174,6 +174,20 @@ class Task(ABC):
         """Each target token in readable form, for the input `src`; the default is its text by itself."""
         return [self.detokenize([i], src) for i in ids]
 
+    def spellings(self) -> Sequence[bytes] | None:
+        """What each target token adds to the text of an output, in UTF-8 or a part of a character; empty: nothing.
+
+        None: an output is not the tokens' texts one after another, so that what it must contain is a matter of tokens.
+        """
+        return None
+
+    def spell(self, text: str) -> bytes:
+        """A text as target tokens spell it, such as with a blank before its first word; needed with `spellings`.
+
+        Raises DataError for symbols that no token has.
+        """
+        raise NotImplementedError
+
     def vocabulary(self, side: Side) -> Sequence[TokenNames] | None:
         """The tokens of one side in the order of their ids: train.init_from matches equal names in two runs.
 

@@ -135,6 +135,14 @@ class TextTask(CorpusTask):
         """The tokens, of which ▁ begins a word in subwords."""
         return [self.tgt.pieces[i] for i in ids]
 
+    def spellings(self) -> Sequence[bytes] | None:
+        """As the target's tokeniser."""
+        return self.tgt.spellings
+
+    def spell(self, text: str) -> bytes:
+        """As the target's tokeniser, in lower case if the task lower-cases."""
+        return self.tgt.spell(self._cased(text))
+
     def vocabulary(self, side: Side) -> Sequence[TokenNames]:
         """The tokens."""
         return self.src.pieces if side == "src" else self.tgt.pieces

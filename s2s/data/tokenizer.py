@@ -72,6 +72,32 @@ class Tokenizer(ABC):
         """For each token the index of its word in the text that `decode` gives; the default decodes every prefix."""
         return [max(len(self.decode(ids[: n + 1]).split()) - 1, 0) for n in range(len(ids))]
 
+    @cached_property
+    def spellings(self) -> list[bytes] | None:
+        """What each token adds to a text, in UTF-8, which may be a part of a character; empty for special tokens.
+
+        None: not known. The default decodes each token behind another, which does not show parts of characters.
+        """
+        ordinary = [i for i in range(self.size) if i not in self.special]
+        before = next((i for i in ordinary if self.decode([i]).strip().isalnum()), None)
+        if before is None:
+            return None
+        start, spellings = self.decode([before]), [b""] * self.size
+        for i in ordinary:
+            text = self.decode([before, i])
+            if not text.startswith(start) or "\ufffd" in text:
+                return None
+            spellings[i] = text[len(start) :].encode()
+        return spellings
+
+    def spell(self, text: str) -> bytes:
+        """A text as its tokens spell it behind others; raises DataError for symbols that no token has."""
+        (ids,) = self.encode([text])
+        if self.unk in ids:
+            raise DataError(f"{text!r} has symbols that are not in the vocabulary")
+        spellings = self.spellings or []
+        return b"".join(spellings[i] for i in ids)
+
     def sampler(self, alpha: float) -> Callable[[Sequence[int], int], list[int]]:
         """A function of only ids and a seed, the same in every process: the ids of the same text in other tokens."""
         raise ConfigError(f"task.subword_sampling={alpha}: this tokeniser has one way to write a text; leave it out")

@@ -57,12 +57,15 @@ def output_constraint(
 def sentence_constraint(
     task: Task, sentence: Input, constraints: Sequence[RequestConstraints]
 ) -> SentenceConstraint | None:
-    """The constraint on the output of one sentence: the first that is provided.
+    """The constraint on the output of one sentence.
 
-    Raises DataError if the input has a prefix or phrases and nothing provides the constraint for them.
+    Raises DataError if the input has a prefix or phrases and nothing provides the constraint for them, or if several
+    plugins constrain its output, since a search has states for one such constraint.
     """
-    provided = (provider.for_sentence(task, sentence) for provider in constraints)
-    constraint = next((one for one in provided if one is not None), None)
-    if constraint is None and (sentence.prefix or any(sentence.phrases)):
+    pairs = [(type(provider).__name__, provider.for_sentence(task, sentence)) for provider in constraints]
+    provided = {name: constraint for name, constraint in pairs if constraint is not None}
+    if len(provided) > 1:
+        raise DataError(f"{' and '.join(provided)} both constrain the output of this input; ask for one of them")
+    if not provided and (sentence.prefix or any(sentence.phrases)):
         raise DataError("prefix and phrases: no loaded plugin constrains single outputs; leave them out")
-    return constraint
+    return next(iter(provided.values()), None)

@@ -104,6 +104,14 @@ class LanguageModel(CorpusTask):
         """The subwords, of which ▁ begins a word."""
         return [self.subwords.pieces[i] for i in ids]
 
+    def spellings(self) -> Sequence[bytes] | None:
+        """As the tokeniser."""
+        return self.subwords.spellings
+
+    def spell(self, text: str) -> bytes:
+        """As the tokeniser, in lower case if the runs with its vocabulary lower-case."""
+        return self.subwords.spell(text.lower() if self.lowercase else text)
+
     def vocabulary(self, side: Side) -> Sequence[TokenNames]:
         """The subwords; of sources, the special tokens and the constant source token."""
         return self.subwords.pieces if side == "tgt" else [*self.subwords.pieces[: self.no_source], "<no source>"]

@@ -25,11 +25,11 @@ from harness.reference_search import (
 )
 from harness.search_calls import find, find_queued
 from harness.table_model import Table
+from harness.token_wishes import Wish
 from s2s.decoding import SourceSentence
 from s2s.decoding.queue import FixedQueue
 from s2s.errors import ConfigError
 from s2s.task import Vocab
-from s2s_constraints.lexical import LexicalConstraint
 from s2s_search import DiverseBeamConfig
 from s2s_search.diverse import build_beam_search
 
@@ -154,11 +154,12 @@ def test_an_output_does_not_depend_on_its_batch() -> None:
 
 @pytest.mark.usefixtures("kind")
 def test_what_is_asked_of_an_output_holds_in_every_group() -> None:
-    wishes = [LexicalConstraint(prefix=(4, 5)), LexicalConstraint(phrases=((6,), (7, 8))), LexicalConstraint()]
+    wishes = [Wish(prefix=(4, 5)), Wish(phrases=((6,), (7, 8))), Wish()]
+    constraints = [wish.constraint(VOCAB.tgt) for wish in wishes]
     search = build_beam_search(
         DiverseBeamConfig(beam=6, num_beam_groups=2, diversity_penalty=1.0, max_len_a=0.0, max_len_b=7)
     )
-    queue = FixedQueue((SourceSentence(i, [5, 6, EOS], wish) for i, wish in enumerate(wishes)), n_tokens=100)
+    queue = FixedQueue((SourceSentence(i, [5, 6, EOS], one) for i, one in enumerate(constraints)), n_tokens=100)
     rows = find_queued(search, Table(VOCAB.tgt), queue, VOCAB, nbest=6)
     found = [[h.tokens for h in hypotheses] for hypotheses in rows]
     assert all(found)

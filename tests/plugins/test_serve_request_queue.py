@@ -15,11 +15,11 @@ import torch
 from harness.recurrent_model import Recurrent
 from harness.search_calls import find_queued
 from harness.table_model import Table
+from harness.token_wishes import Wish
 from s2s.decoding import BeamConfig, Hypothesis, SearchRequest, SearchResult, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
 from s2s.task import Vocab
-from s2s_constraints.lexical import LexicalConstraint
 from s2s_search import DiverseBeamConfig, SampleConfig
 from s2s_search.diverse import build_beam_search
 from s2s_search.sampling import Sampling
@@ -37,9 +37,9 @@ VOCAB, EOS = Vocab(src=9, tgt=9), 3
 SECONDS = 60  # after which a test gives up
 LEXICAL = [
     *[None] * 5,
-    LexicalConstraint(prefix=(4, 5)),
-    LexicalConstraint(phrases=((6,), (7, 8, 4))),
-    LexicalConstraint(prefix=(8,), phrases=((4, 4), (5,), (6,))),
+    Wish(prefix=(4, 5)).constraint(VOCAB.tgt),
+    Wish(phrases=((6,), (7, 8, 4))).constraint(VOCAB.tgt),
+    Wish(prefix=(8,), phrases=((4, 4), (5,), (6,))).constraint(VOCAB.tgt),
 ]
 SEARCHES: dict[str, Search] = {
     "beam": BeamSearch(BeamConfig(beam=4, max_len_b=5)),
@@ -79,7 +79,7 @@ def transformer() -> Transformer:
 @pytest.mark.parametrize("model", [Recurrent(9), transformer()], ids=["waits", "joins"])
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_sentences_that_come_at_random_moments_get_what_a_batch_gets(kind: str, model: Seq2Seq) -> None:
-    """Two threads put them, some with constraints that need wider states than those of the running batch."""
+    """Two threads put them, some with constraints that the running batch does not have."""
     draw, search = random.Random(kind), SEARCHES[kind]
     lines = [[*draw.choices(range(4, 9), k=draw.randint(1, 9)), EOS] for _ in range(24)]
     wanted = [draw.choice(LEXICAL) for _ in lines]

@@ -194,6 +194,20 @@ class Subwords(Tokenizer):
         """By id: log-probabilities (unigram), or priorities of merges, of which the highest is merged first (bpe)."""
         return [self._processor.get_score(i) for i in range(self.size)]
 
+    @cached_property
+    def spellings(self) -> list[bytes]:
+        """What each token adds to a text, in UTF-8: a byte of byte_fallback by itself; empty for special ones."""
+        return [self._spelling(i, piece) for i, piece in enumerate(self.pieces)]
+
+    def _spelling(self, i: int, piece: str) -> bytes:
+        if self._processor.is_byte(i):
+            return bytes.fromhex(piece[3:5])  # <0xC3>
+        return b"" if i in self.special else piece.replace(BLANK, " ").encode()
+
+    def spell(self, text: str) -> bytes:
+        """A text normalised, with a blank before its first word."""
+        return self._processor.normalize(_without_surrogates(text)).replace(BLANK, " ").encode()
+
     def sampler(self, alpha: float) -> Callable[[Sequence[int], int], list[int]]:
         """A sampler of other subwords; see `SubwordSampler` for alpha."""
         if self.kind == "char" or self.kind == "word":

@@ -6,7 +6,7 @@ __all__ = ["HuggingFace", "HuggingFaceKind"]
 
 import hashlib
 import json
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, DataError
@@ -97,11 +97,34 @@ class HuggingFace(Tokenizer):
         batch = self._tokenizer.encode_batch(texts, add_special_tokens=False)
         return [[i for i in encoding.ids if i not in reserved] for encoding in batch]
 
+    @cached_property
+    def spellings(self) -> list[bytes] | None:
+        """What each token adds to a text, in UTF-8; None if the decoder shows too little of it."""
+        decoder = json.dumps(json.loads(self._tokenizer.to_str())["decoder"])
+        if '"ByteLevel"' not in decoder:
+            return super().spellings
+        added = self._tokenizer.get_added_tokens_decoder()
+        written = [piece.encode() if i in added else _bytes_of(piece) for i, piece in enumerate(self.pieces)]
+        return [b"" if i in self.special else spelling for i, spelling in enumerate(written)]
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""
         shown = [int(i) for i in ids if i == self.unk or i not in self.special]
         text: str = self._tokenizer.decode(shown, skip_special_tokens=False)
         return text.replace(self.pieces[self.unk], UNKNOWN) if self.unk in shown else text
+
+
+def _bytes_of(piece: str) -> bytes:
+    """The bytes for which the characters of a token of byte-level BPE stand."""
+    return bytes(_byte_alphabet().get(character, ord("?")) for character in piece)
+
+
+@cache
+def _byte_alphabet() -> dict[str, int]:
+    """By character: printable ones of Latin-1 are themselves, the other bytes are U+0100, U+0101, …"""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
 def _package() -> Any:

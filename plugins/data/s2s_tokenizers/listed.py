@@ -7,6 +7,7 @@ __all__ = ["CharacterKind", "Characters", "Listed", "WhitespaceKind", "Words"]
 import json
 import re
 from collections import Counter
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,16 @@ class Listed(Tokenizer):
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of every line, unk for tokens that are not listed."""
         return [[self._written.get(token, UNK) for token in self.tokens(line)] for line in lines]
+
+    @cached_property
+    def spellings(self) -> list[bytes]:
+        """What each token adds to a text, behind a separator."""
+        texts = [(self.separator + piece).encode() for piece in self.pieces]
+        return [b"" if i < len(SPECIAL) else text for i, text in enumerate(texts)]
+
+    def spell(self, text: str) -> bytes:
+        """A text with a separator before every token, listed or not: its last may be the beginning of a listed one."""
+        return "".join(self.separator + token for token in self.tokens(text)).encode(errors="replace")
 
     def decode(self, ids: Sequence[int]) -> str:
         """The tokens joined; special ones are skipped, unk becomes ⁇."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["ConstraintOptions", "s2s_register"]
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from s2s import Choice, Registry, hookimpl
 from s2s.config import GenerateConfig, at_least, check_ranges
@@ -23,6 +24,8 @@ class ConstraintOptions(GenerateConfig):
     """No n-gram of this many tokens occurs twice in the last 512 tokens of an output; 0: no limit."""
     bad_words: list[str] = field(default_factory=list)
     """Texts whose token sequences, as the task encodes them, never occur in an output: bad_words=[word,"two words"]."""
+    phrases_match: Literal["words", "letters"] = "words"
+    """Where an input's `phrases` count. words: as whole words, in any tokens. letters: within words, too."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from s2s.decoding import gather_hypotheses
-from s2s_constraints.phrases import PhraseConstraint
+from s2s_constraints.automaton import TextAutomaton
 from s2s_constraints.tokens import NONE
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 class PhraseAllocation:
     """Divides the beam into banks: a bank holds the hypotheses that lack the same number of tokens."""
 
-    phrases: PhraseConstraint
-    columns: slice
-    """Of its states among those of all constraints"""
+    texts: TextAutomaton
+    """Whose state is the last column of those of all constraints"""
     normalize: bool
     """Whether the model returns logits, which must be normalised"""
 
@@ -41,7 +40,9 @@ class PhraseAllocation:
 
         states [B, K, ·], logits and allowed [B, K, V], log_probs and tokens [B, K, n]; -inf marks no candidate.
         """
-        required = self.phrases.required(states[..., self.columns])
+        required = self._required(states)
+        if not required.size(-1):
+            return log_probs, tokens
         earlier = torch.cat([tokens, required], dim=-1)[..., None, :] == required[..., None]  # [B, K, P, n + P]
         n, positions = tokens.size(-1), torch.arange(earlier.size(-1), device=tokens.device)
         twice = (earlier & (positions < n + torch.arange(required.size(-1), device=tokens.device)[:, None])).any(-1)
@@ -60,11 +61,19 @@ class PhraseAllocation:
 
         If a round does not fit entirely, banks that lack the fewest tokens come first.
         """
-        state = self.phrases.advance(gather_hypotheses(states, candidates.parents)[..., self.columns], candidates.token)
-        n_tokens = self.phrases.n_phrases * self.phrases.longest + 1  # no output lacks this many
-        bank = self.phrases.missing(state).masked_fill(candidates.score == -torch.inf, n_tokens)
+        before = gather_hypotheses(states[..., -1:], candidates.parents)
+        missing = self.texts.missing_after(before, candidates.token)
+        n_tokens = int(missing.max()) + 1
+        bank = missing.masked_fill(candidates.score == -torch.inf, n_tokens)
         bank, order = bank.sort(stable=True)  # candidates are sorted by score, and stay sorted within a bank
         rank = torch.arange(bank.size(1), device=bank.device) - torch.searchsorted(bank, bank)
         turn = (rank * n_tokens + bank).masked_fill(bank == n_tokens, torch.iinfo(torch.long).max)
         selected = order.gather(1, turn.argsort(stable=True)[:, :n]).sort().values
         return type(candidates)(*(values.gather(1, selected) for values in candidates))
+
+    def _required(self, states: Tensor) -> Tensor:
+        """The next tokens of missing phrases: states [B, K, ·] -> [B, K, P], NONE where there are fewer."""
+        required = self.texts.required(states[..., -1:])
+        n = max(map(len, required))
+        rows = [[*tokens, *[NONE] * (n - len(tokens))] for tokens in required]
+        return torch.tensor(rows, dtype=torch.long, device=states.device).view(*states.shape[:2], n)

@@ -1,142 +1,84 @@
-"""The prefix and the phrases that the output of one sentence must contain, as automata.
-
-After Hokamp and Liu (2017).
-Shapes: B sentences, K hypotheses per sentence, V target tokens, W tokens of a prefix, P phrases, L tokens of a phrase.
-"""
+"""The phrases that an output must contain, whatever tokens spell them."""
 
 from __future__ import annotations
 
-__all__ = ["PhraseConstraint", "PhraseState", "PrefixConstraint"]
+__all__ = ["Phrase", "Progress"]
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-from torch import Tensor
+from s2s_constraints.spelling import joins
 
-from s2s_constraints.tokens import NONE
+if TYPE_CHECKING:
+    from s2s_constraints.spelling import Spelling
 
-Ids = Sequence[int]
+LONGEST_CHARACTER = 4
+"""Bytes of a character in UTF-8"""
 
 
-def _padded(ids: Sequence[int], n: int) -> list[int]:
-    return [*ids, *[NONE] * (n - len(ids))]
+class Progress(NamedTuple):
+    """How far the end of an output has come in the usual tokens of a phrase."""
+
+    n_tokens: int
+    """Of the phrase, at the end of the output"""
+    missing: int
+    """Of the phrase"""
+    following: int
+    """The token that comes next"""
 
 
 @dataclass(frozen=True)
-class PrefixConstraint:
-    """Outputs begin with a given prefix; the state is the rest of the prefix, padded with NONE."""
+class Phrase:
+    """A text, and tokens that spell it."""
 
-    width: int
-    n_tokens: int
-    prefixes: Sequence[Ids]
-    """Of the sentences that `start` is called for"""
+    text: str
+    """Symbols, without blanks at the edges"""
+    tokens: tuple[int, ...]
+    """Its usual tokens, at the beginning of an output or behind a blank"""
+    spaced: tuple[int, ...]
+    """The same anywhere else, such as with a blank before them"""
+    whole: bool
+    """Whether it counts only as whole words"""
 
-    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """[B, 1, W]"""
-        rows = [_padded(prefix, self.width) for prefix in self.prefixes]
-        return torch.tensor(rows, device=src.device).unsqueeze(1)
+    def end(self, output: str, begin: int) -> int | None:
+        """Where the first occurrence at or after `begin` ends; None: there is none.
 
-    def allowed(self, state: Tensor) -> Tensor:
-        """The next token of the prefix; after the prefix, any."""
-        following = state[..., :1]
-        return (following == NONE) | (torch.arange(self.n_tokens, device=state.device) == following)
+        That of a whole word may be at the end of the output, where the word may still go on (`is_open`).
+        """
+        start = output.find(self.text, begin)
+        while start >= 0:
+            end = start + len(self.text)
+            if not self.whole or not (_inside(output, start) or _inside(output, end)):
+                return end
+            start = output.find(self.text, start + 1)
+        return None
 
-    def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The prefix without its first token."""
-        return torch.cat([state[..., 1:], torch.full_like(state[..., :1], NONE)], dim=-1)
+    def is_open(self, output: str, end: int) -> bool:
+        """Whether the next token may continue the word that ends the phrase."""
+        return self.whole and not _characters(output[end : end + LONGEST_CHARACTER])
 
+    def progress(self, output: str, spelling: Spelling) -> Progress:
+        """In those of its usual tokens that the end of the output has most of."""
+        starts = not output or output[-1] == " "
+        usual = self.tokens if starts else self.spaced
+        best = Progress(0, len(usual), usual[0])
+        for tokens in (self.tokens, self.spaced):
+            for n in range(len(tokens) - 1, best.n_tokens, -1):
+                written = "".join(spelling.texts[i] for i in tokens[:n])
+                if output.endswith(written) and self._may_begin(output, len(output) - len(written), written):
+                    best = Progress(n, len(tokens) - n, tokens[n])
+                    break
+        return best
 
-class PhraseState(NamedTuple):
-    """The parts of a state of `PhraseConstraint`."""
-
-    room: Tensor
-    """[B, K], tokens until the limit"""
-    newest: Tensor
-    """[B, K, L], the last L tokens, NONE before the first"""
-    ids: Tensor
-    """[B, K, P, L], the phrases that the output lacks, padded with NONE; a phrase that it contains is all NONE"""
-
-    @classmethod
-    def unpack(cls, state: Tensor, longest: int) -> Self:
-        """State [B, K, 1 + L + P * L]"""
-        room, newest, ids = state.split([1, longest, state.size(-1) - 1 - longest], dim=-1)
-        return cls(room[..., 0], newest, ids.unflatten(-1, (-1, longest)))
-
-    def pack(self) -> Tensor:
-        """[B, K, 1 + L + P * L]"""
-        return torch.cat([self.room[..., None], self.newest, self.ids.flatten(2)], dim=-1)
-
-    def progress(self) -> Tensor:
-        """Length of the longest prefix of each phrase that is a suffix of the output: [B, K, P]"""
-        longest = self.newest.size(-1)
-        done = torch.zeros_like(self.ids[..., 0])
-        for n in range(1, longest + 1):
-            begun = (self.ids[..., :n] == self.newest[..., None, longest - n :]) & (self.ids[..., :n] != NONE)
-            done = torch.where(begun.all(-1), n, done)
-        return done
-
-    def following(self, progress: Tensor) -> Tensor:
-        """The next token of each phrase, [B, K, P]; NONE if the output contains it."""
-        return self.ids.gather(-1, progress[..., None].clamp(max=self.ids.size(-1) - 1))[..., 0]
-
-    def missing(self, progress: Tensor) -> Tensor:
-        """Tokens that complete all phrases, one after the other: [B, K]"""
-        return (self.ids != NONE).sum((-1, -2)) - progress.amax(-1)
+    def _may_begin(self, output: str, start: int, written: str) -> bool:
+        return not self.whole or written[:1] == " " or not _inside(output, start)
 
 
-@dataclass(frozen=True)
-class PhraseConstraint:
-    """Outputs contain given phrases; see `PhraseState`."""
+def _inside(output: str, at: int) -> bool:
+    """Whether a position is within a word; not if the character behind it is still missing or incomplete."""
+    before, after = output[max(at - LONGEST_CHARACTER, 0) : at], output[at : at + LONGEST_CHARACTER]
+    return joins(_characters(before)[-1:], _characters(after)[:1])
 
-    n_phrases: int
-    longest: int
-    n_tokens: int
-    eos: int
-    phrases: Sequence[Sequence[Ids]]
-    """Of the sentences that `start` is called for"""
 
-    @property
-    def width(self) -> int:
-        """1 + L + P * L"""
-        return 1 + self.longest + self.n_phrases * self.longest
-
-    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """[B, 1, 1 + L + P * L]"""
-        rows = []
-        for sentence_phrases in self.phrases:
-            different = dict.fromkeys(map(tuple, sentence_phrases))
-            tokens = [token for phrase in different for token in _padded(phrase, self.longest)]
-            rows.append(_padded(tokens, self.n_phrases * self.longest))
-        ids = torch.tensor(rows, device=src.device).unsqueeze(1)
-        newest = ids.new_full((len(rows), 1, self.longest), NONE)
-        return torch.cat([limit[:, None, None], newest, ids], dim=-1)
-
-    def allowed(self, state: Tensor) -> Tensor:
-        """No eos while a phrase is missing; if the room is only just enough, only tokens that continue a phrase."""
-        part = PhraseState.unpack(state, self.longest)
-        progress = part.progress()
-        missing = part.missing(progress)[..., None]
-        allowed = (missing == 0) | (torch.arange(self.n_tokens, device=state.device) != self.eos)
-        goes_on = part.following(progress).masked_fill(progress < progress.amax(-1, keepdim=True), NONE)
-        urgent = torch.zeros(*state.shape[:2], self.n_tokens + 1, dtype=torch.bool, device=state.device)
-        urgent.scatter_(2, goes_on.masked_fill(goes_on == NONE, self.n_tokens), True)
-        return torch.where((missing > 0) & (part.room[..., None] <= missing), urgent[..., :-1], allowed)
-
-    def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K]."""
-        room, newest, ids = PhraseState.unpack(state, self.longest)
-        part = PhraseState(room - 1, torch.cat([newest[..., 1:], token[..., None]], dim=-1), ids)
-        complete = part.progress() == (ids != NONE).sum(-1)  # a phrase that is all NONE is complete, too
-        return part._replace(ids=ids.masked_fill(complete[..., None], NONE)).pack()
-
-    def required(self, state: Tensor) -> Tensor:
-        """The next token of each missing phrase, [B, K, P]; NONE where none is missing."""
-        part = PhraseState.unpack(state, self.longest)
-        return part.following(part.progress())
-
-    def missing(self, state: Tensor) -> Tensor:
-        """Tokens that complete all phrases: [B, K]"""
-        part = PhraseState.unpack(state, self.longest)
-        return part.missing(part.progress())
+def _characters(symbols: str) -> str:
+    return symbols.encode("latin-1").decode(errors="ignore")

@@ -17,6 +17,7 @@ from harness.reference_operators import use_references
 from harness.reference_search import EOS, assert_same, batch_of, next_log_probs, slow_beam, sources
 from harness.search_calls import find, find_queued
 from harness.table_model import Table
+from harness.token_wishes import Wish
 from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
@@ -25,7 +26,6 @@ from s2s.generation.ensemble import Ensemble
 from s2s.generation.shallow_fusion import ShallowFusion
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s_constraints.lexical import LexicalConstraint
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 from s2s_testing import assert_causal, assert_state_joins, assert_state_reorders, assert_step_is_decode
@@ -197,7 +197,7 @@ def test_phrases_are_scored_by_the_sum_too() -> None:
     model, language_model = Table(VOCAB.tgt, seed=1), Table(VOCAB.tgt, seed=2)
     fused = ShallowFusion(model, language_model, 0.5, NO_SOURCE)
     search = BeamSearch(BeamConfig(beam=2, max_len_a=0.0, max_len_b=4))
-    queue = FixedQueue([SourceSentence(0, [5, EOS], LexicalConstraint(phrases=[[6, 4]]))], n_tokens=10)
+    queue = FixedQueue([SourceSentence(0, [5, EOS], Wish(phrases=[[6, 4]]).constraint(VOCAB.tgt))], n_tokens=10)
     (found,) = find_queued(search, fused, queue, VOCAB, nbest=2)
     of = sum_of(model, language_model, 0.5, [5])
     for h in found:

@@ -64,6 +64,13 @@ def test_a_constraint_reads_the_fields_that_it_declares() -> None:
     assert str(error).startswith("at_mots: task= reads no such field of an input. Did you mean 'at_most'?")
 
 
+def test_an_input_that_two_plugins_constrain_is_refused() -> None:
+    reader = Reader(Sentences(), GenerateConfig(input_fields={"at_most": 5}), 9, Counts(), [Asked(), Same(1)])
+    segments, error = reader([Input("a")])
+    assert segments == []
+    assert str(error) == "Asked and Same both constrain the output of this input; ask for one of them"
+
+
 def read(
     texts: Sequence[str], too_long: Literal["split", "truncate", "error"] = "split", constraint: Any = None
 ) -> tuple[list[list[tuple[str, int, Any]]], Counts, DataError | None]:
