@@ -81,7 +81,7 @@ def files_of_update(plugin: str = "entered_files_observer") -> set[Path]:
     class Plugin:
         @staticmethod
         @s2s.hookimpl
-        def s2s_observe(trainer: s2s.TrainerView) -> s2s.Observer:  # noqa: ARG004  the hook names it
+        def s2s_observe() -> s2s.Observer:
             return follower
 
     sys.modules[plugin] = Plugin  # type: ignore[assignment]
