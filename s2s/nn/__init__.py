@@ -58,12 +58,11 @@ if TYPE_CHECKING:
     )
     from s2s.nn.chunked_loss import Positions, sum_over_chunks
     from s2s.nn.dropout import Dropout, WordDropout, apply_dropout
-    from s2s.nn.embedding import TABLES, Embeddings
+    from s2s.nn.embedding import TABLES, Embeddings, Sinusoids
     from s2s.nn.guidance import Guidance, Guided, GuidedSource
     from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
     from s2s.nn.linear import Linear, Projections
     from s2s.nn.loss import LabelSmoothed, target_log_probs
-    from s2s.nn.positions import Sinusoids
     from s2s.nn.varlen import VarlenLayout
     from s2s.nn.word_labels import WordLabels
     from s2s.nn.words import SourceWords
@@ -96,7 +95,6 @@ __getattr__ = lazy_names(
     "dropout",
     "chunked_loss",
     "embedding",
-    "positions",
     "attention",
     "kv_cache",
     "varlen",

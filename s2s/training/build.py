@@ -30,8 +30,7 @@ from s2s.training.data_loader import DataLoader, varied
 from s2s.training.ema import EMA
 from s2s.training.learning_rate import checked, following
 from s2s.training.objective_checks import check_module
-from s2s.training.objective_context import RunContext
-from s2s.training.other_runs import OtherRuns
+from s2s.training.objective_context import OtherRuns, RunContext
 from s2s.training.planner import planner_of
 from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED

@@ -24,9 +24,8 @@ from s2s.log.progress import RunLines
 from s2s.training.checkpointing import AVERAGE, CheckpointContent, CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.nonfinite import NonFiniteGuard
-from s2s.training.observer_states import load_states, observer_states
 from s2s.training.signals import StopSignal
-from s2s.training.state import TrainerState
+from s2s.training.state import TrainerState, load_states, observer_states
 from s2s.training.train_step import TrainStep
 from s2s.training.validation import Validation, ValidationResult
 

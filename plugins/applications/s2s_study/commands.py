@@ -24,8 +24,7 @@ from s2s.config import Config
 from s2s.data import stamp_file
 from s2s.io import write_file
 from s2s.metrics import build_metrics
-from s2s_study.examples import examples_of
-from s2s_study.inputs import inputs_of
+from s2s_study.examples import examples_of, inputs_of
 from s2s_study.job_spec import scores_of
 
 if TYPE_CHECKING:

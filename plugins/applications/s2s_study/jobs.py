@@ -22,7 +22,7 @@ from s2s.compose import ComposedConfig, compose, to_yaml
 from s2s.config import Config
 from s2s.io import write_file
 from s2s_study import StudyConfig
-from s2s_study.inputs import InputCheck
+from s2s_study.examples import InputCheck
 from s2s_study.job_spec import Job, text_hash
 from s2s_study.rows import Row, rows_of
 

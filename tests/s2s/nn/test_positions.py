@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from s2s.nn.positions import Sinusoids
+from s2s.nn.embedding import Sinusoids
 
 CPU = torch.device("cpu")
 

@@ -19,8 +19,7 @@ from s2s.distributed import World
 from s2s.distributed.sharding import OneProcess
 from s2s.errors import ConfigError
 from s2s.run import run_path
-from s2s.training.objective_context import RunContext
-from s2s.training.other_runs import OtherRuns
+from s2s.training.objective_context import OtherRuns, RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import torch
 from harness.folders import HARNESS
 from harness.sorting_runs import WATCH, outcome, train, train_in_ranks
 from s2s import Observer, PluginError
-from s2s.training.observer_states import load_states, observer_states
+from s2s.training.state import load_states, observer_states
 
 if TYPE_CHECKING:
     from pathlib import Path
