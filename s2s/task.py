@@ -149,9 +149,9 @@ class Task(ABC):
         """The same for inputs with their fields; a task overrides it if it reads any."""
         return self.encode_source([one.src for one in inputs])
 
-    def starting_tokens(self, fields: Mapping[str, Any]) -> Sequence[int]:
-        """Target tokens that follow `vocab.start` in every output for an input with these fields, such as the code of
-        its language. A search feeds them to the model; they are no part of the output, nor of its score.
+    def starting_tokens(self, example: Example) -> Sequence[int]:
+        """Target tokens that follow `vocab.start` in every output for this input, such as the code of the language that
+        its fields name. A search feeds them to the model; they are no part of the output, nor of its score.
 
         `encode` puts them before the ids of a target, since a prepared corpus keeps nothing of a pair but its ids: in
         training they are targets like any others, as in mBART-50 and NLLB.

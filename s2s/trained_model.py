@@ -138,7 +138,7 @@ class TrainedModel:
         if tgt is None:
             output = next(self.generate([src]))
             example = self._example(src)
-            codes = self.task.starting_tokens(example.fields)
+            codes = self.task.starting_tokens(example)
             pair = (self.task.encode_inputs([example])[0], [*codes, *output.tokens])
         else:
             (pair,) = self.task.encode([self._example(src, tgt)])

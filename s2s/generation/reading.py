@@ -5,9 +5,9 @@ from __future__ import annotations
 __all__ = ["Reader", "Segment"]
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from s2s.decoding import SentenceConstraint
 from s2s.errors import DataError, PluginError
@@ -61,7 +61,7 @@ class Reader:
                 parts = self._segments(example, ids, sentence_constraint(self.task, one, self.constraints))
             except DataError as erroneous:
                 return segments, erroneous
-            start = self._start(one.fields)
+            start = self._start(example)
             segments.append([replace(part, start=start) for part in parts] if start else parts)
         return segments, error
 
@@ -88,9 +88,9 @@ class Reader:
                 )
         return encoded
 
-    def _start(self, fields: Mapping[str, Any]) -> Sequence[int]:
+    def _start(self, source: Example) -> Sequence[int]:
         """The starting tokens of an input whose task gives it some, else none."""
-        codes = self.task.starting_tokens(fields)
+        codes = self.task.starting_tokens(source)
         return (*self.task.vocab.start, *codes) if codes else ()
 
     def _segments(self, source: Example, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:

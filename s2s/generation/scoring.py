@@ -115,7 +115,7 @@ def _encoded(task: Task, examples: Iterable[Example]) -> Iterator[StartedPair]:
 
 def _started(task: Task, pair: Encoded, example: Example) -> StartedPair:
     """The pair with the task's starting tokens taken from its target; PluginError if it does not begin with them."""
-    codes = list(task.starting_tokens(example.fields))
+    codes = list(task.starting_tokens(example))
     if list(pair.tgt[: len(codes)]) != codes:
         raise PluginError(f"{type(task).__name__}.encode: expected targets that begin with starting_tokens, {codes}")
     return pair._replace(tgt=pair.tgt[len(codes) :]), (*task.vocab.start, *codes)

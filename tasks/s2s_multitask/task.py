@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Multitask"]
 
-from dataclasses import fields, make_dataclass
+from dataclasses import fields, make_dataclass, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +109,13 @@ class Multitask(Task):
             for index, src in zip(indices, task.encode_inputs(own), strict=True):
                 encoded[index] = self._tagged(name, src)
         return encoded
+
+    def starting_tokens(self, example: Example) -> Sequence[int]:
+        """Those of the source's task."""
+        if not example.src.strip():
+            return ()
+        name, text = split_prefix(example.src, self.tasks)
+        return self.tasks[name].starting_tokens(replace(example, src=text))
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The output of the source's task, without tokens of other tasks."""

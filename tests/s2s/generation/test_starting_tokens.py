@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ from s2s.generation.scoring import score, score_ids
 from s2s.task import Encoded, Example, Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 CODES = {"de": (5,), "fr": (6, 4), "any": ()}
 VOCAB = Vocab(src=9, tgt=7, start=(3,))
@@ -39,11 +39,11 @@ class Coded(WithoutFiles):
     fields = Language
     vocab = VOCAB
 
-    def starting_tokens(self, fields: Mapping[str, Any]) -> Sequence[int]:
-        return CODES[fields.get("language", "any")]
+    def starting_tokens(self, example: Example) -> Sequence[int]:
+        return CODES[example.fields.get("language", "any")]
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        sides = ((self.ids(one.src), self.ids(one.tgt), self.starting_tokens(one.fields)) for one in examples)
+        sides = ((self.ids(one.src), self.ids(one.tgt), self.starting_tokens(one)) for one in examples)
         return [Encoded(src, [*codes, *tgt]) for src, tgt, codes in sides]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
