@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from s2s.backend.cuda_graph import bucket_size
 from s2s.backend.growing_state import GrowingState
 from s2s.backend.operators import Kernel, TreePaths, extend_paths, reorder_paths, tree_attention
-from s2s.nn.spare_rows import RowSelector, append_rows, clear, with_spare_rows, zeros_with_spare
+from s2s.nn.node_buffers import NodeBuffers, RowSelection, append_rows
 from s2s.tensors import Tree, join_tensors, map_tensors
 
 if TYPE_CHECKING:
@@ -36,12 +36,13 @@ class KVCacheState(GrowingState):
     """A state whose `hypothesis` is the paths [B, K, L], and whose `sentence` is the architecture's own.
 
     Like every state it is consumed by the step that receives it, which writes into its buffers or replaces them.
-    `select` and `join` do the same with the sentence's tensors, which must be the state's own. Copying all of it
-    whenever a sentence leaves took half of the time of decoding Multi30k; copying it whenever others join took a tenth.
+    `select` and `join` do the same with the sentence's tensors, which must be the state's own and have as many spare
+    rows as the nodes. Copying all of it whenever a sentence leaves took half of the time of decoding Multi30k; copying
+    it whenever others join took a tenth.
     """
 
     supports_join: ClassVar[bool] = True
-    nodes: list[Tensor]
+    nodes: NodeBuffers
     """[B, N, h * (d_k + d_v)] for each layer"""
     length: Tensor
     """[B], tokens of each hypothesis; the rest of a path is arbitrary"""
@@ -51,44 +52,39 @@ class KVCacheState(GrowingState):
     """The greatest length, known without synchronising with the device"""
     max_nodes: int = 0
     """Upper bound of n_nodes; nodes beyond it were never written"""
-    n_spare: int = 0
-    """Spare rows of the state's own memory after the last one of nodes and sentence"""
 
     def select(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B'], in place; only sentences from the end are moved, to fill gaps."""
-        selector = RowSelector(rows, self.n_nodes)
+        selection = RowSelection(rows)
         return replace(
             self,
-            sentence=map_tensors(selector.select_rows, self.sentence),
+            sentence=map_tensors(selection, self.sentence),
             hypothesis=self.hypothesis[rows],
-            nodes=[selector.select_used(x) for x in self.nodes],
+            nodes=self.nodes.select(selection, self.n_nodes),
             length=self.length[rows],
             n_nodes=self.n_nodes[rows],
             max_length=int(self.length[rows].max()) if len(rows) else 0,
             max_nodes=self.max_nodes if len(rows) else 0,
-            n_spare=self.n_spare + len(self.length) - len(rows) if selector.in_place else 0,
         )
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first; in place if there is room, so that only the others are copied."""
-        n_others, n_used = len(other.length), other.max_nodes
-        state, n_spare = self, self.n_spare - n_others
-        if n_spare < 0 or n_used > self._node_room:
-            n_spare = (len(self.length) + n_others) // 4
-            state = self._compacted(n_spare + n_others, minimum=max(n_used, self._node_room))
-        for i, (x, y) in enumerate(zip(state.nodes, other.nodes, strict=True)):
-            state.nodes[i] = with_spare_rows(x, n_others)
-            clear(state.nodes[i][len(x) :])[:, :n_used] = y[:, :n_used]
-        join = functools.partial(append_rows, n_behind=self.n_spare, n_spare=n_spare)
+        n_others, n_behind = len(other.length), self.nodes.n_spare
+        state = self
+        if n_behind < n_others or other.max_nodes > self.nodes.room:
+            n_spare = (len(self.length) + n_others) // 4 + n_others
+            state = self._compacted(n_spare, minimum=max(other.max_nodes, self.nodes.room))
+        nodes = state.nodes.append(other.nodes, other.max_nodes)
+        append = functools.partial(append_rows, n_behind=n_behind, n_spare=nodes.n_spare)
         return replace(
             state,
-            sentence=join_tensors(self.sentence, other.sentence, join),
+            sentence=join_tensors(self.sentence, other.sentence, append),
             hypothesis=join_tensors(state.hypothesis, other.hypothesis),
+            nodes=nodes,
             length=torch.cat([self.length, other.length]),
             n_nodes=torch.cat([state.n_nodes, other.n_nodes]),
             max_length=max(self.max_length, other.max_length),
-            max_nodes=max(state.max_nodes, n_used),
-            n_spare=n_spare,
+            max_nodes=max(state.max_nodes, other.max_nodes),
         )
 
     def reorder(self, parents: Tensor) -> Self:
@@ -99,34 +95,29 @@ class KVCacheState(GrowingState):
         """With a new node at the end of each path, whose keys and values attention will write."""
         state = self.reserve()
         beam = state.hypothesis.size(1)
-        return replace(
-            state,
-            hypothesis=extend_paths(state.hypothesis, state.length, state.n_nodes),
-            length=state.length + 1,
-            n_nodes=state.n_nodes + beam,
-            max_length=state.max_length + 1,
-            max_nodes=state.max_nodes + beam,
-        )
+        paths = extend_paths(state.hypothesis, state.length, state.n_nodes)
+        state = replace(state, hypothesis=paths, length=state.length + 1, n_nodes=state.n_nodes + beam)
+        return state.after_step(beam)
 
     def reserve(self, beam: int | None = None) -> Self:
         """With room for one more token of each hypothesis, or of `beam`: full paths grow by 32 tokens and half their
         length; full buffers lose dead nodes, and grow by 32 tokens of each hypothesis or half their nodes."""
         state, beam = self, beam or self.hypothesis.size(1)
-        if state.max_length == state._path_room:
+        if state.max_length == state.hypothesis.size(2):
             room = bucket_size(state.max_length + 32 + state.max_length // 2, state.length.device, minimum=32)
             state = replace(state, hypothesis=F.pad(state.hypothesis, (0, room - state.max_length)))
-        has_room = state.max_nodes + beam <= state._node_room
-        return state if has_room else state._compacted(state.n_spare, beam)
+        has_room = state.max_nodes + beam <= state.nodes.room
+        return state if has_room else state._compacted(state.nodes.n_spare, beam)
 
     def buffers(self) -> Tree:
         """The nodes first, which stay where they are when hypotheses are reordered."""
-        return self.nodes, self.sentence, self.hypothesis, self.length, self.n_nodes
+        return list(self.nodes), self.sentence, self.hypothesis, self.length, self.n_nodes
 
     def with_buffers(self, buffers: Tree) -> Self:
-        """The same state with other tensors for those of `buffers`."""
+        """The same state with other tensors for those of `buffers`, whose memory has no spare rows."""
         nodes, sentence, hypothesis, length, n_nodes = buffers
-        values = {"nodes": nodes, "sentence": sentence, "hypothesis": hypothesis, "length": length, "n_nodes": n_nodes}
-        return replace(self, **values, n_spare=0)
+        parts = {"sentence": sentence, "hypothesis": hypothesis, "length": length, "n_nodes": n_nodes}
+        return replace(self, nodes=NodeBuffers(nodes), **parts)
 
     def prepare_capture(self) -> Self | None:
         """With room for one more token; None before the first one, whose beam of one occurs only once."""
@@ -134,7 +125,7 @@ class KVCacheState(GrowingState):
 
     def at_capacity(self, beam: int) -> Self:
         """As if `beam` more tokens filled paths and nodes."""
-        return replace(self, max_length=self._path_room - 1, max_nodes=self._node_room - beam)
+        return replace(self, max_length=self.hypothesis.size(2) - 1, max_nodes=self.nodes.room - beam)
 
     def clear_rows(self, n: int) -> None:
         """Empty the trees from row `n` on, so that new nodes and path ends lie inside the buffers."""
@@ -143,51 +134,31 @@ class KVCacheState(GrowingState):
 
     def after_step(self, beam: int, n_steps: int = 1) -> Self:
         """With `max_length` and `max_nodes` as they are after `n_steps` steps."""
-        max_nodes = self.max_nodes + n_steps * beam
-        return replace(self, max_length=self.max_length + n_steps, max_nodes=max_nodes)
+        return replace(self, max_length=self.max_length + n_steps, max_nodes=self.max_nodes + n_steps * beam)
 
     @property
     def n_free_steps(self) -> int:
         """Steps for which the buffers have room."""
-        beam = self.hypothesis.size(1)
-        return min(self._path_room - self.max_length, (self._node_room - self.max_nodes) // beam)
+        beam, n_tokens = self.hypothesis.shape[1:]
+        return min(n_tokens - self.max_length, (self.nodes.room - self.max_nodes) // beam)
 
     @property
     def paths(self) -> TreePaths:
         """The hypotheses' paths in their trees."""
         return TreePaths(self.hypothesis, self.length, self.n_nodes, self.max_length, self.max_nodes)
 
-    @property
-    def _node_room(self) -> int:
-        """N, the nodes that fit into the buffers."""
-        return self.nodes[0].size(1)
-
-    @property
-    def _path_room(self) -> int:
-        """L, the tokens that fit into the paths."""
-        return self.hypothesis.size(2)
-
     def _compacted(self, n_spare: int, beam: int = 0, minimum: int = 0) -> Self:
         """With new buffers for at least `minimum` nodes, without nodes on no path; the others keep their order."""
-        if not self.max_nodes:
-            room = max(minimum, bucket_size(32 * beam, self.length.device, minimum=32))
-            nodes = [zeros_with_spare(x, n_spare, room, x.size(2)) for x in self.nodes]
-            return replace(self, nodes=nodes, n_spare=n_spare)
         live = self.paths.visible.any(1)  # [B, max_nodes]
         new_index = F.pad(live.cumsum(1) - 1, (0, 1)).clamp(min=0)  # [B, max_nodes + 1]
         n_nodes = live.sum(1)
-        max_nodes = int(n_nodes.max())
+        max_nodes = int(n_nodes.max()) if self.max_nodes else 0
         room = max(minimum, bucket_size(max_nodes + max(32 * beam, max_nodes // 2), live.device, minimum=32))
         row, node = live.nonzero(as_tuple=True)
-        for i, x in enumerate(self.nodes):  # the old ones are freed one by one
-            kept = x.flatten(0, 1).index_select(0, row * x.size(1) + node)
-            self.nodes[i] = zeros_with_spare(x, n_spare, room, x.size(2))
-            self.nodes[i].flatten(0, 1).index_copy_(0, row * room + new_index[row, node], kept)
-        paths = self.hypothesis.clamp(
-            max=self.max_nodes
-        )  # after a path's end, indices are arbitrary: any new one will do
+        nodes = self.nodes.move(row, node, new_index[row, node], room, n_spare)
+        paths = self.hypothesis.clamp(max=self.max_nodes)  # indices after a path's end are arbitrary: any will do
         paths = new_index[:, None].expand(-1, paths.size(1), -1).gather(2, paths)
-        return replace(self, hypothesis=paths, n_nodes=n_nodes, max_nodes=max_nodes, n_spare=n_spare)
+        return replace(self, hypothesis=paths, nodes=nodes, n_nodes=n_nodes, max_nodes=max_nodes)
 
 
 def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], like: Tensor) -> KVCacheState:
@@ -197,7 +168,7 @@ def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], li
     return KVCacheState(
         sentence=sentence,
         hypothesis=torch.zeros(n_sentences, 1, 0, dtype=torch.long, device=like.device),
-        nodes=[like.new_empty(n_sentences, 0, width) for width in widths],
+        nodes=NodeBuffers(like.new_empty(n_sentences, 0, width) for width in widths),
         length=zeros,
         n_nodes=zeros,
     )

@@ -75,7 +75,7 @@ class TransformerState(KVCacheState):
         """The sentences of both, these first; cut to the longest remaining source if the state is at least twice as
         wide, or if all rows are copied anyway."""
         guide = None if self.guide is None or other.guide is None else torch.cat([self.guide, other.guide])
-        least = 1 if self.n_spare < len(other.length) else 2
+        least = 1 if self.nodes.n_spare < len(other.length) else 2
         return replace(KVCacheState.join(self._cut(least), other), guide=guide)
 
     def _cut(self, least: int) -> Self:
