@@ -17,7 +17,7 @@ from s2s.compose import arguments_of, compose
 from s2s.config import OF_FILES, OF_MODELS, GenerateConfig, options_marked
 from s2s.errors import ConfigError, DataError
 from s2s.generation import load_for_decoding, score
-from s2s.generation.input_fields import INPUT_TYPES, as_input
+from s2s.generation.inputs import INPUT_TYPES, as_input
 from s2s.metrics import build_metrics
 from s2s.model import AttentionMap, evaluating
 from s2s.task import Example
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from s2s.generation import Generator, Output
-    from s2s.generation.input_fields import AnyInput
+    from s2s.generation.inputs import AnyInput
     from s2s.generation.scoring import ScoredTarget
     from s2s.metrics import Score
     from s2s.plugin import Plugins
@@ -98,7 +98,7 @@ class TrainedModel:
         """What `generate` calls, with its counts of inputs and outputs; made once for each choice of options."""
         _check_options(options, self._of_files, "inputs are given, and outputs returned, as texts")
         _check_options(options, self._of_models, "it concerns the models; give it to s2s.load")
-        words = arguments_of(GenerateConfig, options)
+        words = arguments_of(GenerateConfig, options) if options else []
         key = tuple(words)
         if key not in self._generators:
             composed = compose(GenerateConfig, [*self._arguments, *words, "format=jsonl"], self._plugins)

@@ -71,7 +71,7 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.backend.cores import usable_cores
-    from s2s.backend.cuda_graph import Capture, bucket_size, capture, graph_decoding
+    from s2s.backend.cuda_graph import Capture, capture, graph_decoding
     from s2s.backend.device import free_memory, matmul_rate, release_freed_memory, training_threads
     from s2s.backend.fused import (
         DecoderSublayers,
@@ -84,9 +84,8 @@ if TYPE_CHECKING:
         TreeCache,
         fused_decoder,
         fused_encoder,
-        pad_to_beam,
     )
-    from s2s.backend.growing_state import GrowingState
+    from s2s.backend.growing_state import GrowingState, bucket_size, pad_to_beam
     from s2s.backend.linear import (
         HasPrepacked,
         HasTable,

@@ -6,7 +6,7 @@ and gradients are accumulated and zeroed in place.
 
 from __future__ import annotations
 
-__all__ = ["GRAPH_DEVICES", "CUDAGraphCallable", "Capture", "bucket_size", "capture", "graph_decoding"]
+__all__ = ["CUDAGraphCallable", "Capture", "capture", "graph_decoding"]
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -25,8 +25,6 @@ Backward = Callable[["Batch", Tensor], Tensor]
 """A batch and a factor of its loss, 0-dim -> sums; adds to the gradients"""
 Capture = Callable[[Callable[[], Tensor]], tuple[Callable[[], None], Tensor]]
 """Runs a function -> how to replay it, and the tensor that each replay writes its result to"""
-GRAPH_DEVICES = ("cuda",)
-"""Types of devices on which functions are captured"""
 N_WARM_UP = 3
 """Runs before the capture, in which libraries and the compiler choose their kernels"""
 
@@ -80,18 +78,6 @@ def graph_decoding(model: Seq2Seq) -> bool:
     """
     del model
     return False
-
-
-def bucket_size(n: int, device: torch.device, minimum: int = 1) -> int:
-    """The size to allocate for a dimension of at least `n`: n, or, where graphs are captured, the next of a few sizes.
-
-    Four sizes for every doubling: at most a quarter is unused.
-    """
-    if device.type not in GRAPH_DEVICES:
-        return n
-    n = max(n, minimum)
-    step = max(minimum, 1 << max(0, (n - 1).bit_length() - 3))
-    return -(-n // step) * step
 
 
 def _shape(tensors: list[Tensor]) -> tuple[torch.Size, ...]:

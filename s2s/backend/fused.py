@@ -21,7 +21,6 @@ __all__ = [
     "TreeCache",
     "fused_decoder",
     "fused_encoder",
-    "pad_to_beam",
 ]
 
 from collections.abc import Callable, Sequence
@@ -118,15 +117,6 @@ class FusedState(NamedTuple):
     """[P, D], encodings of the first positions, if the model adds them"""
     n_steps: int
     """Steps for which all buffers have room"""
-
-
-def pad_to_beam(x: Tensor, beam: int) -> Tensor:
-    """A tensor [B, beam, ...] whose memory begins with x [B, K, ...], followed by zeros; x itself if K is beam."""
-    if x.size(1) == beam:
-        return x
-    room = x.new_zeros(len(x), beam, *x.shape[2:])
-    room.view(-1)[: x.numel()] = x.flatten()
-    return room
 
 
 @runtime_checkable

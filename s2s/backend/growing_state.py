@@ -1,11 +1,11 @@
-"""States whose buffers grow as they are decoded: steps that are captured in CUDA graphs or run in C need room there.
+"""The buffers of decoding, which grow in few sizes: steps that are captured in CUDA graphs or run in C need room there.
 
 Shapes: B sentences, K hypotheses of a sentence.
 """
 
 from __future__ import annotations
 
-__all__ = ["GrowingState"]
+__all__ = ["GRAPH_DEVICES", "GrowingState", "bucket_size", "pad_to_beam"]
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from s2s.model import State
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
     from s2s.tensors import Tree
+
+GRAPH_DEVICES = ("cuda",)
+"""Types of devices on which functions are captured"""
 
 
 class GrowingState(State, ABC):
@@ -44,3 +50,24 @@ class GrowingState(State, ABC):
     @abstractmethod
     def after_step(self, beam: int, n_steps: int = 1) -> Self:
         """The state with its host-side counters as after steps of `beam` hypotheses that were replayed, or run in C."""
+
+
+def bucket_size(n: int, device: torch.device, minimum: int = 1) -> int:
+    """The size to allocate for a dimension of at least `n`: n, or, where graphs are captured, the next of a few sizes.
+
+    Four sizes for every doubling: at most a quarter is unused.
+    """
+    if device.type not in GRAPH_DEVICES:
+        return n
+    n = max(n, minimum)
+    step = max(minimum, 1 << max(0, (n - 1).bit_length() - 3))
+    return -(-n // step) * step
+
+
+def pad_to_beam(x: Tensor, beam: int) -> Tensor:
+    """A tensor [B, beam, ...] whose memory begins with x [B, K, ...], followed by zeros; x itself if K is beam."""
+    if x.size(1) == beam:
+        return x
+    room = x.new_zeros(len(x), beam, *x.shape[2:])
+    room.view(-1)[: x.numel()] = x.flatten()
+    return room

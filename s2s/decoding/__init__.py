@@ -47,15 +47,14 @@ if TYPE_CHECKING:
     from s2s.decoding.batch_constraint import BatchConstraint, SentenceConstraint
     from s2s.decoding.beam_search import BeamSearch, fused_steps, greedy
     from s2s.decoding.beams import Beams
-    from s2s.decoding.candidates import Candidates, FinishedHypotheses
+    from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
     from s2s.decoding.constraints import ConstraintSet, FixedWidthConstraint, StackAutomaton
     from s2s.decoding.contract import Hypothesis, Search, SearchRequest, SearchResult, search_all
+    from s2s.decoding.history import on_host
     from s2s.decoding.model_scores import gather_hypotheses
-    from s2s.decoding.penalties import PENALTIES
     from s2s.decoding.queue import SentenceQueue, SourceSentence
     from s2s.decoding.starting import max_output_length, start_sentences
     from s2s.decoding.streaming import ActiveBatch, ActiveSentence, Run, StreamingSearch
-    from s2s.decoding.transfers import on_host
     from s2s.decoding.transforms import AffineTransform, LogitsTransform
     from s2s.registry import Registry
 
@@ -69,14 +68,13 @@ def s2s_register(registry: Registry) -> None:
 
 __getattr__ = lazy_names(
     __name__,
-    "penalties",
     "candidates",
     "constraints",
     "batch_constraint",
     "queue",
     "contract",
     "model_scores",
-    "transfers",
+    "history",
     "transforms",
     "streaming",
     "starting",

@@ -30,11 +30,10 @@ from s2s.backend.operators import (
     unfinished_candidates,
 )
 from s2s.decoding.beams import BeamRun, Beams, BeamSentence
-from s2s.decoding.candidates import Candidates, FinishedHypotheses
+from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
 from s2s.decoding.config import BeamConfig, GreedyConfig
 from s2s.decoding.contract import Hypothesis, SearchResult
 from s2s.decoding.history import ROOT
-from s2s.decoding.penalties import PENALTIES
 from s2s.decoding.starting import start_sentences
 from s2s.decoding.streaming import StreamingSearch
 from s2s.errors import ConfigError, PluginError

@@ -1,11 +1,11 @@
-"""The tokens of all hypotheses as back-pointers: a step appends its tokens, and nothing is moved.
+"""The tokens of all hypotheses as back-pointers: a step appends its tokens, and nothing is moved but to the host.
 
 Shapes: B sentences, K hypotheses per sentence.
 """
 
 from __future__ import annotations
 
-__all__ = ["ROOT", "History"]
+__all__ = ["ROOT", "History", "on_host"]
 
 import functools
 from collections import deque
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.decoding.transfers import on_host
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -90,3 +90,25 @@ class History:
                 log_probs.append(float(log_prob[position]))
                 node = int(parent[position])
         return tokens[::-1], log_probs[::-1]
+
+
+def on_host(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The same integers, booleans and fp32 numbers, bit for bit, in tensors of the CPU; all are of one device.
+
+    In one transfer, since each one waits for the device.
+    """
+    if all(x.is_cpu for x in tensors):
+        return list(tensors)
+    copied = torch.cat([_bits(x).flatten() for x in tensors]).cpu().split([x.numel() for x in tensors])
+    return [_from_bits(bits, x) for bits, x in zip(copied, tensors, strict=True)]
+
+
+def _bits(x: Tensor) -> Tensor:
+    assert not x.is_floating_point() or x.dtype == torch.float32
+    return (x.contiguous().view(torch.int32) if x.is_floating_point() else x).long()
+
+
+def _from_bits(bits: Tensor, like: Tensor) -> Tensor:
+    if like.is_floating_point():
+        return bits.int().view(torch.float32).view(like.shape)
+    return bits.to(like.dtype).view(like.shape)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from s2s.backend.cuda_graph import bucket_size
+from s2s.backend.growing_state import bucket_size
 from s2s.errors import DataError
 from s2s.model import State
 

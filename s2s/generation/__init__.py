@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from s2s.generation.files.streams import standard_input
     from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
+    from s2s.generation.inputs import RequestConstraints
     from s2s.generation.output_stages import OutputStage
     from s2s.generation.reading import Segment
-    from s2s.generation.request_constraints import RequestConstraints
     from s2s.generation.scoring import score
 
 
@@ -62,6 +62,6 @@ __getattr__ = lazy_names(
     "generator",
     "build",
     "reading",
-    "request_constraints",
+    "inputs",
     "scoring",
 )

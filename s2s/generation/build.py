@@ -18,8 +18,8 @@ from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate, resolve_matmul, torch_threads
 from s2s.generation.generator import Generator
+from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.generation.models import Models, load_models
-from s2s.generation.request_constraints import output_constraint, registered_constraints
 from s2s.generation.workers import resolve_workers
 from s2s.io.atomic import sha256
 from s2s.plugin import Plugins

@@ -16,10 +16,9 @@ import torch
 from s2s.config import GenerateConfig
 from s2s.decoding.token_transforms import build_transforms
 from s2s.generation.candidates import EMPTY_CANDIDATE, Counts, Output
-from s2s.generation.input_fields import AnyInput, as_input
+from s2s.generation.inputs import AnyInput, as_input, output_constraint, registered_constraints
 from s2s.generation.output_stages import build_stages
 from s2s.generation.reading import Reader
-from s2s.generation.request_constraints import output_constraint, registered_constraints
 from s2s.generation.searching import Searcher, search_name
 from s2s.generation.writing import Writer
 

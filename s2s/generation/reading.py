@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from s2s.decoding import SentenceConstraint
 from s2s.errors import DataError, PluginError
-from s2s.generation.input_fields import InputFields
-from s2s.generation.request_constraints import sentence_constraint
+from s2s.generation.inputs import InputFields, sentence_constraint
 from s2s.task import Example
 
 if TYPE_CHECKING:
     from s2s.config import GenerateConfig
     from s2s.generation.candidates import Counts, Input
-    from s2s.generation.request_constraints import RequestConstraints
+    from s2s.generation.inputs import RequestConstraints
     from s2s.task import Task
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[...] -> [...]"""
-        return apply_dropout(x, self.p_now)
+        return apply_dropout(x, p) if (p := self.p_now) else x
 
     @property
     def p_now(self) -> float:

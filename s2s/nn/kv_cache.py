@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s.backend.cuda_graph import bucket_size
-from s2s.backend.growing_state import GrowingState
+from s2s.backend.growing_state import GrowingState, bucket_size
 from s2s.backend.operators import Kernel, TreePaths, extend_paths, reorder_paths, tree_attention
 from s2s.nn.node_buffers import NodeBuffers, RowSelection, append_rows
 from s2s.tensors import Tree, join_tensors, map_tensors
@@ -74,7 +73,7 @@ class KVCacheState(GrowingState):
         if n_behind < n_others or other.max_nodes > self.nodes.room:
             n_spare = (len(self.length) + n_others) // 4 + n_others
             state = self._compacted(n_spare, minimum=max(other.max_nodes, self.nodes.room))
-        nodes = state.nodes.append(other.nodes, other.max_nodes)
+        nodes = state.nodes.join(other.nodes, other.max_nodes)
         append = functools.partial(append_rows, n_behind=n_behind, n_spare=nodes.n_spare)
         return replace(
             state,

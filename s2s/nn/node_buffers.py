@@ -41,9 +41,9 @@ class NodeBuffers(list[Tensor]):
     def select(self, selection: RowSelection, used: Tensor) -> Self:
         """The selected rows, of which only the first `used` [B] nodes hold anything."""
         n_spare = self.n_spare + len(used) - len(selection.rows) if selection.in_place else 0
-        return type(self)([selection.of_used(x, used) for x in self], n_spare)
+        return type(self)([selection.select_used(x, used) for x in self], n_spare)
 
-    def append(self, other: Self, n_used: int) -> Self:
+    def join(self, other: Self, n_used: int) -> Self:
         """With the rows of `other`, of which only the first `n_used` nodes hold anything; there must be room."""
         for i, (x, y) in enumerate(zip(self, other, strict=True)):
             self[i] = _with_spare(x, len(y))
@@ -77,9 +77,9 @@ class RowSelection:
             return x.index_select(0, self.rows)
         return x.index_copy_(0, self.gaps, x.index_select(0, self.fillers))[: len(self.rows)]
 
-    def of_used(self, x: Tensor, used: Tensor) -> Tensor:
-        """[B, N, ...] -> [B', N, ...]; of large rows that move on a CPU, only the first `used` [B] nodes are copied, and
-        what they leave takes no memory."""
+    def select_used(self, x: Tensor, used: Tensor) -> Tensor:
+        """[B, N, ...] -> [B', N, ...]; of large rows that move on a CPU, only the first `used` [B] nodes are copied,
+        and what they leave takes no memory."""
         if not self.in_place or not x.is_cpu or math.prod(x.shape[1:]) * x.element_size() < LARGE:
             return self(x)
         moves = torch.stack([self.gaps, self.fillers, used[self.fillers]], dim=1)

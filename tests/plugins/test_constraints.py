@@ -23,7 +23,7 @@ from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.constraints import ConstraintSet
 from s2s.errors import ConfigError, PluginError
-from s2s.generation.request_constraints import output_constraint, registered_constraints
+from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.task import Encoded, Example, Vocab
 from s2s_constraints.tokens import BadWords, MinLength, NoRepeatNgram
 from s2s_search import SampleConfig

@@ -10,7 +10,8 @@ import torch
 
 from harness.recurrent_model import Recurrent
 from harness.search_calls import find_queued
-from s2s.backend.cuda_graph import bucket_size, capture
+from s2s.backend.cuda_graph import capture
+from s2s.backend.growing_state import bucket_size
 from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
@@ -63,7 +64,7 @@ def outputs(model: Transformer, beam: int, tokens: int, n: int, device: str) -> 
 
 @pytest.fixture
 def graphed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s.backend.cuda_graph.GRAPH_DEVICES", ("cpu", "cuda"))
+    monkeypatch.setattr("s2s.backend.growing_state.GRAPH_DEVICES", ("cpu", "cuda"))
 
 
 def assert_alike(first: list[list[Hypothesis]], second: list[list[Hypothesis]]) -> None:
@@ -142,7 +143,7 @@ def test_recordings_beyond_the_most_are_let_go_and_made_anew(monkeypatch: pytest
 def test_sizes_that_recur_are_few_and_waste_little(monkeypatch: pytest.MonkeyPatch) -> None:
     device = torch.device("cpu")
     assert bucket_size(37, device) == 37
-    monkeypatch.setattr("s2s.backend.cuda_graph.GRAPH_DEVICES", ("cpu",))
+    monkeypatch.setattr("s2s.backend.growing_state.GRAPH_DEVICES", ("cpu",))
     sizes = {n: bucket_size(n, device) for n in range(1, 4097)}
     assert all(n <= size <= max(n + 1, n * 1.25) for n, size in sizes.items())
     assert len(set(sizes.values())) < 45

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from s2s.backend import HasFusedState, pad_to_beam
 from s2s.decoding import FinishedHypotheses
-from s2s_cpu.decoder import FusedDecoder
+from s2s_cpu.fused_layers import FusedDecoder
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
 from s2s_cpu.search_constraint import SearchConstraint, search_constraint

@@ -25,8 +25,7 @@ from s2s_cpu import (
     training_linear,
 )
 from s2s_cpu.beam_search_steps import beam_search_steps
-from s2s_cpu.decoder import accepts_layers, fused_decoder
-from s2s_cpu.encoder import FusedEncoder
+from s2s_cpu.fused_layers import FusedEncoder, accepts_layers, fused_decoder
 from s2s_cpu.library import native_library
 
 if TYPE_CHECKING:

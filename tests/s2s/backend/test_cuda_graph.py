@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s.backend.cuda_graph import CUDAGraphCallable, bucket_size, capture, graph_decoding
+from s2s.backend.cuda_graph import CUDAGraphCallable, capture, graph_decoding
+from s2s.backend.growing_state import bucket_size
 from s2s.data.packing import Capacity, pack
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed

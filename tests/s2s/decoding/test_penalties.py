@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from s2s.decoding.penalties import PENALTIES
+from s2s.decoding.candidates import PENALTIES
 
 
 @pytest.mark.parametrize(

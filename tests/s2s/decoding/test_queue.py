@@ -9,9 +9,8 @@ import torch
 
 from harness.open_queue import OpenQueue
 from s2s.decoding import SourceSentence
-from s2s.decoding.history import ROOT, History
+from s2s.decoding.history import ROOT, History, on_host
 from s2s.decoding.queue import FixedQueue
-from s2s.decoding.transfers import on_host
 
 
 def queue(*lengths: int, n_tokens: int) -> FixedQueue:

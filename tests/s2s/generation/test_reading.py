@@ -12,8 +12,8 @@ from s2s.config import GenerateConfig
 from s2s.errors import PluginError
 from s2s.generation import Input
 from s2s.generation.candidates import Counts
+from s2s.generation.inputs import RequestConstraints
 from s2s.generation.reading import Reader, Segment
-from s2s.generation.request_constraints import RequestConstraints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

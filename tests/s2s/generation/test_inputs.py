@@ -10,7 +10,7 @@ import pytest
 
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.candidates import Input
-from s2s.generation.input_fields import InputFields, as_input
+from s2s.generation.inputs import InputFields, as_input
 from s2s.task import Example
 
 

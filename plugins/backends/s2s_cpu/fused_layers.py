@@ -1,11 +1,11 @@
-"""A decoder's whole step as one call: where rows are few and narrow, calls take longer than arithmetic.
+"""An encoder, and a decoder's whole step, as one call: with few and narrow rows, calls take longer than arithmetic.
 
 Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, S source length, h heads, D = d_model.
 """
 
 from __future__ import annotations
 
-__all__ = ["FusedDecoder", "accepts_layers", "fused_decoder", "norm_struct"]
+__all__ = ["FusedDecoder", "FusedEncoder", "accepts_layers", "fused_decoder"]
 
 import ctypes
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -14,7 +14,7 @@ import torch
 
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
-from s2s_cpu.structs import LayerStruct, NormStruct, StepStruct
+from s2s_cpu.structs import EncoderLayerStruct, EncodingStruct, LayerStruct, NormStruct, StepStruct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,9 +58,9 @@ class FusedDecoder:
     ) -> None:
         """heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums."""
         self.tensors = layers, norm  # own the memory that the structures point to
-        self.layers = (LayerStruct * len(layers))(*map(_layer, layers))
+        self.layers = (LayerStruct * len(layers))(*map(_decoder_layer, layers))
         self.sizes = dict(zip(("h", "d_k", "d_v"), heads, strict=True))
-        self.pre_norm, self.norm = pre_norm, norm_struct(norm)
+        self.pre_norm, self.norm = pre_norm, _norm(norm)
 
     def __call__(self, x: Tensor, cache: TreeCache) -> Tensor:
         """x [B, K, D] -> [B, K, D]; keys and values are written to the last nodes of the paths."""
@@ -86,11 +86,37 @@ class FusedDecoder:
         return Structures(layers, step, alive)
 
 
-def _layer(sublayers: DecoderSublayers) -> LayerStruct:
+class FusedEncoder:
+    """Layers that are one function in C, with the final norm, if there is one."""
+
+    def __init__(
+        self, layers: Sequence[EncoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
+    ) -> None:
+        """heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums."""
+        self.tensors = layers, norm  # own the memory that the structures point to
+        self.layers = (EncoderLayerStruct * len(layers))(*map(_encoder_layer, layers))
+        self.heads, self.pre_norm, self.norm = heads, pre_norm, _norm(norm)
+
+    def __call__(self, x: Tensor, pad: Tensor) -> Tensor:
+        """x [B, S, D], pad [B, S] -> [B, S, D]"""
+        out, pad = x.clone(memory_format=torch.contiguous_format), pad.contiguous()
+        n_sentences, n_tokens, width = x.shape
+        sizes = n_sentences, n_tokens, *self.heads, width
+        encoding = EncodingStruct(*sizes, pad.data_ptr(), self.pre_norm, self.norm)
+        call("s2s_encoder", self.layers, len(self.layers), ctypes.byref(encoding), out)
+        return out
+
+
+def _decoder_layer(sublayers: DecoderSublayers) -> LayerStruct:
     linears = (cast("PrepackedLinear", linear).struct for linear in sublayers.linears)
-    return LayerStruct(*linears, *map(norm_struct, sublayers.norms))
+    return LayerStruct(*linears, *map(_norm, sublayers.norms))
 
 
-def norm_struct(norm: nn.LayerNorm | None) -> NormStruct:
+def _encoder_layer(sublayers: EncoderSublayers) -> EncoderLayerStruct:
+    linears = (cast("PrepackedLinear", linear).struct for linear in sublayers.linears)
+    return EncoderLayerStruct(*linears, *map(_norm, sublayers.norms))
+
+
+def _norm(norm: nn.LayerNorm | None) -> NormStruct:
     """The structure of a norm; without one, its weight is null."""
     return NormStruct(norm.weight.data_ptr(), norm.bias.data_ptr(), norm.eps) if norm else NormStruct()
