@@ -1,13 +1,21 @@
-"""What beam search does between the steps of a model; see `s2s.backend.operators.beam_search`."""
+"""Operators of beam search: the largest values of a row, candidates, hypotheses that have ended, and paths in trees.
+
+See `s2s.backend.operators`. Shapes: B sentences, K hypotheses of each, E finished ones, L room for tokens, V tokens.
+"""
 
 from __future__ import annotations
 
 __all__ = [
     "accepts_merge_finished",
+    "accepts_paths",
     "accepts_unfinished_candidates",
+    "extend_paths",
     "merge_candidates",
     "merge_finished",
+    "reorder_paths",
     "search_finished",
+    "top_k",
+    "top_k_log_probs",
     "unfinished_candidates",
 ]
 
@@ -22,6 +30,32 @@ from s2s_cpu.library import call
 
 if TYPE_CHECKING:
     from s2s.backend import Candidates, Finished
+
+
+def top_k(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """scores [..., V] -> values, indices [..., min(n, V)]"""
+    return _largest(scores, min(n, scores.size(-1)), None, None, normalize=False)
+
+
+def top_k_log_probs(
+    logits: Tensor, n: int, banned: Tensor, allowed: Tensor | None = None, normalize: bool = True
+) -> tuple[Tensor, Tensor]:
+    """logits, allowed [..., V], banned [N] -> log-probabilities, tokens [..., min(n + N, V)]"""
+    return _largest(logits, min(n + len(banned), logits.size(-1)), banned, allowed, normalize=normalize)
+
+
+def _largest(
+    scores: Tensor, n: int, banned: Tensor | None, allowed: Tensor | None, *, normalize: bool
+) -> tuple[Tensor, Tensor]:
+    scores = scores.contiguous()
+    shape = (*scores.shape[:-1], n)
+    values, ids = scores.new_empty(shape), torch.empty(shape, dtype=torch.long)
+    sums = scores.new_empty(scores.shape[:-1]) if normalize else None
+    allowed = None if allowed is None else allowed.expand(scores.shape).contiguous()
+    n_rows, n_banned = scores.numel() // max(scores.size(-1), 1), 0 if banned is None else len(banned)
+    alone = (None, 1, 0)  # no scores, K = 1, n_best = 0: rows are independent, not hypotheses of a sentence
+    call("s2s_top_k", scores, n_rows, scores.size(-1), n, allowed, banned, n_banned, *alone, sums, values, ids)
+    return values, ids
 
 
 def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> Candidates:
@@ -77,6 +111,26 @@ def accepts_merge_finished(candidates: Candidates, finished: Finished, *given: A
     """The same, and penalties."""
     _eos, _n_finishable, penalties, _length = given
     return all(x.dtype is torch.float32 and x.is_cpu for x in (candidates[0], finished[0], penalties))
+
+
+def extend_paths(path: Tensor, length: Tensor, n_nodes: Tensor) -> Tensor:
+    """path [B, K, L], length, n_nodes [B] -> path, in place"""
+    call("s2s_extend_paths", path, length, n_nodes, *path.shape)
+    return path
+
+
+def reorder_paths(path: Tensor, parents: Tensor) -> Tensor:
+    """path [B, K, L], parents [B, K'] -> [B, K', L]"""
+    n_sentences, beam, room = path.shape
+    parents = parents.contiguous()
+    out = path.new_empty(n_sentences, parents.size(1), room)
+    call("s2s_reorder_paths", path, parents, n_sentences, beam, parents.size(1), room, out)
+    return out
+
+
+def accepts_paths(path: Tensor, *_: object) -> bool:
+    """Contiguous paths on a CPU."""
+    return path.is_cpu and path.is_contiguous()
 
 
 def _empty_candidates(like: Candidates, *shape: int) -> Candidates:

@@ -16,12 +16,10 @@ from s2s_cpu import (
     linear_backends,
     losses,
     lstm,
-    paths,
     quantization,
     residual,
     rows,
     short_attention,
-    topk,
     training_linear,
 )
 from s2s_cpu.beam_search_steps import beam_search_steps
@@ -40,8 +38,8 @@ def implement() -> str:
     functions, reason = native_library()
     if functions is None:
         return reason
-    backend.top_k.implement(topk.top_k, fp32(0))
-    backend.top_k_log_probs.implement(topk.top_k_log_probs, fp32(0))
+    backend.top_k.implement(beam_search.top_k, fp32(0))
+    backend.top_k_log_probs.implement(beam_search.top_k_log_probs, fp32(0))
     backend.merge_candidates.implement(beam_search.merge_candidates, fp32(0, 2))
     backend.merge_finished.implement(beam_search.merge_finished, beam_search.accepts_merge_finished)
     backend.unfinished_candidates.implement(
@@ -52,8 +50,8 @@ def implement() -> str:
         attention.padded_attention, fp32(0, 1, 2, also=attention.accepts_padded_attention)
     )
     backend.tree_attention.implement(attention.tree_attention, fp32(0, 1, 2, 3, also=attention.accepts_tree_attention))
-    backend.extend_paths.implement(paths.extend_paths, paths.accepts_paths)
-    backend.reorder_paths.implement(paths.reorder_paths, paths.accepts_paths)
+    backend.extend_paths.implement(beam_search.extend_paths, beam_search.accepts_paths)
+    backend.reorder_paths.implement(beam_search.reorder_paths, beam_search.accepts_paths)
     backend.add_norm.implement(rows.add_norm, rows.accepts_add_norm)
     backend.apply_dropout.implement(residual.apply_dropout, residual.accepts_dropout)
     backend.add_dropout.implement(residual.add_dropout, residual.accepts_sum)

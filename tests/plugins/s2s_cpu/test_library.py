@@ -18,8 +18,8 @@ from s2s.errors import ConfigError
 from s2s.nn.attention import sdpa
 from s2s_cpu import compiled, library, structs
 from s2s_cpu.attention import tree_attention
+from s2s_cpu.beam_search import top_k_log_probs
 from s2s_cpu.library import native_library
-from s2s_cpu.topk import top_k_log_probs
 
 needs_compiler = pytest.mark.skipif(native_library().functions is None, reason=native_library().reason)
 IMPORT = "import s2s; from s2s.backend import OPERATORS, description; s2s.load_plugins(); said = description(); "

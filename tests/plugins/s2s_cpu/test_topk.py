@@ -11,7 +11,7 @@ from torch import Tensor
 
 from s2s.backend import TreePaths
 from s2s.nn.attention import sdpa
-from s2s_cpu import attention, rows, topk
+from s2s_cpu import attention, beam_search, rows
 from s2s_cpu.library import call, native_library
 from s2s_cpu.structs import TokenListsStruct
 
@@ -29,7 +29,7 @@ def random(*shape: int, scale: float = 1.0) -> Tensor:
 @pytest.mark.parametrize("steps", [0.0, 8.0, 1e6], ids=["all equal", "many ties", "few"])
 def test_the_n_largest_are_those_of_a_sort(n_symbols: int, n: int, steps: float) -> None:
     scores = (random(6, n_symbols) * steps).round() / max(steps, 1.0)
-    values, ids = topk.top_k(scores, n)
+    values, ids = beam_search.top_k(scores, n)
     expected = scores.sort(dim=-1, descending=True, stable=True)
     there = min(n, n_symbols)
     assert torch.equal(values, expected.values[:, :n])
@@ -42,7 +42,7 @@ def test_the_n_largest_are_those_of_a_sort(n_symbols: int, n: int, steps: float)
 @pytest.mark.parametrize("n_symbols", [1, 31, 32, 33, 5003])
 def test_log_probabilities_are_those_of_float64(scale: float, n_symbols: int) -> None:
     logits = random(3, 2, n_symbols, scale=scale)
-    values, ids = topk.top_k_log_probs(logits, 4, NONE)
+    values, ids = beam_search.top_k_log_probs(logits, 4, NONE)
     expected = logits.double().log_softmax(-1).gather(2, ids)
     there = values > -torch.inf
     assert there.sum() == 6 * min(4, n_symbols)
@@ -53,7 +53,7 @@ def test_log_probabilities_are_those_of_float64(scale: float, n_symbols: int) ->
 def test_what_is_not_allowed_is_in_the_sum_but_not_among_the_largest() -> None:
     logits, allowed = random(5, 300), random(5, 300) > 1.5
     allowed[2] = False
-    values, ids = topk.top_k_log_probs(logits, 8, NONE, allowed)
+    values, ids = beam_search.top_k_log_probs(logits, 8, NONE, allowed)
     expected = logits.log_softmax(-1).masked_fill(~allowed, -torch.inf).sort(dim=-1, descending=True, stable=True)
     torch.testing.assert_close(values, expected.values[:, :8])
     assert torch.equal(ids[values > -torch.inf], expected.indices[:, :8][values > -torch.inf])
@@ -72,7 +72,7 @@ def test_lists_of_what_is_allowed_have_the_bits_of_the_same_as_true_and_false(n_
     begin, which = torch.tensor([0, *map(len, lists)]).cumsum(0), torch.tensor([0, 1, 2, 5, 3, 4])
     masks = torch.cat([allowed, allowed[:1] & False])[which]
     banned, n = torch.tensor([0, 31]), 46
-    expected = topk.top_k_log_probs(logits, n - 2, banned, masks, normalize)
+    expected = beam_search.top_k_log_probs(logits, n - 2, banned, masks, normalize)
     n = expected[0].size(1)
     found, sums = (torch.empty(6, n), torch.empty(6, n, dtype=torch.long)), torch.empty(6) if normalize else None
     tokens = torch.cat(lists)
@@ -130,7 +130,7 @@ def test_what_is_among_the_best_of_a_sentence_is_never_left_out(among: str, n_be
 def test_a_row_with_what_is_no_number_has_no_candidates(bad: float) -> None:
     logits = random(3, 200)
     logits[1, 190] = bad
-    values, _ = topk.top_k_log_probs(logits, 3, NONE)
+    values, _ = beam_search.top_k_log_probs(logits, 3, NONE)
     assert values.isfinite().tolist() == [[True] * 3, [False] * 3, [True] * 3]
     assert (values[1] == -torch.inf).all()
 
@@ -138,8 +138,8 @@ def test_a_row_with_what_is_no_number_has_no_candidates(bad: float) -> None:
 @native
 def test_a_row_has_the_same_bits_whatever_the_others_are() -> None:
     logits = random(9, 5003)
-    together = topk.top_k_log_probs(logits, 5, NONE)[0]
-    assert torch.equal(together, torch.cat([topk.top_k_log_probs(row[None], 5, NONE)[0] for row in logits]))
+    together = beam_search.top_k_log_probs(logits, 5, NONE)[0]
+    assert torch.equal(together, torch.cat([beam_search.top_k_log_probs(row[None], 5, NONE)[0] for row in logits]))
 
 
 @native
