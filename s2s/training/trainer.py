@@ -209,11 +209,10 @@ class Trainer:
 
     def finish(self) -> dict[str, Any]:
         """Average checkpoints and summarise; a signal now loses nothing, since the same command repeats it."""
-        state = self.state
-        averaged = self.checkpoints.average(state) if self.world.is_main else None
+        averaged = self.checkpoints.average(self.state) if self.world.is_main else None
         summary: dict[str, Any] = {
-            **state.summary(),
-            "stopped_early": state.step < self.length.n_steps,
+            **self.state.summary(),
+            "stopped_early": self.state.step < self.length.n_steps,
             "average": self.validate_average() if self.world.any_true(averaged is not None) else None,
         }
         for observer in reversed(self.observers):
@@ -234,10 +233,8 @@ class Trainer:
 
     def validation_is_due(self) -> bool:
         """Whether to validate: every valid.every updates and after the last one, if there is a development set."""
-        state = self.state
-        if not self.validation or state.valid_step == state.step:
-            return False
-        return state.step >= self.length.n_steps or self.is_due(self.config.valid.every)
+        is_new = bool(self.validation) and self.state.valid_step != self.state.step
+        return is_new and (self.state.step >= self.length.n_steps or self.is_due(self.config.valid.every))
 
     def save_is_due(self) -> bool:
         """Whether to save, by updates, or by minutes on the clock of any rank."""
