@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from decode_engines import PEERS, Decode, Work, build, ours
-from s2s.backend.device import keep_freed_memory
+from s2s.backend.host import keep_freed_memory
 
 LEVERS = ("matmul", "native", "kernels", "queue")
 DEFAULTS = {

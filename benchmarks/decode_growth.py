@@ -15,7 +15,7 @@ import matplotlib
 import torch
 
 from decode_engines import PEERS, Decode, Work, build, ours
-from s2s.backend.device import keep_freed_memory
+from s2s.backend.host import keep_freed_memory
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from decode_engines import build
-from s2s.backend.device import keep_freed_memory
+from s2s.backend.host import keep_freed_memory
 from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch

@@ -30,8 +30,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from s2s.backend.device import matmul_rate
 from s2s.backend.matmul import select_matmul
+from s2s.backend.product_rate import matmul_rate
 from s2s.backend.selection import DTYPES
 from s2s.data.lazy_batch import pair_lengths
 from s2s.task import Vocab

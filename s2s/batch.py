@@ -99,9 +99,9 @@ class Batch:
         packing = (self.packing,) if self.packing else ()
         return self.src, self.src_pad, self.tgt_in, *packing
 
-    def to(self, device: torch.device) -> Batch:
-        """The same batch on `device`; copies to CUDA are asynchronous."""
-        if device.type != "cuda":
+    def to(self, device: torch.device, *, pin: bool = False) -> Batch:
+        """The same batch on `device`; pin: copied asynchronously, from pinned memory (see `Device.pins_memory`)."""
+        if not pin:
             return map_tensors(lambda t: t.to(device), self)
         return map_tensors(lambda t: t.pin_memory().to(device, non_blocking=True), self)
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from s2s.backend.device_types import device_of
 from s2s.errors import PluginError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Sums:
     """Values to log, by the names in `Objective.extras`: sums that are divided by `normaliser`, or a `Mean`"""
 
     def stack(self, names: Sequence[str]) -> Tensor:
-        """[2 + 2 n] in float64, without a gradient: loss and normaliser, then total and count of each extra."""
+        """[2 + 2 n] in the widest type, without a gradient: loss and normaliser, then total and count of each extra."""
         if set(self.extras) != set(names):
             raise PluginError(
                 f"the objective returned the extras {sorted(self.extras)}, and its attribute `extras` declares "
@@ -240,8 +241,8 @@ def rows_without_eos(ids: Tensor, pad: Tensor) -> list[list[int]]:
 
 def _scalar(name: str, x: Tensor | float, device: torch.device) -> Tensor:
     if isinstance(x, Tensor) and not x.ndim:
-        return x.detach().to(device, torch.float64)
+        return x.detach().to(device, device_of(device).wide_dtype)
     if not isinstance(x, int | float):
         actual = f"a tensor {list(x.shape)}" if isinstance(x, Tensor) else repr(x)
         raise PluginError(f"the objective returned as {name} {actual}: expected one number, a sum over the micro-batch")
-    return torch.full((), x, dtype=torch.float64, device=device)
+    return torch.full((), x, dtype=device_of(device).wide_dtype, device=device)

@@ -20,6 +20,7 @@ from zlib import crc32
 
 import pluggy
 
+from s2s.backend.device_types import register_core_devices, use_devices
 from s2s.backend.providers import add_provider
 from s2s.errors import PluginError, did_you_mean
 from s2s.hooks import GROUP, CoreHooks, Hooks, Plugins, hookimpl
@@ -46,6 +47,7 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
     manager.add_hookspecs(Hooks)
     manager.register(CoreHooks(), name="core")
     registry.presets_in(_configs())
+    register_core_devices(registry)
     loaded: dict[str, str] = {}
     for point, origin in _installed(registry):
         try:
@@ -62,6 +64,7 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
             raise PluginError(f"plugins=[{name}]: {_reason(error)}{_place(error, name)}") from error
         loaded[name] = f"plugins=[{name}]"
     add_provider(lambda: manager.hook.s2s_operators())
+    use_devices(registry)
     return Plugins(manager.hook, registry, loaded, {name: manager.get_plugin(name) for name in loaded})
 
 

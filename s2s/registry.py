@@ -43,6 +43,7 @@ SERVICES = {
     "output_format": "how s2s-generate writes outputs: factory(config, generator) -> s2s.generation.OutputFormat",
     "constraint": "what options and inputs require of outputs, all of which apply: "
     "factory(config) -> s2s.generation.RequestConstraints",
+    "device": "a type of device, by torch's name of it: factory(config, torch.device) -> s2s.backend.Device",
     "screen": "what a run shows: factory(config) -> s2s.log.Screen",
     "strategy": "how a run uses several processes: factory(config) -> s2s.distributed.Strategy",
     "inference_engine": "another program that runs an exported model: "

@@ -15,6 +15,7 @@ import torch
 from harness.folders import ROOT
 from harness.search_calls import find
 from harness.table_model import Table
+from s2s.backend import device_of
 from s2s.batch import make_batch
 from s2s.cli import generate, score
 from s2s.cli.train import main as train
@@ -23,6 +24,7 @@ from s2s.config import Config
 from s2s.config.data import PrepareConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
+from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.plugin import Hooks, Plugins, load_plugins
 from s2s.registry import GROUPS, SERVICES
@@ -240,3 +242,13 @@ def test_every_test_that_a_page_names_exists() -> None:
         if file not in FILES and f"def {function}" not in tests.get(file, "")
     ]
     assert not missing
+
+
+def test_the_device_of_the_page_is_one_of_train_device(here: Path) -> None:
+    """torch knows its name; that it is absent here is one line."""
+    loaded()
+    gaudi = device_of(torch.device("hpu"))
+    assert (type(gaudi).__name__, gaudi.wide_dtype, gaudi.count()) == ("Gaudi", torch.float32, 0)
+    assert pick_device("auto", "train.device").type != "hpu"
+    with pytest.raises(ConfigError, match=r"train\.device=hpu: hpu:0 is asked for, and torch sees 0 such devices"):
+        pick_device("hpu", "train.device")

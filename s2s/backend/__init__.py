@@ -8,6 +8,7 @@ __all__ = [
     "ConsistencyAndGradient",
     "ConsistencyWeights",
     "DecoderSublayers",
+    "Device",
     "EncoderSublayers",
     "Finished",
     "FusedDecoder",
@@ -33,12 +34,11 @@ __all__ = [
     "attention_weights",
     "available_memory",
     "bucket_size",
-    "capture",
     "consistency_",
     "deterministic_backend",
+    "device_of",
     "draw_mask",
     "extend_paths",
-    "free_memory",
     "fused_decoder",
     "fused_encoder",
     "graph_decoding",
@@ -51,7 +51,6 @@ __all__ = [
     "pad_to_beam",
     "padded_attention",
     "prepack",
-    "proc_bytes",
     "release_freed_memory",
     "reorder_paths",
     "search_finished",
@@ -71,8 +70,9 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.backend.cores import usable_cores
-    from s2s.backend.cuda_graph import Capture, capture, graph_decoding
-    from s2s.backend.device import free_memory, matmul_rate, release_freed_memory, training_threads
+    from s2s.backend.cuda_graph import Capture, graph_decoding
+    from s2s.backend.device import Device
+    from s2s.backend.device_types import device_of
     from s2s.backend.fused import (
         DecoderSublayers,
         EncoderSublayers,
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         fused_encoder,
     )
     from s2s.backend.growing_state import GrowingState, bucket_size, pad_to_beam
+    from s2s.backend.host import release_freed_memory, training_threads
     from s2s.backend.linear import (
         HasPrepacked,
         HasTable,
@@ -98,7 +99,7 @@ if TYPE_CHECKING:
         prepack,
     )
     from s2s.backend.matmul import select_matmul
-    from s2s.backend.memory import available_memory, proc_bytes
+    from s2s.backend.memory import available_memory
     from s2s.backend.operators import (
         Candidates,
         ConsistencyAndGradient,
@@ -128,7 +129,20 @@ if TYPE_CHECKING:
         tree_attention,
         unfinished_candidates,
     )
+    from s2s.backend.product_rate import matmul_rate
 
 __getattr__ = lazy_names(
-    __name__, "operators", "linear", "cores", "cuda_graph", "device", "matmul", "memory", "fused", "growing_state"
+    __name__,
+    "operators",
+    "linear",
+    "cores",
+    "cuda_graph",
+    "device",
+    "device_types",
+    "host",
+    "matmul",
+    "product_rate",
+    "memory",
+    "fused",
+    "growing_state",
 )

@@ -6,7 +6,7 @@ and gradients are accumulated and zeroed in place.
 
 from __future__ import annotations
 
-__all__ = ["CUDAGraphCallable", "Capture", "capture", "graph_decoding"]
+__all__ = ["CUDAGraphCallable", "Capture", "graph_decoding"]
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -25,8 +25,6 @@ Backward = Callable[["Batch", Tensor], Tensor]
 """A batch and a factor of its loss, 0-dim -> sums; adds to the gradients"""
 Capture = Callable[[Callable[[], Tensor]], tuple[Callable[[], None], Tensor]]
 """Runs a function -> how to replay it, and the tensor that each replay writes its result to"""
-N_WARM_UP = 3
-"""Runs before the capture, in which libraries and the compiler choose their kernels"""
 
 
 class CUDAGraphCallable:
@@ -54,20 +52,6 @@ class CUDAGraphCallable:
             old.copy_(new, non_blocking=True)
         replay()
         return result.clone()
-
-
-def capture(function: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
-    """Capture a function as a CUDA graph."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(N_WARM_UP):
-            function()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        result = function()
-    return graph.replay, result
 
 
 @Operator

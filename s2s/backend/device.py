@@ -1,129 +1,113 @@
-"""What a device can do: its rate of matrix products, its memory, whether it has varlen flash attention."""
+"""The contract of a device: its memory, its types, and what else differs between kinds of devices."""
 
 from __future__ import annotations
 
-__all__ = [
-    "free_memory",
-    "has_varlen_attention",
-    "keep_freed_memory",
-    "matmul_rate",
-    "peak_memory",
-    "release_freed_memory",
-    "training_threads",
-]
+__all__ = ["Device"]
 
-import ctypes
-import math
-import resource
-import sys
-import time
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+import platform
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.backend.cores import usable_cores
-from s2s.backend.memory import available_memory
+from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-WIDTH = {"cpu": 2048, "cuda": 8192}
-"""Width of the square matrices with which the rate is measured"""
-WARM_UP, MEASURED, LONGEST = 0.1, 0.5, 3.0
-"""Seconds before the measurement, seconds without a faster product after which it ends, and its maximum duration"""
+    from torch import Tensor
+
+    from s2s.registry import Choice
 
 
-def matmul_rate(device: torch.device, dtype: torch.dtype, width: int | None = None) -> float:
-    """Floating-point operations per second of one large product, in wall time: the best, measured until none is faster.
+PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 
-    On a shared machine the times of single products differ several-fold. If a product is slow, as in bf16 on a CPU
-    without instructions for it, a smaller one is measured; the smaller ones also warm up the larger.
+
+class Device:
+    """One device. The defaults hold for what torch calls an accelerator, and assume nothing else of it.
+
+    A plugin registers a subclass in the group `device`, under the name that torch has for the type.
     """
-    size = min(256, width or WIDTH[device.type])
-    while True:
-        a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
-        began = time.perf_counter()
-        seconds = _seconds(a, b)
-        while time.perf_counter() - began < WARM_UP:
-            seconds = _seconds(a, b)
-        if size == (width or WIDTH[device.type]) or 8 * seconds > MEASURED:
-            return 2 * size**3 / _best(a, b)
-        size *= 2
 
+    wide_dtype: torch.dtype = torch.float64
+    """The widest floating-point type, for sums over a batch and for angles of positions"""
+    autocast_dtypes: tuple[torch.dtype, ...] = (torch.bfloat16, torch.float16)
+    """Types of train.precision and precision besides fp32"""
+    collectives: str = "gloo"
+    """The library with which several processes communicate, by torch.distributed's name"""
+    matmul_width: int = 8192
+    """Width of the square matrices with which the rate of products is measured"""
+    search_tokens: int = 4000
+    """Source tokens decoded at once by default"""
+    pins_memory: bool = False
+    """Whether copies from pinned memory of the host to the device are asynchronous"""
+    supports_graphs: bool = False
+    """Whether `capture` exists; sizes of buffers are then rounded, so that few graphs are captured"""
+    has_fused_optimizers: bool = False
+    """Whether torch's optimizers have one kernel for all parameters"""
+    has_recurrent_kernels: bool = False
+    """Whether torch's kernel for a whole LSTM or GRU is faster than a loop over its steps"""
 
-def _best(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Seconds of the fastest of several products."""
-    began = found_at = time.perf_counter()
-    best = math.inf
-    while (now := time.perf_counter()) - found_at < MEASURED and now - began < LONGEST:
-        seconds = _seconds(a, b)
-        if seconds < 0.98 * best:
-            found_at = time.perf_counter()
-        best = min(best, seconds)
-    return best
+    def __init__(self, config: Choice, device: torch.device) -> None:
+        """Registered types have no options: a device is named by a text such as cuda:1."""
+        del config
+        self.device = device
 
+    def count(self) -> int:
+        """Devices of this type that can be used here; 0: none."""
+        module: Any = getattr(torch, self.device.type, None)  # such as torch.xpu; absent until a package is imported
+        return int(module.device_count()) if module and module.is_available() else 0
 
-def _seconds(a: torch.Tensor, b: torch.Tensor) -> float:
-    if a.device.type == "cuda":
-        torch.cuda.synchronize(a.device)
-    began = time.perf_counter()
-    a @ b
-    if a.device.type == "cuda":
-        torch.cuda.synchronize(a.device)
-    return time.perf_counter() - began
+    def hardware(self) -> str:
+        """The name of the hardware, for env.json."""
+        return platform.machine()
 
+    def select(self) -> None:
+        """Make it the current device of this process."""
+        torch.accelerator.set_device_index(self.device)
 
-def peak_memory(device: torch.device) -> int:
-    """Peak bytes allocated so far: on the GPU where one is used, else by this process."""
-    if device.type == "cuda":
-        return int(torch.cuda.max_memory_allocated(device))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
+    def synchronize(self) -> None:
+        """Wait until the device is idle."""
+        torch.accelerator.synchronize(self.device)
 
+    def free_memory(self) -> int:
+        """Bytes that can still be allocated, those included that torch holds unused."""
+        unused = torch.accelerator.memory_reserved(self.device) - torch.accelerator.memory_allocated(self.device)
+        return int(torch.accelerator.get_memory_info(self.device)[0]) + unused
 
-def free_memory(device: torch.device) -> int:
-    """Bytes that can still be allocated."""
-    if device.type == "cuda":
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(torch.cuda.mem_get_info(device)[0]) + unused
-    return available_memory().n_bytes
+    def peak_memory(self) -> int:
+        """Largest number of bytes in use since the start or the last reset."""
+        return int(torch.accelerator.max_memory_allocated(self.device))
 
+    def can_measure_peak(self) -> bool:
+        """Whether `reset_peak_memory` works here."""
+        return True
 
-def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether torch has flash attention of packed sentences (varlen) for this device and type."""
-    return device.type == "cuda" and dtype.itemsize == 2 and torch.cuda.get_device_capability(device) >= (8, 0)
+    def reset_peak_memory(self) -> None:
+        """Measure the peak from now on."""
+        torch.accelerator.reset_peak_memory_stats(self.device)
 
+    def empty_cache(self) -> None:
+        """Return the memory that torch holds unused, after an allocation has failed."""
+        torch.accelerator.empty_cache()
 
-@contextmanager
-def training_threads(n: int) -> Iterator[None]:
-    """Set the number of torch's threads inside the block; 0: as before, but no more than this process has cores. What
-    the block itself changes ends with it, too: a trial run or a small model must not limit the next one."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(n or min(before, usable_cores()))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    def has_varlen_attention(self, dtype: torch.dtype) -> bool:
+        """Whether torch has flash attention of packed sentences (varlen) for this type."""
+        del dtype
+        return False
 
+    def capture(self, function: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
+        """Run a function -> how to replay it, and the tensor that each replay writes its result to."""
+        raise NotImplementedError(f"{self.device}: supports_graphs is False")
 
-def release_freed_memory() -> None:
-    """Returns the memory kept by `keep_freed_memory` to the system.
+    def autocast(self, dtype: torch.dtype) -> torch.autocast:
+        """The context of a forward pass in `dtype`; raises ConfigError if the device does not have it."""
+        if dtype not in (torch.float32, *self.autocast_dtypes):
+            known = ", ".join(PRECISIONS[one] for one in (torch.float32, *self.autocast_dtypes))
+            raise ConfigError(f"precision={PRECISIONS[dtype]}: {self.device} computes in {known} only")
+        return torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32)
 
-    If sizes change from one batch to the next, the memory kept between allocations grows to several times what is in
-    use; allocating the needed pages again costs little if this is done once in a hundred updates.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def keep_freed_memory() -> None:
-    """Makes the C library keep freed memory for later allocations instead of returning it to the system.
-
-    Otherwise every step requests memory for its logits again, page by page, which took a fifth of the time of decoding
-    Multi30k. Does nothing with C libraries other than GNU's.
-    """
-    with suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        for parameter, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**26)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
-            mallopt(parameter, value)
+    def fork_rng(self) -> AbstractContextManager[None]:
+        """Restores the random states of host and device after the block."""
+        return torch.random.fork_rng([self.device], device_type=self.device.type)

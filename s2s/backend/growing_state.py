@@ -5,11 +5,12 @@ Shapes: B sentences, K hypotheses of a sentence.
 
 from __future__ import annotations
 
-__all__ = ["GRAPH_DEVICES", "GrowingState", "bucket_size", "pad_to_beam"]
+__all__ = ["GrowingState", "bucket_size", "pad_to_beam"]
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from s2s.backend.device_types import device_of
 from s2s.model import State
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.tensors import Tree
-
-GRAPH_DEVICES = ("cuda",)
-"""Types of devices on which functions are captured"""
 
 
 class GrowingState(State, ABC):
@@ -57,7 +55,7 @@ def bucket_size(n: int, device: torch.device, minimum: int = 1) -> int:
 
     Four sizes for every doubling: at most a quarter is unused.
     """
-    if device.type not in GRAPH_DEVICES:
+    if not device_of(device).supports_graphs:
         return n
     n = max(n, minimum)
     step = max(minimum, 1 << max(0, (n - 1).bit_length() - 3))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.backend.device import has_varlen_attention
+from s2s.backend.device_types import device_of
 from s2s.backend.matmul import MatmulBackend, select_matmul
 from s2s.backend.operators import description
 from s2s.errors import ConfigError
@@ -63,7 +63,7 @@ class BackendSelection:
         longest: tokens of the longest pair's longer side, eos included.
         """
         packed = _packed(train, model, objective, device)
-        static = packed.enabled and has_varlen_attention(device, DTYPES[train.precision])
+        static = packed.enabled and device_of(device).has_varlen_attention(DTYPES[train.precision])
         return cls(
             matmul=select_matmul(train.matmul, device),
             packed=packed,
@@ -92,7 +92,7 @@ class BackendSelection:
             yield f"loss, dropout and norms by {description()}"
         form = "packed" if self.packed.enabled else "padded"
         yield f"batches {form}{', of one static shape' if self.static_shapes else ''}: {self.packed.reason}"
-        if device.type == "cuda":
+        if device_of(device).supports_graphs:
             form = "a CUDA graph of" if self.cuda_graph.enabled else "eager"
             yield f"{form} forward and backward: {self.cuda_graph.reason}"
         if self.compiled:
@@ -126,7 +126,7 @@ def _packed(train: TrainConfig, model: Any, objective: Any, device: torch.device
         return Decision(False, "this model or objective supports padded batches only")
     if device.type == "cpu":
         return Decision(False, "packing them is no faster on a CPU")
-    if not has_varlen_attention(device, DTYPES[train.precision]):
+    if not device_of(device).has_varlen_attention(DTYPES[train.precision]):
         return Decision(False, "varlen flash attention needs 16-bit numbers on CUDA devices from 8.0")
     return Decision(True, "varlen flash attention")
 
@@ -137,7 +137,7 @@ def _cuda_graph(
     obstacles = {
         "as configured": train.graph is False,
         "the objective cannot be captured": not getattr(objective, "supports_cuda_graph", False),
-        "only CUDA has it": device.type != "cuda",
+        f"{device.type} has none": not device_of(device).supports_graphs,
         "shapes are not static": not static,
         "several processes exchange gradients meanwhile": n_processes > 1,
         "the loss scale of fp16 changes": train.precision == "fp16",

@@ -82,7 +82,7 @@ class GenerateConfig:
     candidates: int = 0
     """Outputs of the search among which an option such as coverage or mbr chooses `nbest`; 0: the size of the beam."""
     device: str = field(default="auto", metadata=OF_MODELS | NEUTRAL)
-    """Where to compute: auto, cpu, cuda, cuda:1."""
+    """Where to compute: auto, cpu, cuda, mps, xpu, or a plugin's device; cuda:1 is the second of its type."""
     precision: Literal["fp32", "bf16", "fp16"] = field(default="fp32", metadata=OF_MODELS)
     """Arithmetic of the model."""
     threads: int = field(default=0, metadata=OF_MODELS | NEUTRAL)

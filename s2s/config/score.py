@@ -37,7 +37,7 @@ class ScoreConfig:
     tokens: int = 4000
     """Tokens of both sides in one batch of the model, padding counted."""
     device: str = "auto"
-    """Device of the model: auto, cpu, cuda, cuda:1."""
+    """Device of the model: auto, cpu, cuda, mps, xpu, or a plugin's device; cuda:1 is the second of its type."""
     metrics: Any = None
     """Metrics by name, or with options as in {name: bleu, tokenize: intl}; null: those of the task."""
     metric_options: dict[str, Any] = field(default_factory=dict, metadata={"takes_others": True})

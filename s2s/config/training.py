@@ -54,7 +54,7 @@ class TrainConfig:
     """Consecutive updates skipped for a loss or gradient that is not finite, after which the run ends; in a run of
     less than twice as many, half of its updates."""
     device: str = field(default="auto", metadata=NEUTRAL)
-    """Where to compute: auto, cpu, cuda, cuda:1."""
+    """Where to compute: auto, cpu, cuda, mps, xpu, or a plugin's device; cuda:1 is the second of its type."""
     timeout: float = field(default=600.0, metadata=NEUTRAL)
     """Seconds that a process waits for the others before the run ends with an error that names the missing ranks."""
     threads: int = field(default=0, metadata=NEUTRAL)

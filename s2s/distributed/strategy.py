@@ -33,7 +33,7 @@ class Strategy(Protocol):
     def join(self, device: str, timeout: timedelta) -> World | None:
         """Join the other processes of this training; None: there are none.
 
-        device: auto, cpu, cuda, cuda:1. timeout: of the rendezvous and of every collective.
+        device: that of train.device. timeout: of the rendezvous and of every collective.
         """
 
     def share(self, world: World, dtype: torch.dtype) -> Sharding:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
+from s2s.backend.device_types import device_of, device_types
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -71,19 +72,34 @@ class World:
 
 
 def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.device:
-    """The device that `name`, the value of `key`, means for this process; one GPU each if there are several."""
+    """The device that `name`, the value of `key`, means for this process; one each if there are several.
+
+    auto: the first type of accelerator of which there is one, else the CPU. Raises ConfigError if there is no such
+    device here.
+    """
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ConfigError(f"{key}={name}: no such device; use auto, cpu, cuda or cuda:1") from None
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"{key}={name}: s2s computes on a CPU or a CUDA device; use auto, cpu, cuda or cuda:1")
+        accelerators = [kind for kind in device_types() if kind != "cpu"]
+        name = next((kind for kind in accelerators if _count(kind)), "cpu")
+    device = _parsed(name)
+    if device is None or device.type not in device_types():
+        known = ", ".join(device_types())
+        raise ConfigError(f"{key}={name}: no such device; use auto, {known}, or one of several, as in TYPE:1")
     if device.type == "cpu":
         return device
     index = device.index if device.index is not None else local_rank or 0
-    if index >= torch.cuda.device_count():
-        n_gpus = torch.cuda.device_count()
-        raise ConfigError(f"{key}={name}: cuda:{index} is asked for, and torch sees {n_gpus} GPUs")
-    return torch.device("cuda", index)
+    if index >= (n := device_of(device).count()):
+        raise ConfigError(f"{key}={name}: {device.type}:{index} is asked for, and torch sees {n} such devices")
+    return torch.device(device.type, index)
+
+
+def _parsed(name: str) -> torch.device | None:
+    """None: torch has no such type, or only once a package is imported."""
+    try:
+        return torch.device(name)
+    except RuntimeError:
+        return None
+
+
+def _count(kind: str) -> int:
+    device = _parsed(kind)
+    return device_of(device).count() if device else 0

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.backend.cuda_graph import graph_decoding
-from s2s.backend.device import keep_freed_memory
+from s2s.backend.device_types import device_of
+from s2s.backend.host import keep_freed_memory
 from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
 from s2s.backend.operators import description
 from s2s.errors import ConfigError
@@ -54,9 +55,10 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
             f"quantization={config.quantization} works on a CPU in fp32, but device is {device} and "
             f"precision={config.precision}; give device=cpu precision=fp32, or leave quantization out"
         )
-    if config.graph and device.type != "cuda":
+    has_graphs = device_of(device).supports_graphs
+    if config.graph and not has_graphs:
         raise ConfigError(f"graph=true captures steps on a CUDA device, but device is {device}; leave it out")
-    if device.type == "cuda" and config.graph is not False:
+    if has_graphs and config.graph is not False:
         return f"{device} in {config.precision}, {capture_steps(models.members, requested=bool(config.graph))}"
     if not on_cpu:
         return f"{device} in {config.precision}"

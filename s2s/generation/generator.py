@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from s2s.backend.device_types import device_of
 from s2s.config import GenerateConfig
 from s2s.decoding.token_transforms import build_transforms
 from s2s.generation.candidates import EMPTY_CANDIDATE, Counts, Output
@@ -32,12 +33,6 @@ if TYPE_CHECKING:
     from s2s.task import Task
 
 
-TOKENS = {"cpu": 1000}
-"""Source tokens decoded at once, by device type: more overflow a CPU's caches (benchmarks/results/decode_tokens)"""
-DEFAULT_TOKENS = 4000
-"""Source tokens decoded at once on any other device type"""
-
-
 class Generator:
     """Turns inputs into outputs.
 
@@ -55,7 +50,7 @@ class Generator:
     ) -> None:
         """plugins: provide constraints and output stages; not needed if no option requires them."""
         config = config or (plugins.registry.with_options(GenerateConfig) if plugins else GenerateConfig)()
-        config = replace(config, tokens=config.tokens or TOKENS.get(torch.device(device).type, DEFAULT_TOKENS))
+        config = replace(config, tokens=config.tokens or device_of(torch.device(device)).search_tokens)
         self.task, self.config, self.counts, self.plugins = task, config, Counts(), plugins
         limit = self.config.max_source if model.max_len is None else min(self.config.max_source, model.max_len)
         constraints = registered_constraints(plugins)

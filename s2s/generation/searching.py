@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from s2s.backend.device_types import device_of
 from s2s.backend.selection import DTYPES
 from s2s.config import GenerateConfig
 from s2s.decoding import LogitsTransform, Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
@@ -114,8 +115,7 @@ class Searcher:
 
     def precision(self) -> torch.autocast:
         """The context in which every step of the search runs."""
-        precision = self.config.precision
-        return torch.autocast(self.device.type, DTYPES[precision], enabled=precision != "fp32")
+        return device_of(self.device).autocast(DTYPES[self.config.precision])
 
 
 def search_name(search: Search) -> str:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from s2s.backend.device_types import device_of
 from s2s.backend.linear import HasWeightRows, apply_linear
 from s2s.errors import ConfigError
 
@@ -131,9 +132,10 @@ class Sinusoids(nn.Module):
         self.cache: Tensor | None = None
 
     def forward(self, position: Tensor, dtype: torch.dtype) -> Tensor:
-        """[...] -> [..., D], computed in float64: in float32 the sine of a large position loses digits."""
+        """[...] -> [..., D], computed in the device's widest type: in float32 the sine of a large
+        position loses digits."""
         n_waves = self.d_model // 2
-        wave = torch.arange(n_waves, dtype=torch.float64, device=position.device)
+        wave = torch.arange(n_waves, dtype=device_of(position.device).wide_dtype, device=position.device)
         # The released code spreads its wavelengths over n - 1 steps and so reaches 10000 itself.
         n_steps = n_waves if self.layout == "paper" else max(n_waves - 1, 1)
         angle = position[..., None] * torch.exp(wave * (-math.log(LONGEST_WAVE) / n_steps))  # [..., D / 2]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.backend.device import has_varlen_attention
+from s2s.backend.device_types import device_of
 from s2s.backend.operators import Kernel
 from s2s.batch import SequenceOffsets
 from s2s.nn.attention import PaddedLayout
@@ -91,6 +91,6 @@ class VarlenLayout:
         return self._layout(q, v, dropout).attend(q, k, v, dropout)
 
     def _layout(self, q: Tensor, v: Tensor, dropout: float) -> Layout:
-        if has_varlen_attention(q.device, q.dtype) and dropout == 0 and q.size(-1) == v.size(-1):
+        if device_of(q.device).has_varlen_attention(q.dtype) and dropout == 0 and q.size(-1) == v.size(-1):
             return FlashVarlen(self.queries, self.keys, self.causal)
         return PaddedVarlen.within_sentences(self.queries, self.keys, q.dtype, self.kernel, causal=self.causal)

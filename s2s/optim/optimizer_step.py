@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn.utils import clip_grads_with_norm_
 
+from s2s.backend.device_types import device_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -74,7 +76,7 @@ class CUDAGraphOptimizerStep(OptimizerStep):
         self.capture = capture
         self.replay: Callable[[], None] | None = None
         device = self.parameters[0].device
-        self.loss = torch.full((), torch.nan, dtype=torch.float64, device=device)
+        self.loss = torch.full((), torch.nan, dtype=device_of(device).wide_dtype, device=device)
         self.lr = torch.zeros((), device=device)
         self.norm = torch.zeros((), device=device)
         optimizer.register_load_state_dict_post_hook(self._discard)

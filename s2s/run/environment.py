@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import s2s
+from s2s.backend.device_types import device_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -32,8 +33,6 @@ MOST_NAMED = 3
 
 def environment(plugins: Plugins, world: World) -> dict[str, Any]:
     """The contents of env.json."""
-    device = world.device
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {
         "python": platform.python_version(),
         "packages": {package: _version(package) for package in PACKAGES},
@@ -41,7 +40,7 @@ def environment(plugins: Plugins, world: World) -> dict[str, Any]:
         "plugins": {
             name: {"origin": o, "sha256": _code(plugins.modules.get(name))} for name, o in plugins.loaded.items()
         },
-        "device": f"{device.type} ({name})",
+        "device": f"{world.device.type} ({device_of(world.device).hardware()})",
         "threads": torch.get_num_threads(),
         "ranks": world.size,
         "host": socket.gethostname(),

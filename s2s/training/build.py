@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.backend.device import keep_freed_memory, matmul_rate
+from s2s.backend.host import keep_freed_memory
+from s2s.backend.product_rate import matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.config import Config, GenerateConfig
 from s2s.data.batching import Batches

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.backend.device import peak_memory, training_threads
+from s2s.backend.device_types import device_of
+from s2s.backend.host import training_threads
 from s2s.checkpoint import directory as checkpoint
 from s2s.compose.yaml12 import to_text
 from s2s.config.duration import format_duration
@@ -157,7 +158,7 @@ def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) ->
     with trial_run(config, plugins, world) as trainer:
         trainer.log.show_facts([fact for fact in startup_facts(composed, trainer, plugins) if fact[0] != "run"])
         seconds, steps = time_updates(trainer).seconds, config.train.steps
-        memory = peak_memory(world.device) / 2**30
+        memory = device_of(world.device).peak_memory() / 2**30
         time = f"{seconds:.3g} s an update, {format_duration(seconds * steps)} for {steps:,}, {memory:.1f} GiB so far"
         kept = f"nothing is kept but the prepared data in {config.data.prepared}"
         trainer.log.show_facts([("dry run", time), *planner.facts(trainer, seconds), ("dry run", kept)])

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from s2s.backend.cuda_graph import CUDAGraphCallable, capture
-from s2s.backend.device import release_freed_memory
+from s2s.backend.cuda_graph import CUDAGraphCallable
+from s2s.backend.device_types import device_of
+from s2s.backend.host import release_freed_memory
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
@@ -77,11 +78,12 @@ class TrainStep:
     backend: BackendSelection = field(default_factory=BackendSelection)
 
     def __post_init__(self) -> None:
+        self.device = device_of(self.world.device)
         parameters = dict.fromkeys(p for module in self.modules.values() for p in module.parameters())
         self.parameters = [p for p in parameters if p.requires_grad]
         """Those that are trained: the model's, then the objective's own"""
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
-        self.graphs = CUDAGraphCallable(self._backward, capture) if self.backend.cuda_graph.enabled else None
+        self.graphs = self._new_graphs() if self.backend.cuda_graph.enabled else None
         self.optimizer_step = self._optimizer_step()
         self.check_memory: Callable[[int], None] = lambda _: None
         """See `BatchPlan`"""
@@ -141,7 +143,7 @@ class TrainStep:
         self._normalise(n_tokens, sums[1])
         self._seed(step, OPTIMIZER, number)
         norm = self.optimizer_step(sums[0], lr)
-        return [*torch.cat([sums, norm.double()[None]]).tolist()]  # waits for the device
+        return [*torch.cat([sums, norm[None].to(sums.dtype)]).tolist()]  # waits for the device
 
     def capacity(self, tokens: int) -> Capacity | None:
         """The static shape of packed batches of `tokens` tokens per side; None: shapes vary from batch to batch."""
@@ -176,7 +178,7 @@ class TrainStep:
         memory. The batch's number of tokens is known on every rank, so it is not communicated. A rank that runs out of
         memory still takes part in all communication, and sets a flag that is summed with the rest.
         """
-        sums = torch.zeros(4 + 2 * len(self.objective.extras), dtype=torch.float64, device=self.world.device)
+        sums = torch.zeros(4 + 2 * len(self.objective.extras), dtype=self.device.wide_dtype, device=self.world.device)
         failed = False
         try:
             if not rollouts:
@@ -209,7 +211,7 @@ class TrainStep:
         self._seed(step, index, ROLLOUT)
         module = self.objective.module
         whole = self.sharding.unsharded(module) if module else nullcontext()
-        with torch.no_grad(), whole, self._autocast():
+        with torch.no_grad(), whole, self.device.autocast(DTYPES[self.config.precision]):
             return self.objective.rollout(self.model, part)
 
     def _accumulate(self, rollouts: Sequence[Rollout], step: int, number: int, n_tokens: int, sums: Tensor) -> None:
@@ -231,7 +233,7 @@ class TrainStep:
     def _backward(self, part: Batch, factor: Tensor) -> Tensor:
         """Add the gradient of the objective's sum times a 0-dim `factor`; returns `Sums.stack`."""
         with self.backend.forward_backward():
-            with self._autocast():
+            with self.device.autocast(DTYPES[self.config.precision]):
                 sums = checked_sums(self.objective(self.model, part))
             if self.graphs and not isinstance(sums.normaliser, Tensor):
                 raise PluginError(
@@ -259,11 +261,11 @@ class TrainStep:
     def _batch(self, pairs: Sequence[Pair]) -> Batch:
         """The pairs as a micro-batch on the device."""
         if not self.backend.packed.enabled:
-            return make_batch(pairs, self.vocab).to(self.world.device)
+            return make_batch(pairs, self.vocab).to(self.world.device, pin=self.device.pins_memory)
         n_parts = self.world.size * self._n_local(self.config.n_tokens)
         capacity = self.capacity(math.ceil(self.config.n_tokens / n_parts))
         capacity = capacity and capacity.grown_for(pairs, len(self.vocab.start))
-        return pack(pairs, self.vocab, capacity).to(self.world.device)
+        return pack(pairs, self.vocab, capacity).to(self.world.device, pin=self.device.pins_memory)
 
     def _n_micro_batches(self, batch: Sequence[Pair]) -> int:
         """Micro-batches of a global batch: as many as micro_tokens requires, and a multiple of the number of ranks."""
@@ -286,10 +288,9 @@ class TrainStep:
         """Double the number of micro-batches from now on; the gradient is the same but for other dropout masks."""
         self.split_factor *= 2
         self.optimizer.zero_grad()
-        self.graphs = CUDAGraphCallable(self._backward, capture) if self.graphs else None
+        self.graphs = self._new_graphs() if self.graphs else None
         self.optimizer_step = self._optimizer_step()  # gradients will be allocated elsewhere
-        if self.world.device.type == "cuda":
-            torch.cuda.empty_cache()
+        self.device.empty_cache()
 
     def _seed(self, step: int, part: int, number: int) -> None:
         """Make random numbers depend only on (seed, step, micro-batch, number of the update of this batch), not on the
@@ -297,15 +298,14 @@ class TrainStep:
         seed = (self.seed * 1_000_003 + step) * 65_537 + part + number * 0x9E37_79B9_7F4A_7C15
         torch.manual_seed(seed & 0xFFFF_FFFF_FFFF_FFFF)  # all torch takes
 
-    def _autocast(self) -> torch.autocast:
-        dtype = DTYPES[self.config.precision]
-        return torch.autocast(self.world.device.type, dtype, enabled=dtype != torch.float32)
+    def _new_graphs(self) -> CUDAGraphCallable:
+        return CUDAGraphCallable(self._backward, self.device.capture)
 
     def _optimizer_step(self) -> OptimizerStep:
         """The optimizer step, in a CUDA graph if forward and backward are and the optimizer supports it."""
         arguments = self.optimizer, self.config.clip, self.scaler, self.sharding.gradient_norm
         if self.graphs and CUDAGraphOptimizerStep.supports(self.optimizer):
-            return CUDAGraphOptimizerStep(*arguments, capture)
+            return CUDAGraphOptimizerStep(*arguments, self.device.capture)
         return OptimizerStep(*arguments)
 
 

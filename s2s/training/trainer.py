@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.backend.device import peak_memory
+from s2s.backend.device_types import device_of
 from s2s.checkpoint import directory as checkpoint
 from s2s.config import Config
 from s2s.errors import Preempted, S2SError
@@ -119,7 +119,7 @@ class Trainer:
             "wait": self.data_loader.wait,
             "flops": result.flops,
             "mfu": rate / self.peak_flops if rate else None,
-            "memory": peak_memory(self.world.device),
+            "memory": device_of(self.world.device).peak_memory(),
         }
         for observer in self.observers:
             observer.updated(record)

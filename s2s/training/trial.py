@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.backend.device import training_threads
+from s2s.backend.host import training_threads
 from s2s.data.lazy_batch import split
 from s2s.log.log import Log, RunLength
 from s2s.log.screen import choose_screen

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 import s2s_plan.batch_size
+from s2s.backend.core_devices import CPU
 from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.nn import LabelSmoothedConfig
@@ -35,7 +36,7 @@ def train_step() -> TrainStep:
 
 def main(folder: Path, free: int) -> None:
     """Print the report, the tokens, whether the weights are unchanged, and the bytes that such a batch takes."""
-    s2s_plan.batch_size.free_memory = lambda _: free
+    CPU.free_memory = lambda _: free  # type: ignore[method-assign]
     update = train_step()
     weights = [p.detach().clone() for p in update.parameters]
     with PeakMemory(torch.device("cpu")) as before:

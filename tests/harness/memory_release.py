@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from harness.resident_memory import address, n_bytes_in_memory
-from s2s.backend.device import keep_freed_memory, release_freed_memory
+from s2s.backend.host import keep_freed_memory, release_freed_memory
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-import s2s_plan.micro_batch
 from harness.batch_size_process import train_step
+from s2s.backend.core_devices import CPU
 from s2s.training.batch_plan import BatchPlan
 from s2s_plan.memory import MemoryGuard, PeakMemory
 from s2s_plan.micro_batch import find_micro_tokens
@@ -30,7 +30,7 @@ def configured(tokens: int = 64 * N_PAIRS) -> tuple[Any, Any]:
 
 def main(folder: Path, free: int) -> None:
     """Print what was found, whether the weights are unchanged, and the bytes that a batch then takes."""
-    s2s_plan.micro_batch.free_memory = lambda _: free
+    CPU.free_memory = lambda _: free  # type: ignore[method-assign]
     config, step = configured()
     weights = [p.detach().clone() for p in step.parameters]
     with PeakMemory(torch.device("cpu")) as before:

@@ -151,6 +151,7 @@ def test_auto_is_one_process_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("torch.cuda.device_count", lambda: 5)
     assert n_processes(DistributedConfig(devices="auto")) == 5
     assert n_processes(DistributedConfig(devices="auto", device="cpu")) == 1
+    assert n_processes(DistributedConfig(devices="auto", device="cuda")) == 5
     assert n_processes(DistributedConfig(devices=3)) == 3
     with pytest.raises(ConfigError, match="expected a number of processes, or auto"):
         DistributedConfig(devices="all")

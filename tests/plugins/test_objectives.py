@@ -422,7 +422,7 @@ def test_a_dry_run_and_the_batch_size_finder_run_the_objective(
     name: str, teacher: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("s2s_plan.batch_size.MOST", 3000)
-    monkeypatch.setattr("s2s_plan.batch_size.free_memory", lambda _: 2**29)
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.free_memory", lambda _: 2**29)
     auto = ["train.tokens=auto", "train.micro_tokens=null", "data.max_len=16", "--dry-run"]
     assert train(tmp_path / name, *arguments(name, teacher), *auto) == 0
     out = capsys.readouterr().out

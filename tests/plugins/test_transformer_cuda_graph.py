@@ -10,7 +10,6 @@ import torch
 
 from harness.recurrent_model import Recurrent
 from harness.search_calls import find_queued
-from s2s.backend.cuda_graph import capture
 from s2s.backend.growing_state import bucket_size
 from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
@@ -64,7 +63,7 @@ def outputs(model: Transformer, beam: int, tokens: int, n: int, device: str) -> 
 
 @pytest.fixture
 def graphed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s.backend.growing_state.GRAPH_DEVICES", ("cpu", "cuda"))
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.supports_graphs", True)
 
 
 def assert_alike(first: list[list[Hypothesis]], second: list[list[Hypothesis]]) -> None:
@@ -105,7 +104,7 @@ def test_any_state_that_keeps_its_shapes_can_be_captured(beam: int) -> None:
 
 def test_what_is_not_captured_is_not_claimed(monkeypatch: pytest.MonkeyPatch, plugin_operators: str) -> None:
     """The Transformer's steps are, those of a state that says nothing are not, in any combination."""
-    monkeypatch.setattr("s2s_cuda.decoding_graph.capture", again)
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.capture", lambda _, function: again(function))
     yes, no = small("cpu"), Recurrent(60).eval()
     step = no.step
     assert capture_steps([no]) == "steps eager, since the architecture's state does not support CUDA graphs"
@@ -143,7 +142,7 @@ def test_recordings_beyond_the_most_are_let_go_and_made_anew(monkeypatch: pytest
 def test_sizes_that_recur_are_few_and_waste_little(monkeypatch: pytest.MonkeyPatch) -> None:
     device = torch.device("cpu")
     assert bucket_size(37, device) == 37
-    monkeypatch.setattr("s2s.backend.growing_state.GRAPH_DEVICES", ("cpu",))
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.supports_graphs", True)
     sizes = {n: bucket_size(n, device) for n in range(1, 4097)}
     assert all(n <= size <= max(n + 1, n * 1.25) for n, size in sizes.items())
     assert len(set(sizes.values())) < 45
@@ -155,7 +154,7 @@ def test_sizes_that_recur_are_few_and_waste_little(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("beam", [1, 4])
 def test_graphs_find_the_same(beam: int) -> None:
     plain, model = small("cuda"), small("cuda")
-    graph_decoding(model, capture)
+    graph_decoding(model)
     with torch.no_grad():
         assert_alike(outputs(model, beam, 400, 60, "cuda"), outputs(plain, beam, 400, 60, "cuda"))
 
@@ -164,7 +163,7 @@ def test_graphs_find_the_same(beam: int) -> None:
 def test_graphs_find_the_same_in_bf16() -> None:
     """Through autocast, whose copies of weights must not be let go before the graph is."""
     plain, model = small("cuda"), small("cuda")
-    graph_decoding(model, capture)
+    graph_decoding(model)
     with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
         first = outputs(model, 4, 400, 60, "cuda")
     with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):

@@ -46,14 +46,14 @@ def test_a_model_is_given_the_packing_of_a_packed_batch_alone() -> None:
     assert replace(batch, packing=packing).inputs[3] is packing
 
 
-@pytest.mark.parametrize(("device", "pinned", "options"), [("cpu", 0, {}), ("cuda", 5, {"non_blocking": True})])
+@pytest.mark.parametrize(("device", "pinned", "options"), [("cpu", 0, {}), ("xpu", 5, {"non_blocking": True})])
 def test_a_batch_goes_to_a_gpu_from_pinned_memory_without_waiting(
     monkeypatch: pytest.MonkeyPatch, device: str, pinned: int, options: dict[str, bool]
 ) -> None:
     pins, copies = list[Tensor](), list[tuple[str, dict[str, bool]]]()
     monkeypatch.setattr(Tensor, "pin_memory", lambda t: pins.append(t) or t)
     monkeypatch.setattr(Tensor, "to", lambda t, place, **given: copies.append((str(place), given)) or t)
-    moved = make_batch(PAIRS, VOCAB).to(torch.device(device))
+    moved = make_batch(PAIRS, VOCAB).to(torch.device(device), pin=bool(pinned))
     assert isinstance(moved, Batch)
     assert (len(pins), copies) == (pinned, [(device, options)] * 5)
 

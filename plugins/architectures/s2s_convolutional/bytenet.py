@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s import Memory, Seq2Seq, State
+from s2s.backend import device_of
 from s2s.nn import Dropout, Linear
 from s2s_convolutional.windows import empty_window, slide, windows
 
@@ -119,7 +120,8 @@ class ByteNet(Seq2Seq):
 
     def _unfolded(self, lengths: Tensor) -> Tensor:
         """Columns for sources of these lengths (section 3.2); 0 for an empty source."""
-        columns = (lengths.double() * self.config.unfold_a).ceil().long() + self.config.unfold_b
+        wide = lengths.to(device_of(lengths.device).wide_dtype)
+        columns = (wide * self.config.unfold_a).ceil().long() + self.config.unfold_b
         return columns * (lengths > 0)
 
     def _read(self, x: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from s2s import ConfigError
-from s2s.backend import lstm
+from s2s.backend import device_of, lstm
 from s2s.nn import Linear
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Cell(nn.Module):
     def _calls_torch(self, x: Tensor, lengths: Tensor | None) -> bool:
         """Whether torch's kernel is the fastest way."""
         del lengths
-        return self.is_plain and x.is_cuda
+        return self.is_plain and device_of(x.device).has_recurrent_kernels
 
     def _packed(self, x: Tensor, state: Hidden, lengths: Tensor) -> tuple[Tensor, Hidden]:
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from s2s.backend import device_of
 from s2s.nn import CachedAttention, CrossAttention, Heads, Layout, PaddedLayout, SelfAttention, VarlenLayout
 from s2s_transformer.explicit import AdditiveScore, DotProductScore, ExplicitLayout, RelativeScore
 
@@ -116,7 +117,8 @@ def positions(layout: Layout, x: Tensor) -> Tensor:
 
 def rotate(x: Tensor, position: Tensor) -> Tensor:
     """x [..., d] -> [..., d]: values 2i and 2i + 1 as a point of the plane, rotated by position * 10000^(-2i / d)."""
-    wave = torch.arange(0, x.size(-1), 2, dtype=torch.float64, device=x.device) / x.size(-1)
+    wide = device_of(x.device).wide_dtype
+    wave = torch.arange(0, x.size(-1), 2, dtype=wide, device=x.device) / x.size(-1)
     angle = position[..., None] * LONGEST_WAVE**-wave  # [..., d / 2]
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     even, odd = x[..., 0::2], x[..., 1::2]

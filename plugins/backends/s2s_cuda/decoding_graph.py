@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from s2s import State
-from s2s.backend import GrowingState, bucket_size, capture
+from s2s.backend import GrowingState, bucket_size, device_of
 from s2s.tensors import list_tensors, map_tensors
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ MAX_GRAPHS = 32
 """Maximum number of graphs kept, each with buffers of its own; then the least recently used is discarded"""
 
 
-def graph_decoding(model: Seq2Seq, capture: Capture = capture) -> bool:
+def graph_decoding(model: Seq2Seq, capture: Capture | None = None) -> bool:
     """Capture a model's decoding steps, if its states support it; returns whether they do.
 
     Only one search at a time may then use the model.
@@ -43,7 +43,7 @@ def graph_decoding(model: Seq2Seq, capture: Capture = capture) -> bool:
         src = torch.zeros(1, 1, dtype=torch.long, device=device)
         state = model.start(model.encode(src, src > 0))
     if state.supports_capture:
-        model.step = CUDAGraphDecoding(model.step, capture)  # type: ignore[method-assign]
+        model.step = CUDAGraphDecoding(model.step, capture or device_of(device).capture)  # type: ignore[method-assign]
     return state.supports_capture
 
 

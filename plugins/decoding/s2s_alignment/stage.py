@@ -107,4 +107,4 @@ class AttentionStage(OutputStage):
 def coverage(weights: Tensor) -> float:
     """sum_i log(min(sum_j p_ij, 1)), from Wu et al. (2016), eq. 14: weights [T, S] of target j and source i."""
     least = torch.finfo(torch.float32).tiny  # a source token without attention must not make the score -inf
-    return float(weights.double().sum(0).clamp(least, 1.0).log().sum())
+    return float(weights.cpu().double().sum(0).clamp(least, 1.0).log().sum())

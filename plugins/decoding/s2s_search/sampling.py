@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from s2s.backend import device_of
 from s2s.decoding import (
     ActiveBatch,
     ActiveSentence,
@@ -110,7 +111,7 @@ class Sampling(StreamingSearch[Samples]):
         return Samples(
             run=run,
             sentences=[SampledSentence(s.index, len(s.ids), [Sample() for _ in numbers]) for s in sentences],
-            uniform=torch.stack(uniform).unflatten(0, (len(sentences), -1)).to(device),
+            uniform=torch.stack(uniform).unflatten(0, (len(sentences), -1)).to(device, device_of(device).wide_dtype),
             length=torch.zeros_like(limit),
             limit=limit,
             token=started.token,

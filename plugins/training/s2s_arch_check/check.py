@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from s2s import Memory, PluginError, Seq2Seq, UserError, evaluating, make_batch
+from s2s.backend import device_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +42,7 @@ def check_model(model: Seq2Seq, vocab: Vocab, corpora: Sequence[MappedCorpus], n
     `step` against `decode`, and `project` against itself. Random number generators are restored.
     """
     check = _Check(model, vocab, f"arch={name}", device)
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices), torch.no_grad(), evaluating(model), warnings.catch_warnings():
+    with device_of(device).fork_rng(), torch.no_grad(), evaluating(model), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check.all(_two_pairs(corpora))
 

@@ -42,7 +42,7 @@ class FSDP:
     def __init__(self, world: World, dtype: torch.dtype) -> None:
         """`dtype`: of the forward pass, to which a GPU unshards layers; shards and gradient sums are in fp32."""
         self.world = world
-        param_dtype = dtype if world.device.type == "cuda" and dtype != torch.float32 else None
+        param_dtype = dtype if world.device.type != "cpu" and dtype != torch.float32 else None
         self.policy = MixedPrecisionPolicy(param_dtype=param_dtype, reduce_dtype=torch.float32)
         self.units: list[FSDPModule] = []
         """The layers of the model, and itself"""

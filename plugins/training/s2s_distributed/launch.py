@@ -15,9 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-
-from s2s.backend import usable_cores
+from s2s.backend import device_of, usable_cores
+from s2s.distributed import pick_device
 from s2s.io import ExitStatus
 from s2s_distributed.local_ranks import LocalRanks
 
@@ -33,8 +32,7 @@ def n_processes(config: DistributedConfig) -> int:
     """The number of processes on this machine, from train.devices."""
     if config.devices != "auto":
         return int(config.devices)
-    on_gpus = config.device in ("auto", "cuda") and torch.cuda.is_available()
-    return torch.cuda.device_count() if on_gpus else 1
+    return device_of(pick_device(config.device, "train.device")).count()
 
 
 def launch(module: str, argv: Sequence[str], config: DistributedConfig, n: int) -> int:

@@ -18,6 +18,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from s2s import ConfigError
+from s2s.backend import device_of
 from s2s.distributed import World, pick_device
 from s2s_distributed.rendezvous import STORE, private_store
 from s2s_distributed.watchdog import Watchdog, exit_after
@@ -109,7 +110,7 @@ class ProcessGroup(World):
 
 
 def join(device: str, timeout: timedelta) -> World:
-    """Join the process group that torchrun or our launcher started. device: auto, cpu, cuda, cuda:1.
+    """Join the process group that torchrun or our launcher started. device: that of train.device.
 
     timeout: of the rendezvous and of every collective.
     """
@@ -121,20 +122,19 @@ def join(device: str, timeout: timedelta) -> World:
         raise ConfigError(f"RANK is set, and {error}: start with torchrun, or unset RANK") from error
     if size == 1:
         return World(rank, size, local_rank, own_device)
-    on_cuda = own_device.type == "cuda"
-    if on_cuda:
-        torch.cuda.set_device(own_device)
+    device_of(own_device).select()
+    collectives = device_of(own_device).collectives
     seconds = timeout.total_seconds()
     with exit_after(2 * seconds):
         store = private_store(store, rank, size, seconds)
     with exit_after(2 * seconds + GRACE.total_seconds()):
         dist.init_process_group(
-            "nccl" if on_cuda else "gloo",
+            collectives,
             store=store,
             rank=rank,
             world_size=size,
             timeout=timeout + GRACE,
-            device_id=own_device if on_cuda else None,
+            device_id=None if collectives == "gloo" else own_device,
         )
         watchdog = Watchdog(store, rank, size, seconds)
     return ProcessGroup(rank, size, local_rank, own_device, store=store, watchdog=watchdog)

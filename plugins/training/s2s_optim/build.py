@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from torch import nn, optim
 from torch.distributed.tensor import DTensor
 
+from s2s.backend import device_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -48,8 +50,8 @@ def sgd(config: SGDConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimize
 
 
 def _fusable(parameters: Sequence[nn.Parameter]) -> bool:
-    """Whether torch has one fused kernel for all parameters: floating-point tensors on the CPU or on CUDA."""
-    return all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in parameters)
+    """Whether torch has one fused kernel for all parameters."""
+    return all(p.is_floating_point() and device_of(p.device).has_fused_optimizers for p in parameters)
 
 
 def _decayed(parameters: Sequence[nn.Parameter], decay: float) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ import math
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError
-from s2s.backend import free_memory
 from s2s.io import dump_record, write_file
 from s2s.run import read_run_record
 from s2s_plan.memory import MemoryTrials
@@ -58,7 +57,7 @@ def tokens_per_rank(train_step: TrainStep, guard: MemoryGuard, longest: int) -> 
     """Tokens per side that this rank can train on at once."""
     side = [train_step.vocab.unk] * (longest - 1)
     trials = MemoryTrials(train_step, guard, (side, side))
-    room = SAFE * (free_memory(train_step.world.device) - OPTIMIZER_STATE * trials.gradients)
+    room = SAFE * (train_step.device.free_memory() - OPTIMIZER_STATE * trials.gradients)
     n = int(min(room / _bytes_per_token(trials, room), MOST)) // MULTIPLE * MULTIPLE
     if n < longest:
         raise ConfigError(

@@ -17,7 +17,7 @@ class Hardware:
     """All devices of a run together, assumed to be identical."""
 
     device: str
-    """cpu or cuda"""
+    """Type of device, by torch's name"""
     n_devices: int
     """Processes, one device each"""
     n_threads: int
@@ -40,15 +40,15 @@ def measure(world: World, train: TrainConfig) -> Hardware:
     """The devices of these processes, measured with the settings of `train`; every process must call it."""
     import torch
 
-    from s2s.backend import free_memory, matmul_rate, select_matmul, training_threads
+    from s2s.backend import device_of, matmul_rate, select_matmul, training_threads
 
     on_cpu = world.device.type == "cpu"
     with training_threads(train.threads), select_matmul(train.matmul, world.device).active():
         n_threads = torch.get_num_threads() if on_cpu else 0
         rates = [matmul_rate(world.device, dtype) for dtype in (torch.float32, torch.bfloat16)]
-    measured = world.all_gather((*rates, free_memory(world.device)))
+    measured = world.all_gather((*rates, device_of(world.device).free_memory()))
     return Hardware(
-        device="cpu" if on_cpu else "cuda",
+        device=world.device.type,
         n_devices=world.size,
         n_threads=n_threads,
         fp32=world.size * min(fp32 for fp32, _, _ in measured),

@@ -7,20 +7,20 @@ system, its containers and limits.
 
 from __future__ import annotations
 
-__all__ = ["MemoryGuard", "MemoryTrials", "NotEnoughMemoryError", "PeakMemory", "can_measure_peak", "longest_pair"]
+__all__ = ["MemoryGuard", "MemoryTrials", "NotEnoughMemoryError", "PeakMemory", "longest_pair"]
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import torch
 
-from s2s.backend import available_memory, proc_bytes, release_freed_memory
+from s2s.backend import available_memory, device_of, release_freed_memory
 from s2s.training import BatchPlan, is_memory_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import torch
 
     from s2s.data import MappedCorpus
     from s2s.training import TrainStep
@@ -76,38 +76,19 @@ def longest_pair(corpora: Sequence[MappedCorpus]) -> Pair:
 
 
 class PeakMemory:
-    """Peak memory inside the block: of the GPU if one is used, else of this process."""
+    """Peak memory inside the block, on a device that can measure it (`Device.can_measure_peak`)."""
 
     bytes = 0
 
     def __init__(self, device: torch.device) -> None:
-        self.device = device
+        self.device = device_of(device)
 
     def __enter__(self) -> Self:
-        if self.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(self.device)
-        else:
-            Path("/proc/self/clear_refs").write_text("5")  # resets the peak to current use (man 5 proc)
+        self.device.reset_peak_memory()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bytes = self._peak()
-
-    def _peak(self) -> int:
-        if self.device.type == "cuda":
-            return int(torch.cuda.max_memory_allocated(self.device))
-        return proc_bytes(Path("/proc/self/status"), "VmHWM:") or 0
-
-
-def can_measure_peak(device: torch.device) -> bool:
-    """Whether `PeakMemory` works here; on a CPU it needs Linux, and permission to reset the peak."""
-    if device.type == "cuda":
-        return True
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return False
-    return True
+        self.bytes = self.device.peak_memory()
 
 
 class NotEnoughMemoryError(MemoryError):

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError
-from s2s.backend import available_memory, free_memory
+from s2s.backend import available_memory
 from s2s.io import dump_record, write_file
 from s2s.run import read_run_record
-from s2s_plan.memory import MemoryTrials, can_measure_peak
+from s2s_plan.memory import MemoryTrials
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import torch
 
     from s2s.config import Config, TrainConfig
     from s2s.training import TrainStep
@@ -76,7 +78,7 @@ def find_micro_tokens(
     per_token = _bytes_per_token(trials, memory, whole)
     n = min(world.all_gather(int(min(memory.left / per_token, whole))))
     if n < trials.longest:
-        raise _nothing_fits(config, memory, per_token * trials.longest)
+        raise _nothing_fits(config, memory, per_token * trials.longest, world.device)
     micro_tokens = None if n >= whole else n
     guard.bytes_per_token = per_token
     if world.is_main:
@@ -90,7 +92,7 @@ def _can_try(train: TrainConfig, train_step: TrainStep) -> bool:
     """Whether trials can be made: not if a trial would compile the model or record a graph for its own shape; then, on
     GPUs, a batch is split when memory turns out to be too small."""
     fixed_shape = train.compile or train_step.backend.static_shapes
-    return not fixed_shape and can_measure_peak(train_step.world.device)
+    return not fixed_shape and train_step.device.can_measure_peak()
 
 
 def _at_once(micro_tokens: int | None) -> str:
@@ -122,15 +124,15 @@ def _usable_memory(config: Config, trials: MemoryTrials) -> UsableMemory:
     on_cpu, n_means = world.device.type == "cpu", 1 if config.train.ema else 0
     # gradients, the optimizer's two moments, the weights' EMA; on a CPU, copies from which a checkpoint is written
     n_copies = 1 + 2 + n_means + (3 + n_means if on_cpu else 0)
-    memory = UsableMemory(free_memory(world.device), n_copies * gradients)
+    memory = UsableMemory(trials.step.device.free_memory(), n_copies * gradients)
     decoding = DECODING_BYTES + on_cpu * gradients if config.valid.score else 0  # instead of a micro-batch
     if world.any_true(memory.left <= 0 or memory.free - memory.fixed < decoding):
-        raise _nothing_fits(config, memory, 0)
+        raise _nothing_fits(config, memory, 0, world.device)
     return memory
 
 
-def _nothing_fits(config: Config, memory: UsableMemory, need: float) -> ConfigError:
-    limit = f" ({available_memory().limit} leaves no more)" if config.train.device != "cuda" else ""
+def _nothing_fits(config: Config, memory: UsableMemory, need: float, device: torch.device) -> ConfigError:
+    limit = f" ({available_memory().limit} leaves no more)" if device.type == "cpu" else ""
     return ConfigError(
         f"too little memory: {memory.free / GIB:.1f} GiB are free{limit}; gradients, optimizer and checkpoint "
         f"copies of arch={config.arch.name} take {memory.fixed / GIB:.1f} GiB, and the longest pair "

@@ -6,8 +6,7 @@ __all__ = ["N_BEFORE", "N_TRACED", "Tracing"]
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch.profiler import ProfilerActivity, profile, schedule
+from torch.profiler import profile, schedule
 
 from s2s import Observer
 
@@ -25,9 +24,8 @@ class Tracing(Observer):
 
     def __init__(self, path: Path, report: Callable[[str], None]) -> None:
         self.path, self.report = path, report
-        activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * torch.cuda.is_available()
         plan = schedule(wait=N_BEFORE, warmup=1, active=N_TRACED, repeat=1)
-        self.profile = profile(activities=activities, schedule=plan, on_trace_ready=self._write)
+        self.profile = profile(schedule=plan, on_trace_ready=self._write)
         self.profile.start()
 
     def updated(self, record: Mapping[str, Any]) -> None:

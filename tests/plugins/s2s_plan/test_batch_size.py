@@ -61,7 +61,7 @@ def test_a_number_that_was_given_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_too_little_memory_for_one_sentence_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s_plan.batch_size.free_memory", lambda _: 0)
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.free_memory", lambda _: 0)
     update = train_step()
     with pytest.raises(ConfigError, match=r"data.max_len=64"):
         find_batch_size(update, MemoryGuard(), 64, tmp_path)

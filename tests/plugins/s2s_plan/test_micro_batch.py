@@ -19,7 +19,7 @@ from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
 from s2s.training import is_memory_error
-from s2s_plan import memory, micro_batch
+from s2s_plan import memory
 from s2s_plan.memory import MemoryGuard, NotEnoughMemoryError, longest_pair
 from s2s_plan.micro_batch import find_micro_tokens
 
@@ -60,7 +60,7 @@ def test_what_is_given_is_left_alone(tmp_path: Path, given: int | None) -> None:
 def test_where_not_even_the_longest_pair_fits_the_run_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int
 ) -> None:
-    monkeypatch.setattr(micro_batch, "free_memory", lambda _: free)
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.free_memory", lambda _: free)
     config, step = configured()
     with pytest.raises(ConfigError, match="too little memory"):
         find_micro_tokens(config, step, MemoryGuard(), ([5] * 1023, [5] * 1023), tmp_path)

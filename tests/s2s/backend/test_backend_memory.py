@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from s2s.backend.device import peak_memory
+from s2s.backend import device_of
 from s2s.backend.memory import available_memory
 
 GB = 2**30
@@ -113,4 +113,4 @@ def test_the_peak_of_a_process_is_in_bytes() -> None:
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     peak = 1024 * int(status["VmHWM"].split()[0])
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert 0.99 * peak <= peak_memory(torch.device("cpu")) <= machine
+    assert 0.99 * peak <= device_of(torch.device("cpu")).peak_memory() <= machine

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s.backend.cuda_graph import CUDAGraphCallable, capture, graph_decoding
+from s2s.backend.cuda_graph import CUDAGraphCallable, graph_decoding
+from s2s.backend.device_types import device_of
 from s2s.backend.growing_state import bucket_size
 from s2s.data.packing import Capacity, pack
 from s2s.nn import LabelSmoothedConfig
@@ -83,7 +84,7 @@ def test_a_recorded_update_is_the_plain_one() -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_so_it_is_as_a_cuda_graph(dropout: float) -> None:
-    check("cuda", capture, dropout)
+    check("cuda", device_of(torch.device("cuda")).capture, dropout)
 
 
 def test_a_shape_is_recorded_once() -> None:
@@ -145,7 +146,7 @@ def test_a_function_is_captured_after_three_runs_beside_the_current_stream(monke
         events.append("run")
         return torch.ones(len(events))
 
-    replay, result = capture(run)
+    replay, result = device_of(torch.device("cuda")).capture(run)
     replay()
     warm_up = ["side waits for current", "enter side", "run", "run", "run", "leave side", "current waits for side"]
     assert events == [*warm_up, "enter graph", "run", "leave graph", "replay"]

@@ -120,11 +120,11 @@ def test_rows_that_remain_keep_their_places_and_the_last_fill_the_gaps() -> None
         assert [row for row in rows if row >= len(kept)] == [row for row in kept if row >= len(kept)]
 
 
-@pytest.mark.parametrize(("devices", "widths"), [((), [3, 33]), (("cpu",), [32, 64])], ids=["CPU", "recorded"])
+@pytest.mark.parametrize(("graphs", "widths"), [(False, [3, 33]), (True, [32, 64])], ids=["CPU", "recorded"])
 def test_sources_are_padded_to_the_longest_or_to_a_size_that_recurs(
-    devices: tuple[str, ...], widths: list[int], monkeypatch: pytest.MonkeyPatch
+    graphs: bool, widths: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("s2s.backend.growing_state.GRAPH_DEVICES", devices)
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.supports_graphs", graphs)
     for longest, width in zip((3, 33), widths, strict=True):
         sentences = [SourceSentence(0, [7, 3]), SourceSentence(1, [8] * longest)]
         src, pad = pad_sources(sentences, VOCAB, torch.device("cpu"))

@@ -54,11 +54,13 @@ def test_a_process_computes_where_it_is_told_or_on_a_gpu_of_its_own(
 @pytest.mark.parametrize(
     ("name", "n_gpus", "message"),
     [
-        ("gpu", 1, "train.device=gpu: no such device; use auto, cpu, cuda or cuda:1"),
-        ("meta", 1, "train.device=meta: s2s computes on a CPU or a CUDA device; use auto, cpu, cuda or cuda:1"),
-        ("cuda:0", 0, "train.device=cuda:0: cuda:0 is asked for, and torch sees 0 GPUs"),
-        ("cuda:2", 2, "train.device=cuda:2: cuda:2 is asked for, and torch sees 2 GPUs"),
-        ("auto", 2, "train.device=cuda: cuda:2 is asked for, and torch sees 2 GPUs"),
+        ("gpu", 1, "train.device=gpu: no such device; use auto, cpu, cuda, mps, xpu, or one of several, as in TYPE:1"),
+        ("meta", 1, "train.device=meta: no such device; use auto, cpu, cuda, mps, xpu, or one of several"),
+        ("cuda:0", 0, "train.device=cuda:0: cuda:0 is asked for, and torch sees 0 such devices"),
+        ("cuda:2", 2, "train.device=cuda:2: cuda:2 is asked for, and torch sees 2 such devices"),
+        ("mps", 1, "train.device=mps: mps:2 is asked for, and torch sees 0 such devices"),
+        ("xpu:0", 1, "train.device=xpu:0: xpu:0 is asked for, and torch sees 0 such devices"),
+        ("auto", 2, "train.device=cuda: cuda:2 is asked for, and torch sees 2 such devices"),
     ],
 )
 def test_a_device_that_is_not_there_is_refused(

@@ -134,7 +134,7 @@ def test_buffers_grow_by_half_or_by_32_steps(
 ) -> None:
     """Here no node is dead; where steps are captured in graphs, to the next of few sizes."""
     if device == "of graphs":
-        monkeypatch.setattr("s2s.backend.growing_state.GRAPH_DEVICES", ("cpu",))
+        monkeypatch.setattr("s2s.backend.core_devices.CPU.supports_graphs", True)
     state = empty_kv_cache(None, 1, [HEADS], like=torch.empty(0)).extend()
     state = state.reorder(torch.zeros(1, 4, dtype=torch.long))
     sizes = [(state.hypothesis.size(2), state.nodes[0].size(1))]

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from s2s.batch import SequenceOffsets
-from s2s.nn import varlen
 from s2s.nn.attention import math_attention
 from s2s.nn.varlen import FlashVarlen, PaddedVarlen, VarlenLayout
 
@@ -78,7 +77,7 @@ def test_the_kernel_for_packed_sentences_is_asked_for_what_padding_computes(
 def test_the_kernel_is_taken_where_it_can_do_what_is_asked(
     has_kernel: bool, dropout: float, d_v: int, kind: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(varlen, "has_varlen_attention", lambda device, dtype: has_kernel)
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.has_varlen_attention", lambda *_: has_kernel)
     layout = VarlenLayout(offsets(LENGTHS[0]), offsets(LENGTHS[1]), math_attention)
     chosen = layout._layout(torch.zeros(2, 9, 4), torch.zeros(2, 11, d_v), dropout)
     assert type(chosen) is kind

@@ -159,7 +159,7 @@ def test_an_update_has_no_more_threads_than_work_for_them(
     """An update of 25 tokens, which is a typical sentence, on a machine of three cores; also divided between two
     processes."""
     monkeypatch.setattr(Seq2Seq, "forward_operations", lambda _, src, tgt: forward)
-    monkeypatch.setattr("s2s.backend.device.usable_cores", lambda: 3)
+    monkeypatch.setattr("s2s.backend.host.usable_cores", lambda: 3)
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(4)

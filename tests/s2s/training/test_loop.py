@@ -120,7 +120,7 @@ def updated(monkeypatch: pytest.MonkeyPatch, outcome: StepResult, **parts: Any) 
     """After update 7, which took 2 s by the clock, of a batch of 3 pairs."""
     looks = iter([10.0, 12.0])
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(looks)))
-    monkeypatch.setattr(loop, "peak_memory", lambda device: 99)
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.peak_memory", lambda _: 99)
     observer, state = Records(), TrainerState(step=7, epoch=2, n_tokens=100, n_bad=1, seconds=5.0)
     loader = SimpleNamespace(wait=0.25)
     one = trainer(state=state, observers=[observer], train_step=lambda *_: outcome, data_loader=loader, **parts)

@@ -198,7 +198,7 @@ def test_a_dry_run_says_what_a_run_would_take(plugins: Plugins, monkeypatch: pyt
     own.hook = SimpleNamespace(s2s_plan=lambda config, plugins: Forecasting(own))
     monkeypatch.setattr(session, "trial_run", lambda *_: Trial())
     monkeypatch.setattr(session, "time_updates", lambda trainer: Timing(0.5, 0.0))
-    monkeypatch.setattr(session, "peak_memory", lambda device: 3 * 2**30)
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.peak_memory", lambda _: 3 * 2**30)
     monkeypatch.setattr(session, "startup_facts", lambda *_: [("config", "c"), ("run", "r"), ("model", "m")])
     composed = letters_config(plugins, "train.steps=7_300", "data.prepared=here")
     assert dry_run(composed, own, World(device=torch.device("cpu"))) == 0

@@ -100,7 +100,9 @@ def test_a_rank_without_pairs_takes_part_where_every_rank_is_needed_and_adds_not
 
 @pytest.mark.parametrize("n_pairs", [2, 3, 4])
 def test_parts_are_halved_until_they_fit_down_to_a_single_pair(n_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: pytest.fail("there is no GPU whose cache could be emptied"))
+    monkeypatch.setattr(
+        torch.accelerator, "empty_cache", lambda: pytest.fail("there is no GPU whose cache could be emptied")
+    )
     step = update(Total(limit=1))
     result = step(PAIRS[:n_pairs], 1)
     assert result.n_micro_batches == 4
@@ -240,7 +242,7 @@ def captured(monkeypatch: pytest.MonkeyPatch) -> BackendSelection:
         result = function().clone()
         return lambda: result.copy_(function()), result
 
-    monkeypatch.setattr(module, "capture", capture)
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.capture", lambda _, function: capture(function))
     return replace(BackendSelection(), cuda_graph=Decision(True, "a test"))
 
 

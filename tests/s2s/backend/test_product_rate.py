@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from s2s.backend import device
+from s2s.backend import product_rate as rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +40,8 @@ class Products:
 
 def use(machine: Products, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the place of this one, without memory for its matrices."""
-    monkeypatch.setattr(device, "time", machine)
-    monkeypatch.setattr(device, "_seconds", machine.seconds)
+    monkeypatch.setattr(rates, "time", machine)
+    monkeypatch.setattr(rates, "_seconds", machine.seconds)
     monkeypatch.setattr("torch.randn", lambda *shape, device: torch.empty(shape, device="meta"))
 
 
@@ -64,7 +64,7 @@ def test_products_are_as_large_as_time_allows(
     """Each is tried for a tenth of a second, and the last measured for half a second after the best."""
     machine = Products(rate, iter(()))
     use(machine, monkeypatch)
-    assert device.matmul_rate(of, torch.float32) == pytest.approx(rate)
+    assert rates.matmul_rate(of, torch.float32) == pytest.approx(rate)
     assert list(dict.fromkeys(machine.widths)) == widths
     least = 0.1 * len(widths) + 0.5
     assert least - 1e-6 < machine.now - START < least + 0.1 + 4 * machine.longest
@@ -74,7 +74,7 @@ def test_products_are_as_large_as_time_allows(
 def test_a_width_that_is_asked_for_is_measured(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Products(2e9, iter(()))
     use(machine, monkeypatch)
-    assert device.matmul_rate(CPU, torch.float32, width) == pytest.approx(2e9)
+    assert rates.matmul_rate(CPU, torch.float32, width) == pytest.approx(2e9)
     assert machine.widths[-1] == width
 
 
@@ -82,7 +82,7 @@ def test_of_a_busy_machine_the_best_product_counts(monkeypatch: pytest.MonkeyPat
     slow = (1.0 if i % 7 == 6 else 5.0 + i % 3 for i in range(10_000))
     machine = Products(200e9, slow)
     use(machine, monkeypatch)
-    assert device.matmul_rate(CPU, torch.float32) == pytest.approx(200e9)
+    assert rates.matmul_rate(CPU, torch.float32) == pytest.approx(200e9)
     assert machine.now - START < 5
 
 
@@ -90,7 +90,7 @@ def test_a_machine_that_gets_ever_faster_is_measured_for_three_seconds(monkeypat
     machine = Products(2.0, (0.97**i for i in range(100)))
     use(machine, monkeypatch)
     one = torch.ones(1, 1)
-    assert device._best(one, one) == pytest.approx(0.97**3)
+    assert rates._best(one, one) == pytest.approx(0.97**3)
     assert machine.now - START == pytest.approx(1 + 0.97 + 0.97**2 + 0.97**3), "the first three take 2.9 seconds"
 
 
@@ -98,8 +98,8 @@ def test_a_product_that_is_hardly_faster_does_not_prolong_the_measurement(monkey
     machine = Products(2.0, (0.3 * 0.985**i for i in range(100)))
     use(machine, monkeypatch)
     one = torch.ones(1, 1)
-    assert device._best(one, one) == pytest.approx(0.3 * 0.985**2)
+    assert rates._best(one, one) == pytest.approx(0.3 * 0.985**2)
 
 
 def test_a_real_product_has_a_rate() -> None:
-    assert device.matmul_rate(CPU, torch.float32, width=64) > 1e6
+    assert rates.matmul_rate(CPU, torch.float32, width=64) > 1e6
