@@ -128,7 +128,7 @@ class BF16Only(Device):
 
 
 def test_a_registered_type_is_chosen_by_its_name_and_by_auto(registry: Registry) -> None:
-    assert type(device_of(torch.device("hpu"))) is Device, "the defaults, as nobody registers it"
+    assert type(device_of(torch.device("hpu"))) is Device, "the defaults, as it is not registered"
     with pytest.raises(ConfigError, match="device=hpu: no such device; use auto, cpu, cuda, mps, xpu, or"):
         pick_device("hpu", "device")
     registry.add("device", "hpu", Choice, BF16Only)
