@@ -58,7 +58,8 @@ class GenerateConfig:
     `src` and `hyp`; other fields of the input are kept. Or a view of the run's task, such as pretty, svg and html of
     trees, or what a plugin registers, such as attention and figures."""
     nbest: int = 1
-    """Outputs per input; more than one needs tsv or jsonl."""
+    """Outputs per input, of distinct texts: of equal ones the best counts, with its score. More than one needs tsv or
+    jsonl."""
     fields: list[str] = field(default_factory=list)
     """With format=jsonl, further fields of each output. tokens: its ids without eos; pieces: the same as text;
     log_probs: the model's log-probability of each token, eos last; align: word alignment."""

@@ -59,7 +59,7 @@ class Output:
 
     src: str
     nbest: list[Candidate]
-    """Best first; a single one of score -inf if the search found nothing"""
+    """Best first, with distinct texts; a single one of score -inf if the search found nothing"""
 
     @property
     def best(self) -> Candidate:

@@ -13,7 +13,7 @@ import torch
 from s2s.backend.device_types import device_of
 from s2s.backend.selection import DTYPES
 from s2s.config import GenerateConfig
-from s2s.decoding import LogitsTransform, Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
+from s2s.decoding import BeamSearch, LogitsTransform, Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
 from s2s.decoding.queue import FixedQueue
 from s2s.errors import PluginError
 from s2s.generation.output_stages import OutputStage
@@ -109,9 +109,15 @@ class Searcher:
             queue=queue,
             device=self.device,
             constraint=self.constraint,
-            nbest=self.config.n_candidates,
+            nbest=self._n_outputs(),
             transforms=self.transforms,
         )
+
+    def _n_outputs(self) -> int:
+        """Outputs requested for each sentence: of a list all that the beam holds, since texts may be equal."""
+        n = self.config.n_candidates
+        is_list = self.config.nbest > 1 and not self.config.reranked_by
+        return max(n, self.search.config.beam) if is_list and isinstance(self.search, BeamSearch) else n
 
     def precision(self) -> torch.autocast:
         """The context in which every step of the search runs."""

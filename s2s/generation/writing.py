@@ -52,7 +52,7 @@ class Writer:
             return Output(segment.src, [replace(NO_OUTPUT, hyp=self.task.fallback(segment.src))])
         self._check_no_nan(segment, hypotheses)
         texts = [self._text(segment, hypothesis) for hypothesis in hypotheses]
-        ranked = self._ranked(texts, hypotheses)[: self.config.nbest]
+        ranked = _distinct(self._ranked(texts, hypotheses), texts)[: self.config.nbest]
         return Output(segment.src, [self._candidate(segment, texts[i], hypotheses[i], score) for i, score in ranked])
 
     def _check_no_nan(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> None:
@@ -98,7 +98,7 @@ class Writer:
         return output
 
     def _joined(self, source: Input, outputs: Sequence[Output]) -> Output:
-        candidates = []
+        candidates: dict[str, Candidate] = {}
         for k in range(max(len(output.nbest) for output in outputs)):
             parts = [output.nbest[min(k, len(output.nbest) - 1)] for output in outputs]
             text = self.task.join([part.hyp for part in parts])
@@ -107,8 +107,14 @@ class Writer:
             pieces = list(chain.from_iterable(part.pieces for part in parts))
             align = _joined_alignment(source.src, [output.src for output in outputs], parts)
             score = sum(part.score for part in parts)
-            candidates.append(Candidate(text, score, tokens, log_probs, pieces, align))
-        return Output(source.src, candidates)
+            candidates.setdefault(text, Candidate(text, score, tokens, log_probs, pieces, align))
+        return Output(source.src, list(candidates.values()))
+
+
+def _distinct(ranked: Sequence[tuple[int, float]], texts: Sequence[str]) -> list[tuple[int, float]]:
+    """The first of equal texts, which has the best score."""
+    first = {texts[i]: (i, score) for i, score in reversed(ranked)}
+    return [one for one in ranked if first[texts[one[0]]] == one]
 
 
 def _joined_alignment(src: str, parts: Sequence[str], candidates: Sequence[Candidate]) -> list[tuple[int, int]]:

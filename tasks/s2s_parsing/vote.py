@@ -145,13 +145,14 @@ def read_candidates(path: Path) -> Iterator[tuple[str, list[Candidate]]]:
 
 
 def _of_json(line: str, location: str) -> list[tuple[str, float]]:
-    """Outputs with their scores, -inf for a tree that the search did not find; none for an empty line."""
+    """Distinct outputs with their best scores, -inf for a tree that the search did not find; none for an empty line."""
     try:
         record = parse_json(line) if line.strip() else {"nbest": []}
         outputs = [(one["hyp"], one["score"]) for one in record.get("nbest", [record])]
         scored = [(str(tree), -inf if score is None else float(score)) for tree, score in outputs]
         if all(score < inf for _, score in scored):  # nor NaN
-            return scored
+            best = {tree: max(s for other, s in scored if other == tree) for tree, _ in scored}
+            return list(best.items())
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise DataError(f"{location}: expected hyp and score, as s2s-generate format=jsonl writes them")

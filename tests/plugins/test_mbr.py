@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from harness.capital_tasks import Capitals
+from harness.search_calls import find
 from harness.shipped_plugins import generate_config, shipped
 from harness.table_model import Table
-from s2s.config import GenerateConfig
+from s2s.decoding import Hypothesis
 from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score
 from s2s.plugin import load_plugins
-from s2s_mbr.stage import rank_by_utility
+from s2s_mbr.stage import MinimumBayesRisk, rank_by_utility
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 
@@ -91,17 +92,31 @@ def test_the_largest_expected_utility_is_that_of_brute_force(judge: Metric, weig
         hyp: sign * sum(w * judge([hyp], [[ref]]).value for w, ref in zip(share, some, strict=True)) / sum(share)
         for hyp in some
     }
-    found = rank_by_utility(some, log_probs, judge, weights)
+    found = rank_by_utility(some, share, judge)
     assert {some[place]: utility for place, utility in found} == pytest.approx(expected)
     assert [utility for _, utility in found] == sorted((u for _, u in found), reverse=True)
     assert [place for place, _ in found] == [some.index(some[place]) for place, _ in found], "the first of equal ones"
+
+
+def test_a_text_has_the_sum_of_the_probabilities_of_its_token_sequences_each_once() -> None:
+    """A sequence that is drawn twice has no more probability than one that is drawn once."""
+    sequences = [([4, 5], -1.0, "ab"), ([6], -1.5, "ab"), ([4, 5], -1.0, "ab"), ([7], -0.5, "bc")]
+    hypotheses = [Hypothesis(tokens, p, p, [p]) for tokens, p, _ in sequences]
+    found = MinimumBayesRisk(Overlap(), "model").rerank([text for *_, text in sequences], hypotheses)
+    once = [0, 1, 3]
+    shares = [math.exp(sequences[i][1]) for i in once]
+    assert found == [
+        (place, pytest.approx(utility))
+        for place, utility in rank_by_utility([sequences[i][2] for i in once], shares, Overlap())
+        for place in [once[place]]
+    ]
 
 
 def test_leaving_an_output_out_of_its_own_references_changes_no_order() -> None:
     judge, some = metric("chrf"), texts(20)[3:]
     beside = judge.pairwise(some)
     others = [sum(row[j] for j in range(len(some)) if j != i) for i, row in enumerate(beside)]
-    found = rank_by_utility(some, [0.0] * len(some), judge, "uniform")
+    found = rank_by_utility(some, [1.0] * len(some), judge)
     assert [place for place, _ in found] == sorted(range(len(some)), key=lambda i: -others[i])
 
 
@@ -109,11 +124,12 @@ def test_the_generator_writes_what_is_likest_to_all_samples() -> None:
     torch.manual_seed(0)
     model, task, search = Table(30, spread=3.0), Capitals(), Sampling(SampleConfig(max_len_b=6))
     judge = metric("chrf", char_order=2)
-    plain = Generator(model, task, search, "cpu", GenerateConfig(format="jsonl", nbest=25))
     config = generate_config(format="jsonl", nbest=3, candidates=25, mbr={"name": "chrf", "char_order": 2})
     chosen = Generator(model, task, search, "cpu", config, shipped())
-    for samples, output in zip(plain(["abc", "x"]), chosen(["abc", "x"]), strict=True):
-        hyps = [candidate.hyp for candidate in samples.nbest]
+    for src, output in zip(["abc", "x"], chosen(["abc", "x"]), strict=True):
+        row = torch.tensor([[*task.encode_source([src])[0], task.vocab.eos]])
+        (drawn,) = find(search, model, row, row == 0, task.vocab, nbest=25)
+        hyps = [task.detokenize(one.tokens, src) for one in drawn]
         expected = {hyp: sum(judge([hyp], [[ref]]).value for ref in hyps) / len(hyps) for hyp in hyps}
         best = sorted(expected.values(), reverse=True)[:3]
         assert [candidate.score for candidate in output.nbest] == pytest.approx(best)

@@ -164,6 +164,13 @@ def test_outputs_for_other_sentences_are_refused(
     assert not output.exists()
 
 
+def test_a_tree_that_is_in_a_list_twice_votes_once(tmp_path: Path) -> None:
+    outputs = [{"hyp": tree, "score": score} for tree, score in ((A, -1), (B, -1), (A, -2))]
+    (tmp_path / "a.jsonl").write_text(json.dumps({"nbest": outputs}))
+    ((_, candidates),) = read_candidates(tmp_path / "a.jsonl")
+    assert [(str(one.tree), one.share) for one in candidates] == [(A, 0.5), (B, 0.5)]
+
+
 def test_what_is_not_json_of_outputs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for text in (
         "oh",

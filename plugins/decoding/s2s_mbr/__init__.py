@@ -23,7 +23,8 @@ class MbrOptions(GenerateConfig):
     """Minimum Bayes risk: a metric by name, or as {name: chrf, word_order: 2}. Candidates are ranked by their mean
     metric score with every candidate as the reference, which becomes their score."""
     mbr_weights: Literal["uniform", "model"] = "uniform"
-    """Weight of each reference in that mean. uniform: equal, suitable for samples. model: its probability."""
+    """Weight of each text as a reference in that mean. uniform: the number of outputs with it, which suits samples.
+    model: the sum of the probabilities of its different token sequences."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["MinimumBayesRisk", "rank_by_utility"]
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -25,22 +26,24 @@ class MinimumBayesRisk(OutputStage):
 
     def rerank(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
         """Ranks the distinct outputs."""
-        return rank_by_utility(texts, [one.log_prob for one in hypotheses], self.metric, self.weights)
+        if self.weights == "uniform":
+            return rank_by_utility(texts, [1.0] * len(texts), self.metric)
+        best = max(one.log_prob for one in hypotheses)
+        first = {tuple(one.tokens): i for i, one in reversed(list(enumerate(hypotheses)))}.values()
+        shares = [math.exp(one.log_prob - best) if i in first else 0.0 for i, one in enumerate(hypotheses)]
+        return rank_by_utility(texts, shares, self.metric)
 
 
-def rank_by_utility(
-    texts: Sequence[str], log_probs: Sequence[float], metric: Metric, weights: Literal["uniform", "model"]
-) -> list[tuple[int, float]]:
+def rank_by_utility(texts: Sequence[str], shares: Sequence[float], metric: Metric) -> list[tuple[int, float]]:
     """Indices of distinct texts, the first of equal ones, and their expected utilities, in descending order.
 
     The utility of an output given a reference is the metric's score, negated if lower is better; the expectation is
-    over all outputs as references, itself included.
+    over all texts as references, itself included, each with the sum of its outputs' shares.
     """
     indices: dict[str, list[int]] = {}
     for index, text in enumerate(texts):
         indices.setdefault(text, []).append(index)
-    share = np.ones(len(texts)) if weights == "uniform" else np.exp(np.array(log_probs) - max(log_probs))
-    text_shares = np.array([share[positions].sum() for positions in indices.values()])
+    text_shares = np.array([sum(shares[i] for i in positions) for positions in indices.values()])
     utility = np.array(metric.pairwise(list(indices))) * (1 if metric.higher_is_better else -1)
     utilities = utility @ text_shares / text_shares.sum()
     order = np.argsort(-utilities, kind="stable").tolist()

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from harness.capital_tasks import Capitals
+from harness.search_calls import find
 from harness.shipped_plugins import generate_config, shipped
+from harness.table_model import Table
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
@@ -310,6 +312,32 @@ def test_a_line_of_ten_thousand_symbols_is_no_trouble(model: Copy) -> None:
     words_of_it = words(3000, seed=1)
     (output,) = generator(model, Sentences())([".".join(words_of_it)])
     assert output.hyp == "|".join(capitals(word) for word in words_of_it if capitals(word))
+
+
+class Folded(Capitals):
+    """Every second letter is shown as the letter before it, so that tokens differ where texts are equal."""
+
+    def detokenize(self, ids: Sequence[int], src: str) -> str:
+        return super().detokenize([i - i % 2 for i in ids], src)
+
+
+@pytest.mark.parametrize("nbest", [1, 2, 5, 20])
+def test_a_list_has_the_best_of_equal_texts_and_as_many_texts_as_the_search_has(nbest: int) -> None:
+    """Against all outputs in the order of their scores, of a beam as wide as they are many."""
+    task, beam = Folded(), 50
+    task.vocab = replace(task.vocab, tgt=8)
+    config = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=2, alpha=0.0)
+    table = Table(8, seed=1)
+    src = torch.tensor([[4, 5, 3]])
+    (every,) = find(BeamSearch(config), table, src, src == 0, task.vocab, nbest=beam)
+    expected: dict[str, float] = {}
+    for one in every:
+        expected.setdefault(task.detokenize(one.tokens, ""), one.score)
+    assert len(expected) < len(every)
+    generate = Generator(table, task, BeamSearch(config), "cpu", generate_config(nbest=nbest), shipped())
+    (output,) = generate(["ab"])
+    assert [c.hyp for c in output.nbest] == list(expected)[:nbest]
+    assert [c.score for c in output.nbest] == pytest.approx(list(expected.values())[:nbest])
 
 
 def test_what_is_asked_of_an_output_is_kept(model: Copy) -> None:
