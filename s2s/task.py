@@ -220,7 +220,10 @@ class Task(ABC):
         return line
 
     def as_object(self, hyp: str) -> Any:
-        """An output text as an object to compute with, such as an nltk.Tree; the default is the text itself."""
+        """An output text as an object to compute with, such as an nltk.Tree; the default is the text itself.
+
+        Every text that `detokenize` and `fallback` give has one, and so has the empty text, such as None.
+        """
         return hyp
 
     def split(self, src: str) -> Sequence[str]:

@@ -17,7 +17,7 @@ from s2s.compose import arguments_of, compose
 from s2s.config import OF_FILES, OF_MODELS, GenerateConfig, options_marked
 from s2s.errors import ConfigError, DataError
 from s2s.generation import load_for_decoding, score
-from s2s.generation.inputs import INPUT_TYPES, as_input
+from s2s.generation.inputs import INPUT_TYPES, as_input, as_inputs
 from s2s.metrics import build_metrics
 from s2s.model import AttentionMap, evaluating
 from s2s.task import Example
@@ -89,10 +89,11 @@ class TrainedModel:
     def generate(self, texts: Iterable[AnyInput], **options: Any) -> Iterator[Output]:
         """The output of each text, in order, with its candidates, their scores, tokens and log-probabilities.
 
-        `texts` may be endless: `buffer_size` of them are read ahead. An `s2s.generation.Input`, or a mapping with its
-        keys, also says how the output begins, and what it contains.
+        `texts` may be endless: `buffer_size` of them are read ahead; those of a list are checked at once. An
+        `s2s.generation.Input`, or a mapping with its keys, also says how the output begins, and what it contains.
         """
-        return self.generator(**options)(texts)
+        inputs = as_inputs([texts] if isinstance(texts, INPUT_TYPES) else texts)
+        return self.generator(**options)(inputs)
 
     def generator(self, **options: Any) -> Generator:
         """What `generate` calls, with its counts of inputs and outputs; made once for each choice of options."""
@@ -115,10 +116,11 @@ class TrainedModel:
             return scored
         if isinstance(src, INPUT_TYPES) or isinstance(tgt, str):
             raise DataError("one of source and target is a text, and the other several; give two texts, or two lists")
-        if len(src) != len(tgt):
-            raise DataError(f"{len(src):,} sources and {len(tgt):,} targets; give one for each")
+        _check_pairs(src, tgt, "target")
+        if tokens < 1:
+            raise ConfigError(f"tokens={tokens} must be at least 1")
         results: list[ScoredTarget] = list(
-            score(self.model, self.task, map(self._example, src, tgt), self.device, tokens)
+            score(self.model, self.task, map(self._example, as_inputs(src), tgt), self.device, tokens)
         )
         return results
 
@@ -126,8 +128,7 @@ class TrainedModel:
         self, src: Sequence[AnyInput], refs: Sequence[str], metrics: Any = None, samples: int = 1000, **options: Any
     ) -> dict[str, Score]:
         """The scores of the outputs for `src`, under the names of `metrics`: by default the task's."""
-        if len(src) != len(refs):
-            raise DataError(f"{len(src):,} sources and {len(refs):,} references; give one for each")
+        _check_pairs(src, refs, "reference")
         built = build_metrics(self.task, self._plugins.registry, metrics)
         hyps = [output.hyp for output in self.generate(src, **options)]
         return {metric.name: metric.scored(hyps, [refs], samples) for metric in built}
@@ -164,6 +165,18 @@ class TrainedModel:
         if names is None:
             return [str(i) for i in ids]
         return [name if isinstance(name, str) else name[-1] for name in (names[i] for i in ids)]
+
+
+def _check_pairs(src: Sequence[AnyInput], texts: Sequence[str], name: str) -> None:
+    """Raise DataError unless there is a text for each source; `name` says what they are."""
+    for sequence, what in ((src, "sources"), (texts, f"{name}s")):
+        if isinstance(sequence, INPUT_TYPES) or not hasattr(sequence, "__len__"):
+            raise DataError(f"{what} are a list of texts, not {type(sequence).__name__}")
+    if len(src) != len(texts):
+        raise DataError(f"{len(src):,} sources and {len(texts):,} {name}s; give one for each")
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            raise DataError(f"{name} {number:,} is no text, but {type(text).__name__}")
 
 
 def _check_options(given: Sequence[str] | Mapping[str, Any], refused: Sequence[str], reason: str) -> None:

@@ -12,13 +12,15 @@ __all__ = [
     "InputFields",
     "RequestConstraints",
     "as_input",
+    "as_inputs",
     "output_constraint",
     "registered_constraints",
     "sentence_constraint",
 ]
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose.conversion import convert
@@ -29,7 +31,7 @@ from s2s.generation.candidates import Input
 from s2s.task import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from s2s.compose.options import Option
     from s2s.config import GenerateConfig
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 
 
 AnyInput = Input | Example | Mapping[str, Any] | str
-"""A text, alone or in a mapping as `src`; or an example, whose source it is"""
+"""A text, alone or in a mapping as `src`; or an example, whose source it is. In a list, None and NaN, as tables have
+them for a missing text, are empty inputs"""
 INPUT_TYPES = (Input, Example, Mapping, str)
 """The types of one input"""
 
@@ -101,13 +104,40 @@ def as_input(one: AnyInput) -> Input:
             return Input(one)
         case Mapping():
             return _from_mapping(dict(one))
+    if _is_missing(one):
+        return Input("")
     raise DataError(f"an input is a text, or a mapping with its text as 'src', not {type(one).__name__}")
 
 
+def as_inputs(inputs: Iterable[AnyInput]) -> Iterable[AnyInput]:
+    """The inputs; all those that are in memory are checked at once, and an error names one by its number, from 1."""
+    if not isinstance(inputs, Iterable):
+        raise DataError(f"inputs are a text, or several, not {type(inputs).__name__}")
+    return list(map(_numbered, count(1), inputs)) if hasattr(inputs, "__len__") else inputs
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value stands for a missing text: None, or NaN, which is another than itself."""
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def _numbered(number: int, one: AnyInput) -> Input:
+    try:
+        return as_input(one)
+    except DataError as error:
+        raise DataError(f"input {number:,}: {error}") from None
+
+
 def _from_mapping(values: dict[str, Any]) -> Input:
-    src, prefix, phrases = values.pop("src", None), values.pop("prefix", ""), values.pop("phrases", ())
+    src, prefix, phrases = values.pop("src", 0), values.pop("prefix", ""), values.pop("phrases", ())
+    if _is_missing(src):
+        src = ""
     if not isinstance(src, str):
         raise DataError(f"an input is a text, or a mapping with its text as 'src', not {str(values)[:60]}")
+    if not isinstance(prefix, str):
+        raise DataError(f"'prefix' is the text with which the output begins, not {str(prefix)[:60]}")
+    if isinstance(phrases, str) or not all(isinstance(phrase, str) for phrase in phrases):
+        raise DataError(f"'phrases' is a list of texts for the output, not {str(phrases)[:60]}")
     return Input(src, prefix, tuple(phrases), values)
 
 

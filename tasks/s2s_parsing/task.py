@@ -182,9 +182,9 @@ class Parsing(CorpusTask):
         mark, text = self.styles.split(line)
         return " ".join([*words_of(mark), *tokenize(text)])
 
-    def as_object(self, hyp: str) -> nltk.Tree:
-        """The tree as an nltk.Tree."""
-        return to_nltk(read_tree(hyp))
+    def as_object(self, hyp: str) -> nltk.Tree | None:
+        """The tree as an nltk.Tree; None for the output of an empty input, which is empty."""
+        return to_nltk(read_tree(hyp)) if hyp.strip() else None
 
     def fallback(self, src: str) -> str:
         """A right-branching tree, if the search found none."""

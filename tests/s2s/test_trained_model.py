@@ -165,3 +165,33 @@ def test_an_option_that_means_nothing_in_a_call_is_refused(load: Any, options: d
     assert str(caught.value) == message
     with pytest.raises(ConfigError, match=r"^input: inputs are given"):
         load("input=x")
+
+
+def test_what_is_no_text_is_refused_before_anything_is_decoded(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load()
+    monkeypatch.setattr(model.model, "encode", lambda *_: pytest.fail("an input is decoded"))
+    wrong: Any
+    for call in (model.translate, model.parse, model.generate):
+        for wrong in (["abc", 3], ("abc", {"src": ["x"]})):
+            with pytest.raises(DataError, match=r"^input 2: an input is a text, or a mapping with its text"):
+                call(wrong)
+        with pytest.raises(DataError, match=r"^inputs are a text, or several, not int"):
+            call(3)
+    with pytest.raises(DataError, match=r"^target 2 is no text, but NoneType"):
+        model.score(["a", "b"], ["a", None])
+    with pytest.raises(DataError, match=r"^input 2: an input is a text"):
+        model.score(["a", 3], ["a", "b"])
+    with pytest.raises(DataError, match=r"^reference 1 is no text, but float"):
+        model.evaluate(["a"], [0.5])
+    with pytest.raises(DataError, match=r"^sources are a list of texts, not str"):
+        model.evaluate("a", ["a"])
+    with pytest.raises(ConfigError, match=r"^tokens=0 must be at least 1"):
+        model.score("a", "a", tokens=0)
+
+
+def test_a_missing_text_among_others_has_an_empty_output(load: Any) -> None:
+    model = load()
+    first, second = model.translate("abc"), model.translate("b")
+    assert model.translate(["abc", None, "", float("nan"), {"src": None}, "b"]) == [first, "", "", "", "", second]
+    assert model.translate(iter(["abc", None])) == [first, ""]
+    assert model.parse(["abc", None]) == [first, ""]

@@ -27,6 +27,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @given(trees)
 def test_an_output_as_an_object_is_the_same_tree(tree: Tree) -> None:
+    assert TASK.as_object("") is None, "of an empty input"
     found = TASK.as_object(str(tree))
     assert (found.leaves(), found.label()) == ([word for _, word in leaves(tree)], tree.label)
     assert found.pformat(margin=10**9) == str(tree)

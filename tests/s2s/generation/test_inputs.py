@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -102,3 +103,8 @@ def test_an_input_is_made_of_a_text_a_mapping_or_an_example() -> None:
     for wrong in (3, {"text": "x"}, {"src": 3}):
         with pytest.raises(DataError, match=r"an input is a text, or a mapping with its text as 'src', not "):
             as_input(wrong)  # type: ignore[arg-type]
+    for wrong in ({"src": "x", "prefix": 3}, {"src": "x", "phrases": "a"}, {"src": "x", "phrases": [3]}):
+        with pytest.raises(DataError, match=r"is (the text|a list of texts) "):
+            as_input(wrong)
+    for missing in (None, math.nan, {"src": None}):
+        assert as_input(missing) == Input("")  # type: ignore[arg-type]
