@@ -109,6 +109,10 @@ class Task(ABC):
     views: Mapping[str, Callable[[str], str]] = MappingProxyType({})
     """Other ways to show an output, on any number of lines, such as a drawing: s2s-generate format=NAME."""
 
+    running_text = False
+    """Whether inputs are texts in a language, whose sentences can be decoded one by one and what is between them
+    copied, as in translation; their language is `src_lang` of the config, if it has one."""
+
     def __init__(self, config: Choice) -> None:
         self.config = config
         self.counts: Counter[str] = Counter()
@@ -225,14 +229,6 @@ class Task(ABC):
         Every text that `detokenize` and `fallback` give has one, and so has the empty text, such as None.
         """
         return hyp
-
-    def split(self, src: str) -> Sequence[str]:
-        """The sentences of an input that is too long to be decoded whole; one part: it cannot be split."""
-        return [src]
-
-    def join(self, hyps: Sequence[str]) -> str:
-        """The output text of an input that was split, from those of its parts."""
-        return " ".join(hyps)
 
     def fallback(self, src: str) -> str:
         """The output text for an input `src` for which a search found none."""

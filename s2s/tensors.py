@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Tree", "join_tensors", "list_tensors", "map_tensors"]
+__all__ = ["Tree", "list_tensors", "map_tensors"]
 
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any

@@ -142,11 +142,16 @@ def entry_config(entry: Entry, values: Mapping[str, Any], key: str) -> Choice:
 
 
 def build_choice(
-    value: Any, group: str, registry: Registry, key: str, defaults: Mapping[str, Any] = MappingProxyType({})
+    value: Any,
+    group: str,
+    registry: Registry,
+    key: str,
+    *args: Any,
+    defaults: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """What the entry makes that the option `key` names, alone or with options: `bpe`, `{name: bpe, …}`.
 
-    defaults: options of the entry where `value` does not set them.
+    args: further arguments of its factory. defaults: options of the entry where `value` does not set them.
     """
     options = {"name": value} if isinstance(value, str) else value
     name = options.get("name") if isinstance(options, Mapping) else None
@@ -155,4 +160,4 @@ def build_choice(
     if (group, name) not in registry.entries:
         raise ConfigError(f"{key}={name}: {registry.unknown_message(group, name).partition(': ')[2]}")
     entry = registry.get(group, name)
-    return entry.build(entry_config(entry, {**defaults, **options}, key))
+    return entry.build(entry_config(entry, {**defaults, **options}, key), *args)

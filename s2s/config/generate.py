@@ -68,12 +68,18 @@ class GenerateConfig:
     whose caches hold no more, and 4000 elsewhere."""
     buffer_size: int = 2000
     """Inputs read ahead, so that those of similar length are decoded together; from a pipe, those that have arrived."""
+    split: Any = field(default="auto", metadata=ADDED)
+    """Running text, as in translation: true: decoded sentence by sentence; false: each input whole. auto: true, unless
+    most sources of the training text had several sentences, or lines, which are then kept together. White space and
+    symbols between sentences are copied, as is white space at the edges of lines."""
+    segmenter: Any = field(default="rules", metadata=ADDED | {"names": "segmenter"})
+    """What finds sentences: rules, for all languages, or what a plugin registers."""
     max_source: int = 1024
     """Longest input, in tokens with eos; not given: the run's data.max_len, if it is larger. The model may have a lower
     limit."""
     too_long: Literal["split", "truncate", "error"] = "split"
-    """What happens to longer inputs. split: split at ends of sentences, if the task can find them, and decoded in
-    parts, which are truncated if they are still too long. truncate: with a warning and a count. Or an error."""
+    """What happens to inputs that are still longer. split: running text is split at ends of sentences; parts that are
+    too long are truncated. truncate: with a warning and a count. Or an error."""
     constrained: bool = True
     """Only outputs that the task allows, such as well-formed trees; false: any output, which the task may repair."""
     transforms: list[Any] = field(default_factory=list, metadata=ADDED)
@@ -117,6 +123,8 @@ class GenerateConfig:
         check_ranges("", self, nbest=one, buffer_size=one, max_source=at_least(2), threads=THREADS, workers=THREADS)
         check_ranges("", self, tokens=at_least(0), candidates=at_least(0, 100_000))
         check_ranges("", self, fusion_weight=at_least(0))
+        if self.split not in ("auto", True, False):
+            raise ConfigError(f"split={self.split}: give auto, true or false")
         for option in ("fusion_weight", "fusion_checkpoint"):
             check_all_used(self, option, "fusion", self.fusion)
         for name in self.fields:

@@ -19,6 +19,7 @@ __all__ = [
     "Line",
     "MappedCorpus",
     "PreparationSpec",
+    "Segmenter",
     "TextConfig",
     "TextTask",
     "Tokenizer",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from s2s.data.mapped_corpus import MappedCorpus
     from s2s.data.misalignment import first_misaligned_line
     from s2s.data.preparation_spec import PreparationSpec
+    from s2s.data.segmenter import Segmenter
     from s2s.data.text import (
         DROP_HINT,
         INVALID_UTF8,
@@ -73,6 +75,7 @@ __getattr__ = lazy_names(
     "mapped_corpus",
     "misalignment",
     "preparation_spec",
+    "segmenter",
     "tokenizer",
     "corpus_task",
     "text_task",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from s2s.data.mapped_corpus import RaggedIds
+from s2s.data.source_shape import SourceCounts
 from s2s.errors import DataError
 from s2s.task import Encoded, Example, Rejected
 
@@ -74,6 +75,8 @@ class CorpusReport:
     n_tgt: int = 0
     n_unk: int = 0
     """Unknown tokens of both sides"""
+    sources: SourceCounts | None = None
+    """What the sources of a training corpus are like; None: not measured"""
 
     def summary(self, weight: float = 1.0) -> str:
         """The counts on one line, with the weight where it is not 1."""
@@ -98,6 +101,7 @@ class _Encoded(NamedTuple):
     tgt: RaggedIds
     n_read: int
     dropped: Counter[str]
+    sources: SourceCounts
 
 
 def encode_corpus(
@@ -113,6 +117,8 @@ def encode_corpus(
         report.n_tgt += len(encoded.tgt.ids)
         report.n_unk += int(sum((side.ids == task.vocab.unk).sum() for side in (encoded.src, encoded.tgt)))
         report.dropped = dict(Counter(report.dropped) + encoded.dropped)
+        if report.sources:
+            report.sources.add(encoded.sources)
         yield report
 
 
@@ -140,7 +146,9 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
             kept &= ~gone
     if not kept.all():
         src, tgt = src.filter(kept), tgt.filter(kept)
-    return _Encoded(src, tgt, len(chunk), dropped)
+    texts = [example.src for example, is_kept in zip(examples, kept.tolist(), strict=True) if is_kept]
+    sources = SourceCounts.measure(texts, int(src.lengths.max(initial=0)))
+    return _Encoded(src, tgt, len(chunk), dropped, sources)
 
 
 def _ids(task: Task, side: str, sentences: list[list[int]]) -> RaggedIds:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from s2s.data.encode import CorpusReport
 from s2s.data.file_stamp import FileStamp
+from s2s.data.source_shape import SourceCounts
 from s2s.io.json_files import dump_record, read_record
 
 if TYPE_CHECKING:
@@ -38,5 +39,10 @@ class Manifest:
         """The manifest of a folder; raises OSError, KeyError, TypeError or ValueError if it is missing or damaged."""
         read = read_record(directory / MANIFEST)
         inputs, outputs = ({name: FileStamp(**s) for name, s in read[key].items()} for key in ("inputs", "outputs"))
-        reports = [CorpusReport(**report) for report in read["reports"]]
+        reports = [_report(report) for report in read["reports"]]
         return cls(read["settings"], read["made"], inputs, outputs, reports)
+
+
+def _report(record: dict[str, Any]) -> CorpusReport:
+    sources = record.get("sources")
+    return CorpusReport(**record | {"sources": SourceCounts.read(sources) if sources else None})

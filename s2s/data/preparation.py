@@ -26,6 +26,7 @@ from s2s.data.file_stamp import has_same_contents, has_same_time, is_intact, sta
 from s2s.data.manifest import MANIFEST, Manifest
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.preparation_spec import PreparationSpec
+from s2s.data.source_shape import SourceCounts, SourceShape
 from s2s.errors import DataError
 from s2s.io.atomic import write_file
 from s2s.io.atomic_folder import replace_folder
@@ -53,6 +54,8 @@ class PreparedData:
     """Hash of the encoded training corpora: equal if and only if the training data are equal"""
     report: list[str]
     """Lines for the first screen: the folder, and the counts of each corpus"""
+    sources: SourceShape | None = None
+    """What the training sources are like; None for a folder of an earlier version"""
 
     @property
     def tokenizer(self) -> Path:
@@ -214,7 +217,7 @@ def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> Mani
 
 def _encode(temp: Path, number: int, spec: PreparationSpec, progress: ProgressReporter) -> CorpusReport:
     split, name, _ = spec.corpora[number]
-    report = CorpusReport(split, name)
+    report = CorpusReport(split, name, sources=SourceCounts() if split == "train" else None)
     vocab, stage, n_threads = spec.task.vocab, f"encoding {split} {name}", spec.config.workers or usable_cores()
     progress.begin(stage)
     with MappedCorpusWriter(temp / str(number), vocab.src, vocab.tgt) as writer:
@@ -238,4 +241,6 @@ def _open(spec: PreparationSpec, manifest: Manifest, origin: str) -> PreparedDat
             valid.append(corpus)
     weights = [weight for _, _, weight in spec.corpora]
     lines = [report.summary(weight) for report, weight in zip(manifest.reports, weights, strict=True)]
-    return PreparedData(spec.directory, train, valid, digest.hexdigest(), [f"{origin} in {spec.directory}", *lines])
+    sources = SourceShape.summarize(report.sources for report in manifest.reports if report.sources)
+    report = [f"{origin} in {spec.directory}", *lines]
+    return PreparedData(spec.directory, train, valid, digest.hexdigest(), report, sources)

@@ -133,5 +133,5 @@ def tokenizer_kind(
 
     defaults: options that the task has for its tokenisers, used where `value` does not set them.
     """
-    built: TokenizerKind = build_choice(value, "tokenizer", registry, option, defaults)
+    built: TokenizerKind = build_choice(value, "tokenizer", registry, option, defaults=defaults)
     return built

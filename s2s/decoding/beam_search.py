@@ -90,7 +90,10 @@ class BeamSearch(StreamingSearch[Beams]):
         zeros = torch.zeros(len(sentences), 1, dtype=torch.long, device=device)
         return Beams(
             run=run,
-            sentences=[BeamSentence(s.index, len(s.ids), run.history.n_nodes) for s in sentences],
+            sentences=[
+                BeamSentence(s.index, len(s.ids), run.history.n_nodes, limit=limit)
+                for s, limit in zip(sentences, started.limits, strict=True)
+            ],
             slack=min(started.limits),
             length=zeros[:, 0],
             limit=torch.tensor(started.limits, device=device),
@@ -233,5 +236,7 @@ class BeamSearch(StreamingSearch[Beams]):
         for score, node, log_prob in zip(scores, nodes, log_probs, strict=True):
             if score > -torch.inf:
                 tokens, before = batch.run.history.backtrace(node)
-                hypotheses.append(Hypothesis(tokens, score, sum(before) + log_prob, [*before, log_prob]))
+                finished = batch.sentences[row].ends_itself(len(tokens), log_prob)
+                total = sum(before) + log_prob
+                hypotheses.append(Hypothesis(tokens, score, total, [*before, log_prob], finished=finished))
         return hypotheses

@@ -47,6 +47,8 @@ class Hypothesis:
     """For each token the source position, eos excluded, with the most attention; None unless requested"""
     source_labels: list[int] | None = None
     """For each source word the index in `Vocab.labels` of its most probable label; None unless requested"""
+    finished: bool = True
+    """False: it was cut at the length limit, where it can only end"""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ __all__ = ["ActiveBatch", "ActiveSentence", "Run", "StreamingSearch", "join_batc
 
 from abc import ABC, abstractmethod
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import log
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import torch
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from s2s.decoding.queue import SourceSentence
 
 
+NO_LIMIT = 1 << 60
+HALF = log(0.5)
+
+
 @dataclass(frozen=True)
 class ActiveSentence:
     """The host's record of a sentence in the batch."""
@@ -34,6 +39,12 @@ class ActiveSentence:
     """Identifies its result"""
     n_source: int
     """Source tokens, eos included"""
+    limit: int = field(default=NO_LIMIT, kw_only=True)
+    """Most tokens of its output, without eos"""
+
+    def ends_itself(self, n_tokens: int, eos_log_prob: float) -> bool:
+        """Whether an output of `n_tokens`, without eos, was not cut: at its limit eos has a probability over 0.5."""
+        return n_tokens < self.limit or eos_log_prob > HALF
 
 
 S = TypeVar("S", bound=ActiveSentence)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
+    registry.add("segmenter", "rules", Choice, "s2s.data.sentence_rules:RuleSegmenter")
     registry.add("input_format", "text", Choice, "s2s.generation.files.text_formats:TextInput")
     registry.add("input_format", "tsv", Choice, "s2s.generation.files.input_formats:TsvInput")
     registry.add("input_format", "jsonl", Choice, "s2s.generation.files.input_formats:JsonlInput")

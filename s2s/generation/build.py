@@ -82,7 +82,8 @@ class LoadedModels:
             settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
         config = resolve_candidates(replace(composed.config, **settled), chosen)
         search, description = self._search(chosen, config)
-        generator = Generator(self.models.model, task, search, self.device, config, self.plugins)
+        sources = self.models.first.sources
+        generator = Generator(self.models.model, task, search, self.device, config, self.plugins, sources)
         return LoadedGenerator(
             generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), description
         )

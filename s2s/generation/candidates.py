@@ -41,6 +41,8 @@ class Candidate:
     """Its tokens as text, if requested"""
     align: list[tuple[int, int]] = field(default_factory=list)
     """Aligned pairs of source word and output word numbers, if requested"""
+    finished: bool = True
+    """False: the limit on the length (search.max_len_a, search.max_len_b) has cut it"""
 
     def pharaoh(self) -> list[str]:
         """The alignment in Pharaoh format: source word - word of the output, both from 0."""
@@ -59,7 +61,11 @@ class Output:
 
     src: str
     nbest: list[Candidate]
-    """Best first, with distinct texts; a single one of score -inf if the search found nothing"""
+    """Best first, with distinct texts; a single one of score -inf if the search found nothing. Of an input in several
+    parts, the k-th joins the k-th best outputs of the parts, or the last where there are fewer: texts, tokens,
+    log-probabilities and alignments in a row, the sum of the scores"""
+    parts: list[Output] = field(default_factory=list)
+    """The outputs of the sentences of an input that was split; else empty"""
 
     @property
     def best(self) -> Candidate:
@@ -97,18 +103,32 @@ class Counts:
     empty: int = 0
     """Inputs without a token, whose output is empty"""
     split: int = 0
-    """Inputs that were too long and decoded in parts"""
+    """Inputs that were decoded in parts: sentence by sentence, or because they were too long"""
+    longer: int = 0
+    """Inputs with a segment that has more tokens than any source of the training text"""
     truncated: int = 0
     """Inputs with a segment that was truncated to the maximum length"""
     unanswered: int = 0
-    """Inputs for which the search found no output"""
+    """Segments for which the search found no output"""
+    unfinished: int = 0
+    """Outputs that the limit on the length has cut"""
+    blank: int = 0
+    """Outputs without text of inputs with tokens"""
     tokens: int = 0
     """Tokens of the best outputs, eos included"""
 
     def describe(self, task_counts: Mapping[str, int], seconds: float) -> str:
         """The number of inputs, the numbers of special cases here and in the task, and the speed."""
-        special = {"empty": self.empty, "in parts": self.split, "cut": self.truncated}
-        special |= {"without any output": self.unanswered, **task_counts}
+        special = {
+            "empty": self.empty,
+            "in parts": self.split,
+            "longer than in training": self.longer,
+            "cut": self.truncated,
+            "without any output": self.unanswered,
+            "outputs cut at the limit": self.unfinished,
+            "outputs empty": self.blank,
+            **task_counts,
+        }
         notes = "".join(f", {count:,} {what}" for what, count in special.items() if count)
         n_inputs, n_tokens = (count / max(seconds, 1e-9) for count in (self.inputs, self.tokens))
         return (

@@ -21,11 +21,13 @@ from s2s.generation.inputs import AnyInput, as_input, output_constraint, registe
 from s2s.generation.output_stages import build_stages
 from s2s.generation.reading import Reader
 from s2s.generation.searching import Searcher, search_name
+from s2s.generation.text_layout import text_layout
 from s2s.generation.writing import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from s2s.data.source_shape import SourceShape
     from s2s.decoding import Search
     from s2s.generation.reading import Segment
     from s2s.model import Seq2Seq
@@ -47,15 +49,21 @@ class Generator:
         device: torch.device | str,
         config: GenerateConfig | None = None,
         plugins: Plugins | None = None,
+        sources: SourceShape | None = None,
     ) -> None:
-        """plugins: provide constraints and output stages; not needed if no option requires them."""
+        """plugins: provide constraints and output stages; not needed if no option requires them.
+
+        sources: what the sources of the training text were like; None: not known.
+        """
         config = config or (plugins.registry.with_options(GenerateConfig) if plugins else GenerateConfig)()
         config = replace(config, tokens=config.tokens or device_of(torch.device(device)).search_tokens)
         self.task, self.config, self.counts, self.plugins = task, config, Counts(), plugins
         limit = self.config.max_source if model.max_len is None else min(self.config.max_source, model.max_len)
         constraints = registered_constraints(plugins)
         constraint = output_constraint(self.config, task, constraints)
-        self.read = Reader(task, self.config, limit, self.counts, constraints)
+        layout = text_layout(self.config, task, sources, plugins)
+        longest_trained = sources.longest if sources else None
+        self.read = Reader(task, self.config, limit, self.counts, constraints, layout, longest_trained)
         stages = build_stages(self.config, task, model, torch.device(device), plugins)
         transforms = build_transforms(config.transforms, task, plugins.registry) if plugins else []
         self.search = Searcher(
@@ -75,8 +83,8 @@ class Generator:
         if self.config.raw:
             sources = [replace(one, src=self.task.read_raw(one.src)) for one in sources]
         segments, error = self.read(sources)
-        for one, outputs in zip(sources[: len(segments)], self._outputs(segments), strict=True):
-            yield self.write.join_segments(one, outputs)
+        for n, (one, outputs) in enumerate(zip(sources[: len(segments)], self._outputs(segments), strict=True)):
+            yield self.write.join_segments(one, segments[n], outputs)
         if error:
             raise error
 

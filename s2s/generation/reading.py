@@ -1,4 +1,4 @@
-"""Turns inputs into segments of token ids; inputs that are too long are split or truncated."""
+"""Turns inputs into segments of token ids: the sentences of running text, the parts of what is too long."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ __all__ = ["Reader", "Segment"]
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 from s2s.decoding import SentenceConstraint
 from s2s.errors import DataError, PluginError
 from s2s.generation.inputs import InputFields, sentence_constraint
+from s2s.generation.piece_inputs import piece_inputs
+from s2s.generation.text_layout import Piece
 from s2s.task import Example
 
 if TYPE_CHECKING:
     from s2s.config import GenerateConfig
     from s2s.generation.candidates import Counts, Input
     from s2s.generation.inputs import RequestConstraints
+    from s2s.generation.text_layout import TextLayout, Unit
     from s2s.task import Task
 
 logger = logging.getLogger(__name__)
@@ -25,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Segment:
-    """An input, or one part of an input that is too long."""
+    """An input, or a part of one that is decoded by itself."""
 
     src: str
     ids: list[int]
@@ -33,6 +37,22 @@ class Segment:
     constraint: SentenceConstraint | None = None
     start: Sequence[int] = ()
     """See `SourceSentence.start`"""
+    before: str = ""
+    """Text before it, back to the previous segment, that is copied to the output"""
+    after: str = ""
+    """Text behind the last segment of an input"""
+
+
+class _Part(NamedTuple):
+    """A piece of a text, and the input that it is."""
+
+    piece: Piece
+    source: Input
+
+    @property
+    def example(self) -> Example:
+        """What the task encodes."""
+        return Example(self.piece.text, fields=self.source.fields)
 
 
 class Reader:
@@ -45,34 +65,49 @@ class Reader:
         longest: int,
         counts: Counts,
         constraints: Sequence[RequestConstraints],
+        layout: TextLayout | None = None,
+        longest_trained: int | None = None,
     ) -> None:
+        """layout: how running text is taken apart; None: an input is one segment.
+
+        longest_trained: tokens of the longest source of the training text, without eos; None: not known.
+        """
         self.task, self.config, self.longest, self.counts = task, config, longest, counts
-        self.constraints = constraints
+        self.constraints, self.layout, self.longest_trained = constraints, layout, longest_trained
         self.fields = InputFields(task, [one.fields for one in constraints], config.input_fields)
 
-    def __call__(self, inputs: Sequence[Input]) -> tuple[list[list[Segment]], DataError | None]:
-        """The segments of each input; at an erroneous input, the error, and the segments of the inputs before it."""
-        complete, error = self._complete(inputs)
-        examples = [Example(one.src, fields=one.fields) for one in complete]
+    def __call__(
+        self, inputs: Sequence[Input], unit: Unit | None = None
+    ) -> tuple[list[list[Segment]], DataError | None]:
+        """The segments of each input; at an erroneous input, the error, and the segments of the inputs before it.
+
+        unit: what the model reads at once; None: what the options say.
+        """
+        parts, error = self._parts(inputs, unit)
+        encoded = iter(self._encoded([part.example for part in chain.from_iterable(parts)]))
         segments: list[list[Segment]] = []
-        for one, example, ids in zip(complete, examples, self._encoded(examples), strict=True):
+        for some in parts:
             try:
-                parts = self._segments(example, ids, sentence_constraint(self.task, one, self.constraints))
+                segments.append(self._counted([one for part in some for one in self._segments(part, next(encoded))]))
             except DataError as erroneous:
                 return segments, erroneous
-            start = self._start(example)
-            segments.append([replace(part, start=start) for part in parts] if start else parts)
         return segments, error
 
-    def _complete(self, inputs: Sequence[Input]) -> tuple[list[Input], DataError | None]:
-        """The inputs with all fields that are read, up to the first whose fields are wrong, and its error."""
-        complete: list[Input] = []
+    def _parts(self, inputs: Sequence[Input], unit: Unit | None) -> tuple[list[list[_Part]], DataError | None]:
+        """The parts of each input, up to the first that is erroneous, and its error."""
+        parts: list[list[_Part]] = []
         for one in inputs:
             try:
-                complete.append(replace(one, fields=self.fields(one)))
+                complete = replace(one, fields=self.fields(one))
+                if self.layout is None:
+                    parts.append([_Part(Piece("", one.src), complete)])
+                    continue
+                pieces = self.layout.pieces(one.src, unit)
+                sources = piece_inputs(complete, pieces, self.layout)
+                parts.append([_Part(*part) for part in zip(pieces, sources, strict=True)])
             except DataError as error:
-                return complete, error
-        return complete, None
+                return parts, error
+        return parts, None
 
     def _encoded(self, inputs: Sequence[Example]) -> list[list[int]]:
         """The ids of each input; a blank line is read as an empty one. Raises PluginError for ids of no such token."""
@@ -92,21 +127,53 @@ class Reader:
         codes = self.task.starting_tokens(source)
         return (*self.task.vocab.start, *codes) if codes else ()
 
-    def _segments(self, source: Example, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:
-        """One segment, or one for each part of an input that is too long and has no constraint of its own."""
+    def _segments(self, part: _Part, ids: list[int]) -> list[Segment]:
+        """One segment, or one for each sentence of a part that is too long and has no constraint of its own."""
+        constraint = sentence_constraint(self.task, part.source, self.constraints)
         if constraint is not None and not ids:
             raise DataError("an input without tokens has an empty output; leave out its prefix and phrases")
+        start = self._start(part.example)
+        whole = Segment(part.piece.text, ids, constraint, start, part.piece.before, part.piece.after)
         if len(ids) < self.longest:
-            return [Segment(source.src, ids, constraint)]
+            return [whole]
         if self.config.too_long == "error":
-            raise DataError(f"{self._too_long(source.src, len(ids))}; shorten it, or give too_long=split")
-        parts = self.task.split(source.src) if self.config.too_long == "split" and constraint is None else []
-        encoded = self._encoded([replace(source, src=part) for part in parts])
-        segments = [Segment(part, own) for part, own in zip(parts, encoded, strict=True) if own]
-        if len(segments) < 2:
-            segments = [Segment(source.src, ids, constraint)]
+            raise DataError(f"{self._too_long(whole.src, len(ids))}; shorten it, or give too_long=split")
+        if self.config.too_long == "truncate" or constraint is not None or self.layout is None:
+            return [whole]
+        return self._sentences(part, whole, self.layout)
+
+    def _sentences(self, part: _Part, whole: Segment, layout: TextLayout) -> list[Segment]:
+        """The sentences of a part, which together replace the segment of the `whole` part."""
+        pieces = layout.pieces(whole.src, "sentence")
+        encoded = self._encoded([replace(part.example, src=piece.text) for piece in pieces])
+        some = [
+            Segment(piece.text, ids, start=whole.start, before=piece.before)
+            for piece, ids in zip(pieces, encoded, strict=True)
+        ]
+        some[0] = replace(some[0], before=whole.before)
+        some[-1] = replace(some[-1], after=whole.after)
+        return some
+
+    def _counted(self, segments: list[Segment]) -> list[Segment]:
+        """The segments of one input, each truncated to the maximum length; counts what is special about them."""
         self.counts.split += len(segments) > 1
+        if self.longest_trained is not None:
+            self._count_longer(segments, self.longest_trained)
         return self._truncated(segments)
+
+    def _count_longer(self, segments: Sequence[Segment], longest: int) -> None:
+        longer = [segment for segment in segments if len(segment.ids) > longest]
+        if longer and not self.counts.longer:
+            worst = max(longer, key=lambda segment: len(segment.ids))
+            logger.warning(
+                "an input of %s tokens is longer than any source of the training text (%s): its output may lack much "
+                "of it: %r%s",
+                f"{len(worst.ids):,}",
+                f"{longest:,}",
+                worst.src[:60],
+                "…" if len(worst.src) > 60 else "",
+            )
+        self.counts.longer += bool(longer)
 
     def _truncated(self, segments: list[Segment]) -> list[Segment]:
         """The segments of one input, each truncated to the maximum length."""
@@ -116,7 +183,7 @@ class Reader:
             worst = max(too_long, key=lambda segment: len(segment.ids))
             logger.warning("%s; truncated, as all others will be", self._too_long(worst.src, len(worst.ids)))
         self.counts.truncated += bool(too_long)
-        return [Segment(segment.src, segment.ids[:room], segment.constraint) for segment in segments]
+        return [replace(one, ids=one.ids[:room]) for one in segments] if too_long else segments
 
     def _too_long(self, line: str, n: int) -> str:
         return (

@@ -11,7 +11,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from s2s.errors import PluginError
-from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
+from s2s.generation.candidates import NO_OUTPUT, Candidate, Counts, Input, Output
+from s2s.generation.text_layout import join_pieces, word_at_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,28 +88,25 @@ class Writer:
         pieces = self.task.pieces(hypothesis.tokens, segment.src) if "pieces" in self.config.fields else []
         aligned = (stage.align(segment.src, hypothesis) for stage in self.stages if stage.computes_alignment)
         align = next(filter(None, aligned), [])
-        return Candidate(text, score, hypothesis.tokens, hypothesis.token_log_probs, pieces, align)
+        return Candidate(text, score, hypothesis.tokens, hypothesis.token_log_probs, pieces, align, hypothesis.finished)
 
-    def join_segments(self, source: Input, outputs: Sequence[Output]) -> Output:
+    def join_segments(self, source: Input, segments: Sequence[Segment], outputs: Sequence[Output]) -> Output:
         """The output of an input, joined from those of its segments: the k-th best of each with those of the others."""
-        output = replace(outputs[0], src=source.src) if len(outputs) == 1 else self._joined(source, outputs)
         self.counts.inputs += 1
-        self.counts.empty += output.best is EMPTY_CANDIDATE
+        self.counts.empty += not any(segment.ids for segment in segments)
         self.counts.tokens += sum(part.n_tokens for part in outputs)
-        return output
-
-    def _joined(self, source: Input, outputs: Sequence[Output]) -> Output:
-        candidates: dict[str, Candidate] = {}
-        for k in range(max(len(output.nbest) for output in outputs)):
-            parts = [output.nbest[min(k, len(output.nbest) - 1)] for output in outputs]
-            text = self.task.join([part.hyp for part in parts])
-            tokens = list(chain.from_iterable(part.tokens for part in parts))
-            log_probs = list(chain.from_iterable(part.log_probs for part in parts))
-            pieces = list(chain.from_iterable(part.pieces for part in parts))
-            align = _joined_alignment(source.src, [output.src for output in outputs], parts)
-            score = sum(part.score for part in parts)
-            candidates.setdefault(text, Candidate(text, score, tokens, log_probs, pieces, align))
-        return Output(source.src, list(candidates.values()))
+        self.counts.unfinished += not all(part.best.finished for part in outputs)
+        self.counts.blank += any(
+            bool(segment.ids) and not part.hyp.strip() and part.score > -math.inf
+            for segment, part in zip(segments, outputs, strict=True)
+        )
+        if len(outputs) == 1 and not segments[0].before and not segments[0].after:
+            return replace(outputs[0], src=source.src)
+        n_candidates = max(len(output.nbest) for output in outputs)
+        joined = [_joined(segments, [_nth(output, k) for output in outputs]) for k in range(n_candidates)]
+        distinct = {one.hyp: one for one in reversed(joined)}
+        nbest = [one for one in joined if distinct[one.hyp] is one]
+        return Output(source.src, nbest, list(outputs) if len(outputs) > 1 else [])
 
 
 def _distinct(ranked: Sequence[tuple[int, float]], texts: Sequence[str]) -> list[tuple[int, float]]:
@@ -117,15 +115,35 @@ def _distinct(ranked: Sequence[tuple[int, float]], texts: Sequence[str]) -> list
     return [one for one in ranked if first[texts[one[0]]] == one]
 
 
-def _joined_alignment(src: str, parts: Sequence[str], candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
-    """Word numbers refer to the whole source `src`; a word of it may span several parts."""
-    joined, at, n_tgt = [], 0, 0
-    for part, candidate in zip(parts, candidates, strict=True):
-        at = max(src.find(part, at), at)
-        within_word = at > 0 and not (src[at - 1].isspace() or part[:1].isspace())
-        first = len(src[:at].split()) - within_word
-        joined += [(first + i, n_tgt + j) for i, j in candidate.align]
-        at, n_tgt = at + len(part), n_tgt + len(candidate.hyp.split())
+def _nth(output: Output, k: int) -> Candidate:
+    return output.nbest[min(k, len(output.nbest) - 1)]
+
+
+def _joined(segments: Sequence[Segment], parts: Sequence[Candidate]) -> Candidate:
+    """One output of a whole input."""
+    pairs = list(zip(segments, parts, strict=True))
+    texts = [(segment.before, part.hyp, segment.after) for segment, part in pairs]
+    return Candidate(
+        join_pieces(texts),
+        sum(part.score for part in parts),
+        list(chain.from_iterable(part.tokens for part in parts)),
+        list(chain.from_iterable(part.log_probs for part in parts)),
+        list(chain.from_iterable(part.pieces for part in parts)),
+        _joined_alignment(segments, parts) if any(part.align for part in parts) else [],
+        all(part.finished for part in parts),
+    )
+
+
+def _joined_alignment(segments: Sequence[Segment], parts: Sequence[Candidate]) -> list[tuple[int, int]]:
+    """Word numbers refer to the whole texts; a word of the source may span several segments."""
+    joined: list[tuple[int, int]] = []
+    src, tgt = "", ""
+    for segment, part in zip(segments, parts, strict=True):
+        first_src = word_at_end(src + segment.before, segment.src)
+        src += segment.before + segment.src
+        tgt = join_pieces([("", tgt, ""), (segment.before, part.hyp, "")])
+        first_tgt = word_at_end(tgt[: len(tgt) - len(part.hyp)], part.hyp)
+        joined += [(first_src + i, first_tgt + j) for i, j in part.align]
     return joined
 
 

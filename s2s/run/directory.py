@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.compose import ComposedConfig
+    from s2s.data.source_shape import SourceShape
     from s2s.distributed import World
     from s2s.plugin import Plugins
     from s2s.registry import Registry
@@ -126,8 +127,11 @@ class RunDirectory:
         except OSError as error:
             raise CheckpointError(f"{self.tokenizer} cannot be written: {error}") from error
 
-    def record_data(self, identity: str, source: Path) -> None:
-        """Record the training corpora in `source` by their identity; CheckpointError if a resumed run had others."""
+    def record_data(self, identity: str, source: Path, sources: SourceShape | None = None) -> None:
+        """Record the training corpora in `source` by their identity; CheckpointError if a resumed run had others.
+
+        sources: what their sources are like; None: not measured.
+        """
         if not self.is_main:
             return
         env = self._read_env()
@@ -137,7 +141,8 @@ class RunDirectory:
                 f"{self.path} was trained on the data {old[:12]}, and the training files now give {identity[:12]}, in "
                 f"{source}: restore the previous files, or give another run=… to start anew"
             )
-        self._write_json("env.json", {**env, "data": identity})
+        measured = {"sources": sources.dump()} if sources else {}
+        self._write_json("env.json", {**env, "data": identity, **measured})
 
     def status(self, state: str, **facts: Any) -> None:
         """Write status.json: running, done, preempted or failed, with a time stamp."""
@@ -204,7 +209,7 @@ class RunDirectory:
         write_file(self.path / RESOLVED, resolved)  # first: it makes this a run
         record_options(self.path, composed.config, registry)
         write_file(self.path / "config.yaml", to_yaml(composed.explicit))
-        kept = {key: value for key, value in self._read_env().items() if key in ("tokenizer", "data")}
+        kept = {key: value for key, value in self._read_env().items() if key in ("tokenizer", "data", "sources")}
         self._write_json("env.json", {**env, **kept})
         self.status("running")
 

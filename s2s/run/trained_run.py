@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from s2s.checkpoint import directory as checkpoint
 from s2s.checkpoint.weights import evaluated_weights, load_weights, size_limit
 from s2s.config import Config
+from s2s.data.source_shape import SourceShape
 from s2s.errors import CheckpointError, ConfigError, PluginError
 from s2s.io import atomic
 from s2s.io.json_files import read_checked, read_json
@@ -44,6 +45,8 @@ class Run:
     model: Seq2Seq
     """On its device, in evaluation mode"""
     checkpoint_path: Path
+    sources: SourceShape | None = None
+    """What the sources of its training text were like; None: not measured"""
 
     @classmethod
     def load(cls, directory: Path, checkpoint: str, plugins: Plugins, device: torch.device) -> Run:
@@ -59,7 +62,7 @@ class Run:
         load_weights(model, weights, path)
         if device.type != "cpu":  # it is there already; `to` imports what decoding a line of text does not need, 0.4 s
             model.to(device)
-        return cls(config, task, model.eval(), path)
+        return cls(config, task, model.eval(), path, SourceShape.read(_env(directory).get("sources")))
 
     @staticmethod
     def load_task(directory: Path, plugins: Plugins) -> tuple[Config, Task]:

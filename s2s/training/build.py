@@ -119,7 +119,7 @@ class _Builder:
         if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
             raise DataError(f"task={self.config.task.name} has no training data; give task.train=…")
         self.run.copy_tokenizer(prepared.tokenizer)
-        self.run.record_data(prepared.identity, prepared.directory)
+        self.run.record_data(prepared.identity, prepared.directory, prepared.sources)
         return prepared
 
     def train_step(self, model: Seq2Seq, task: Task, metrics: Sequence[Metric], sharding: Sharding) -> TrainStep:
@@ -186,7 +186,7 @@ class _Builder:
     ) -> Validation:
         """Validation of the model being trained, with the configured search."""
         model, longest = train_step.model, max(self.config.data.max_len, GenerateConfig.max_source)
-        decoding = self.plugins.registry.with_options(GenerateConfig)(max_source=longest)
+        decoding = self.plugins.registry.with_options(GenerateConfig)(max_source=longest, split=False)
         return Validation(
             config=self.config,
             task=task,

@@ -1,4 +1,4 @@
-"""The translation task: text to text, by default of the synthetic corpus, with long inputs split into sentences."""
+"""The translation task: text to text, by default of the synthetic corpus."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from s2s import ConfigError
 from s2s.data import CorpusOptions, TextTask
-from s2s_translation.sentences import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from s2s_translation import TranslationConfig
 
@@ -23,6 +22,7 @@ class Translation(TextTask):
     """Pairs of sentences."""
 
     config: TranslationConfig
+    running_text = True
 
     def named_corpora(self, split: str) -> list[CorpusOptions]:
         """Those that the option of a split names, or without task.train the synthetic one."""
@@ -31,10 +31,6 @@ class Translation(TextTask):
         src, tgt = synthetic_direction(self.config)
         options = {"src": src, "tgt": tgt, "pairs": self.config.pairs, "seed": self.config.synthetic_seed}
         return [CorpusOptions(SYNTHETIC, SYNTHETIC, options, key="task")]
-
-    def split(self, src: str) -> Sequence[str]:
-        """The sentences, by punctuation and capital letters."""
-        return sentences(src)
 
     def describe(self) -> Iterable[str]:
         """Whether the synthetic corpus is used, and in which direction; then the lines that corpora report."""

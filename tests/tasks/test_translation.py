@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 import subprocess
 import sys
 import unicodedata
@@ -23,7 +22,6 @@ from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected
 from s2s_testing import assert_task_round_trips, check_task
 from s2s_translation import TranslationConfig
-from s2s_translation.sentences import sentences
 from s2s_translation.task import Translation
 
 if TYPE_CHECKING:
@@ -312,35 +310,6 @@ def test_the_vocabulary_of_multi30k_is_the_published_size(tmp_path: Path) -> Non
     task.learn(tmp_path)
     assert (task.vocab.src, task.vocab.tgt) == (10_000, 10_000)
     assert sum(1 for _ in task.examples("train", "train")) == 29_000
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("Seven. Two! Three? Four… Five", ["Seven.", "Two!", "Three?", "Four…", "Five"]),
-        ('He said "No!" Then (quietly.) He went. "So?" ', ['He said "No!"', "Then (quietly.)", "He went.", '"So?"']),
-        (
-            "Mr. Smith met U.S. President Grant. It cost 3.50 euros.",
-            ["Mr. Smith met U.S. President Grant.", "It cost 3.50 euros."],
-        ),
-        (
-            "Er kam um 8 Uhr an. Älter war nur sie, z. B. Das ist so.",
-            ["Er kam um 8 Uhr an.", "Älter war nur sie, z. B. Das ist so."],
-        ),
-        ("これは。「あれ！」です", ["これは。", "「あれ！」", "です"]),
-        ("no end in sight", ["no end in sight"]),
-        (" \u2003 ", []),
-    ],
-)
-def test_sentences_end_where_a_reader_sees_it(text: str, parts: list[str]) -> None:
-    assert sentences(text) == parts
-
-
-def test_nothing_but_white_space_is_lost_between_sentences() -> None:
-    draw = random.Random(1)
-    for _ in range(300):
-        text = "".join(draw.choices("aB.!? \u3002\u201d)\n\u00e9", k=draw.randint(0, 40)))
-        assert "".join("".join(sentences(text)).split()) == "".join(text.split())
 
 
 @pytest.mark.parametrize("line", ["the cat sees", "a  cat ", "", "cat´s cat", "…", "cat\u3000the", "Ω catΩ the"])

@@ -155,9 +155,10 @@ class ExportedSearch:
         for output, score in zip(result.hypotheses, result.scores, strict=True):
             tokens, length = self.exported.without_eos(output)
             log_prob = score * length**self.alpha
-            if renormalised or length == len(tokens):
+            is_cut = length == len(tokens)
+            if renormalised or is_cut:
                 tokens = tokens[:limit]
                 log_prob = sum(self.exported.log_probs([source], [tokens])[0])
             penalty = self.penalty(torch.tensor(len(tokens) + 1.0, dtype=torch.float64), self.alpha)
-            hypotheses.append(Hypothesis(tokens, log_prob / float(penalty), log_prob, []))
+            hypotheses.append(Hypothesis(tokens, log_prob / float(penalty), log_prob, [], finished=not is_cut))
         return hypotheses

@@ -94,10 +94,13 @@ class AttentionOutput(OutputFormat):
 
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
         head = [] if self.n_written else [self.head()]
+        return [*head, *(line for part in output.parts or [output] for line in self._sentence(part))]
+
+    def _sentence(self, output: Output) -> list[str]:
         self.n_written += 1
         if not output.tokens:
-            return [*head, f"<p>{escape(output.src)}: no output</p>"]
-        return [*head, *self.body(self._attention_of(output.src, output.tokens), output, self.n_written)]
+            return [f"<p>{escape(output.src)}: no output</p>"]
+        return self.body(self._attention_of(output.src, output.tokens), output, self.n_written)
 
     def head(self) -> str:
         """The HTML before the first output."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def text_fields(
-    engine: Engine,
     text: str,
     sentences: Sequence[Sentence],
     outputs: Sequence[Output],
@@ -30,7 +29,7 @@ def text_fields(
     n: int,
 ) -> dict[str, Any]:
     """The fields of a text: its best output, the n best if requested, and its sentences."""
-    candidates = join_lines(engine, sentences, outputs, n)
+    candidates = join_lines(sentences, outputs, n)
     best = candidates[0]
     whole: dict[str, Any] = {"src": text, "hyp": best.hyp, "score": _rounded(best.score)}
     if n > 1:

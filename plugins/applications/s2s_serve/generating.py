@@ -79,11 +79,12 @@ def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentenc
         raise invalid("prefix and phrases are for a text of one line")
     sentences = []
     for number, line in enumerate(lines):
-        parts = task.split(line) if options.split and not constrained and line.strip() else [line]
+        layout = generator.read.layout if options.split and not constrained else None
+        parts = [piece.text for piece in layout.pieces(line)] if layout else [line]
         texts = [task.read_raw(part) if options.raw else part for part in parts]
         inputs = [Input(text, options.prefix, options.phrases, options.fields) for text in texts]
         try:
-            segments, error = generator.read(inputs)
+            segments, error = generator.read(inputs, "text")
         except DataError as bad:
             raise invalid(str(bad)) from bad
         if error:
@@ -126,7 +127,7 @@ async def _output(engine: Engine, sentence: Sentence, options: TextOptions, wind
             write.output(segment, hypotheses) if segment.ids else Output(segment.src, [EMPTY_CANDIDATE])
             for segment, hypotheses in zip(sentence.segments, results, strict=True)
         ]
-        return write.join_segments(sentence.input, parts)
+        return write.join_segments(sentence.input, sentence.segments, parts)
 
     return await engine.in_text_thread(written)
 
@@ -140,16 +141,16 @@ async def text_outputs(engine: Engine, text: str, options: TextOptions) -> list[
     sentences = await read_text(engine, text, options)
     with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
         parts = [output async for output in outputs(engine, sentences, options)]
-    return join_lines(engine, sentences, parts, options.nbest)
+    return join_lines(sentences, parts, options.nbest)
 
 
-def join_lines(engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Output], n: int) -> list[TextCandidate]:
+def join_lines(sentences: Sequence[Sentence], outputs: Sequence[Output], n: int) -> list[TextCandidate]:
     """The n best outputs of a text: the k-th joins the k-th best output of each sentence."""
     n_candidates = min(n, max(len(output.nbest) for output in outputs))
-    return [_joined(engine, sentences, outputs, k) for k in range(n_candidates)]
+    return [_joined(sentences, outputs, k) for k in range(n_candidates)]
 
 
-def _joined(engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Output], k: int) -> TextCandidate:
+def _joined(sentences: Sequence[Sentence], outputs: Sequence[Output], k: int) -> TextCandidate:
     lines: dict[int, list[str]] = {}
     align: list[tuple[int, int]] = []
     score, n_src, n_tgt = 0.0, 0, 0
@@ -159,5 +160,5 @@ def _joined(engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Out
         align += [(n_src + i, n_tgt + j) for i, j in candidate.align]
         score += candidate.score
         n_src, n_tgt = n_src + len(sentence.input.src.split()), n_tgt + len(candidate.hyp.split())
-    texts = [hyps[0] if len(hyps) == 1 else engine.task.join(hyps) for hyps in lines.values()]
+    texts = [hyps[0] if len(hyps) == 1 else " ".join(hyps) for hyps in lines.values()]
     return TextCandidate("\n".join(texts), score, align)

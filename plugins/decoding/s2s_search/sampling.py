@@ -44,10 +44,11 @@ class Sample:
         """Whether it is complete."""
         return bool(self.tokens) and self.tokens[-1] == eos
 
-    def hypothesis(self) -> Hypothesis:
-        """The complete sample as an output."""
-        log_prob = sum(self.log_probs)
-        return Hypothesis(self.tokens[:-1], log_prob, log_prob, self.log_probs)
+    def hypothesis(self, sentence: ActiveSentence) -> Hypothesis:
+        """The complete sample as an output of its sentence."""
+        log_prob, tokens = sum(self.log_probs), self.tokens[:-1]
+        finished = sentence.ends_itself(len(tokens), self.log_probs[-1])
+        return Hypothesis(tokens, log_prob, log_prob, self.log_probs, finished=finished)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,10 @@ class Sampling(StreamingSearch[Samples]):
         ]
         return Samples(
             run=run,
-            sentences=[SampledSentence(s.index, len(s.ids), [Sample() for _ in numbers]) for s in sentences],
+            sentences=[
+                SampledSentence(s.index, len(s.ids), [Sample() for _ in numbers], limit=limit)
+                for s, limit in zip(sentences, started.limits, strict=True)
+            ],
             uniform=torch.stack(uniform).unflatten(0, (len(sentences), -1)).to(device, device_of(device).wide_dtype),
             length=torch.zeros_like(limit),
             limit=limit,
@@ -166,7 +170,7 @@ class Sampling(StreamingSearch[Samples]):
     def result(self, batch: Samples, row: int) -> SearchResult:
         """The complete samples, the most probable first."""
         sentence, eos = batch.sentences[row], batch.run.request.vocab.eos
-        outputs = [sample.hypothesis() for sample in sentence.samples if sample.ends_with(eos)]
+        outputs = [sample.hypothesis(sentence) for sample in sentence.samples if sample.ends_with(eos)]
         return SearchResult(sentence.index, sorted(outputs, key=lambda h: -h.score))
 
 

@@ -42,6 +42,9 @@ class TsvOutput(OutputFormat):
 class JsonlOutput(OutputFormat):
     """The fields of the input, with `hyp`, `score`, those that `fields` names and, for several outputs, `nbest`.
 
+    `finished` is false where the limit on the length has cut the output. `segments` are the sentences of an input that
+    was split, each with `src` and the same fields.
+
     In an input with a `hyp`, such as an earlier output, all of these describe that `hyp`, and are replaced or left out.
     """
 
@@ -53,12 +56,18 @@ class JsonlOutput(OutputFormat):
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
         if record.fields is None:
             return [""]
-        earlier = (*FURTHER, "nbest") if "hyp" in record.fields else ()
+        earlier = (*FURTHER, "nbest", "finished", "segments") if "hyp" in record.fields else ()
         kept = {name: value for name, value in record.fields.items() if name not in earlier}
-        fields = kept | _fields(output.best, self.more)
+        fields = kept | self._fields(output, nbest)
+        if output.parts:
+            fields["segments"] = [{"src": part.src} | self._fields(part, nbest) for part in output.parts]
+        return [json.dumps(fields, ensure_ascii=False)]
+
+    def _fields(self, output: Output, nbest: int) -> dict[str, Any]:
+        fields = _fields(output.best, self.more)
         if nbest > 1:
             fields["nbest"] = [_fields(candidate, self.more) for candidate in output.nbest]
-        return [json.dumps(fields, ensure_ascii=False)]
+        return fields
 
 
 def _fields(candidate: Candidate, more: Sequence[str]) -> dict[str, Any]:
@@ -69,4 +78,5 @@ def _fields(candidate: Candidate, more: Sequence[str]) -> dict[str, Any]:
         "log_probs": [round(p, 4) for p in candidate.log_probs],
         "align": candidate.pharaoh(),
     }
-    return {"hyp": candidate.hyp, "score": score, **{name: further[name] for name in more}}
+    cut: dict[str, Any] = {} if candidate.finished else {"finished": False}
+    return {"hyp": candidate.hyp, "score": score, **cut, **{name: further[name] for name in more}}

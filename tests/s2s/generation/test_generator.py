@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.capital_tasks import Capitals
+from harness.full_stops import FullStops
 from harness.search_calls import find
 from harness.shipped_plugins import generate_config, shipped
 from harness.table_model import Table
@@ -19,9 +20,9 @@ from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError, PluginError
-from s2s.generation import Candidate, Input
+from s2s.generation import Input
 from s2s.generation.generator import Generator
-from s2s.generation.writing import _joined_alignment
+from s2s.generation.text_layout import TextLayout
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
 
@@ -276,24 +277,24 @@ def test_threads_change_nothing(model: Copy) -> None:
     assert model.training
 
 
-class Sentences(Capitals):
-    """Sentences end at a full stop, and are joined by a bar."""
+class Encoding(Capitals):
+    """Encodes the texts of constraints, too."""
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         return [Encoded(*self.encode_source([pair.src, pair.tgt])) for pair in examples]
 
-    def split(self, src: str) -> list[str]:
-        return src.split(".")
 
-    def join(self, hyps: Sequence[str]) -> str:
-        return "|".join(hyps)
+def at_full_stops(generate: Generator) -> Generator:
+    """The same generator, for texts whose sentences end at a full stop; they are split where they are too long."""
+    generate.read.layout = TextLayout(FullStops(), "text")
+    return generate
 
 
 def test_what_is_too_long_is_decoded_in_parts(model: Copy) -> None:
-    generate = generator(model, Sentences(), max_source=4, nbest=2)
+    generate = at_full_stops(generator(model, max_source=4, nbest=2))
     lines = ["ab.c", "abc.de. .x", "", "a.bcdefg.h", "ab.c.d"]
     found = list(generate(lines))
-    assert [output.hyp for output in found] == ["ABC", "ABC|DE|X", "", "A|BCD|H", "AB|C|D"]
+    assert [output.hyp for output in found] == ["ABC", "ABC.DE. .X", "", "A.BCD.H", "AB.C.D"]
     assert [output.src for output in found] == lines
     assert (generate.counts.split, generate.counts.truncated, generate.counts.inputs) == (3, 1, 5)
     list(generate(["abcde.abcde"]))
@@ -303,15 +304,15 @@ def test_what_is_too_long_is_decoded_in_parts(model: Copy) -> None:
         assert candidate.score == pytest.approx(sum(output.nbest[k].score for output in alone))
         assert candidate.tokens == [i for output in alone for i in output.nbest[k].tokens]
         assert candidate.log_probs == [p for output in alone for p in output.nbest[k].log_probs]
-    again = generator(model, Sentences(), max_source=4)
+    again = at_full_stops(generator(model, max_source=4))
     assert again.counts.tokens == 0
     assert sum(len(output.best.log_probs) for output in again(lines)) == again.counts.tokens
 
 
 def test_a_line_of_ten_thousand_symbols_is_no_trouble(model: Copy) -> None:
     words_of_it = words(3000, seed=1)
-    (output,) = generator(model, Sentences())([".".join(words_of_it)])
-    assert output.hyp == "|".join(capitals(word) for word in words_of_it if capitals(word))
+    (output,) = at_full_stops(generator(model))([".".join(words_of_it)])
+    assert output.hyp.replace(" ", "") == ".".join(capitals(word) for word in words_of_it)
 
 
 class Folded(Capitals):
@@ -347,7 +348,7 @@ def test_what_is_asked_of_an_output_is_kept(model: Copy) -> None:
         Input("abc", phrases=("zz", "y")),
         Input("abc", prefix="c", phrases=("q",)),
     ]
-    first, second, third, fourth = (output.hyp for output in generator(model, Sentences(), min_len=2)(inputs))
+    first, second, third, fourth = (output.hyp for output in generator(model, Encoding(), min_len=2)(inputs))
     assert first.startswith("XA")
     assert second == "ABC"
     assert "ZZ" in third
@@ -357,7 +358,7 @@ def test_what_is_asked_of_an_output_is_kept(model: Copy) -> None:
 
 
 def test_what_is_asked_must_have_symbols(model: Copy) -> None:
-    outputs = generator(model, Sentences())(["a", Input("abc", phrases=("b", "1"))])
+    outputs = generator(model, Encoding())(["a", Input("abc", phrases=("b", "1"))])
     assert next(outputs).hyp == "A"
     with pytest.raises(DataError, match="'1' has no tokens"):
         next(outputs)
@@ -365,28 +366,13 @@ def test_what_is_asked_must_have_symbols(model: Copy) -> None:
 
 @pytest.mark.parametrize("asked", [{"prefix": "b?"}, {"phrases": ("?",)}])
 def test_what_is_asked_must_come_out_as_it_is(model: Copy, asked: dict[str, Any]) -> None:
-    class WithUnknown(Sentences):
+    class WithUnknown(Capitals):
         def encode(self, examples: Any) -> Any:
             unk = self.vocab.unk
             return [Encoded([4], [unk if c == "?" else 4 for c in example.tgt]) for example in examples]
 
     with pytest.raises(DataError, match="has symbols that are not in the vocabulary of task="):
         next(generator(model, WithUnknown())([Input("abc", **asked)]))
-
-
-def test_words_of_parts_are_numbered_as_in_the_whole() -> None:
-    def part(hyp: str, *align: tuple[int, int]) -> Candidate:
-        return Candidate(hyp, 0.0, [], [], [], list(align))
-
-    candidates = [part("a b", (0, 0), (1, 1)), part("c", (0, 0)), part("d e", (0, 1), (1, 0))]
-    assert _joined_alignment("x y.  z! v w", ["x y.", "z!", "v w"], candidates) == [
-        (0, 0),
-        (1, 1),
-        (2, 2),
-        (3, 4),
-        (4, 3),
-    ]
-    assert _joined_alignment("x y.z!v w", ["x y.", "z!", "v w"], candidates) == [(0, 0), (1, 1), (1, 2), (1, 4), (2, 3)]
 
 
 @pytest.mark.parametrize(

@@ -108,21 +108,22 @@ def test_what_has_no_output_is_told_of_once_and_counted(caplog: pytest.LogCaptur
     assert write.counts.unanswered == 2
     (record,) = caplog.records
     assert f"for {'x' * 60!r}: the task's" in record.getMessage()
-    write.join_segments(Input("y"), [outputs[1]])
+    write.join_segments(Input("y"), [Segment("y", [4])], [outputs[1]])
     assert (write.counts.inputs, write.counts.empty, write.counts.tokens) == (1, 0, 0)
 
 
 def test_outputs_are_counted_with_their_ends_and_empty_inputs_apart() -> None:
     write = writer()
-    assert write.join_segments(Input("whole"), [write.output(SEGMENT, FOUND)]).src == "whole"
+    assert write.join_segments(Input("whole"), [SEGMENT], [write.output(SEGMENT, FOUND)]).src == "whole"
     assert (write.counts.inputs, write.counts.empty, write.counts.tokens) == (1, 0, 2)
-    write.join_segments(Input(""), [Output("", [EMPTY_CANDIDATE])])
+    write.join_segments(Input(""), [Segment("", [])], [Output("", [EMPTY_CANDIDATE])])
     assert (write.counts.inputs, write.counts.empty, write.counts.tokens) == (2, 1, 2)
 
 
 def test_tokens_are_counted_where_the_search_gives_no_probabilities_of_them() -> None:
     write = writer()
-    write.join_segments(Input("whole"), [write.output(SEGMENT, [replace(FOUND[1], token_log_probs=[])])])
+    output = write.output(SEGMENT, [replace(FOUND[1], token_log_probs=[])])
+    write.join_segments(Input("whole"), [SEGMENT], [output])
     assert write.counts.tokens == len(FOUND[1].tokens) + 1
 
 
@@ -136,7 +137,9 @@ def part(src: str, *hyps: str, align: Sequence[tuple[int, int]] = ()) -> Output:
 
 def test_parts_are_joined_rank_by_rank_the_last_for_all_further_ones() -> None:
     write = writer()
-    output = write.join_segments(Input("a. b."), [part("a.", "A", "a", "α"), part("b.", "B")])
+    parts = [part("a.", "A", "a", "α"), part("b.", "B")]
+    output = write.join_segments(Input("a. b."), [Segment("a.", [4]), Segment("b.", [5], before=" ")], parts)
+    assert output.parts == parts
     assert output.src == "a. b."
     assert [one.hyp for one in output.nbest] == ["A B", "a B", "α B"]
     assert [one.score for one in output.nbest] == [-2.0, -3.0, -4.0]
@@ -149,17 +152,43 @@ def test_parts_are_joined_rank_by_rank_the_last_for_all_further_ones() -> None:
 @pytest.mark.parametrize(
     ("src", "parts", "align"),
     [
-        ("a b", ["a", "b"], [(0, 0), (1, 2)]),
-        ("ab", ["a", "b"], [(0, 0), (0, 2)]),
-        ("a bc d", ["a b", "c d"], [(0, 0), (1, 2)]),
-        (" a. b", [" a.", " b"], [(0, 0), (1, 2)]),
-        ("a a a", ["a", "a"], [(0, 0), (1, 2)]),
+        ("a b", ["", "a", " ", "b"], [(0, 0), (1, 2)]),
+        ("ab", ["", "a", "", "b"], [(0, 0), (0, 2)]),
+        ("a bc d", ["", "a b", "", "c d"], [(0, 0), (1, 2)]),
+        (" a. b", [" ", "a.", " ", "b"], [(0, 0), (1, 2)]),
+        ("a a a", ["", "a", " ", "a"], [(0, 0), (1, 2)]),
+        ("* a # b", ["* ", "a", " # ", "b"], [(1, 1), (3, 4)]),
+        ("a—b", ["", "a", "—", "b"], [(0, 0), (0, 1)]),
     ],
 )
 def test_aligned_words_are_numbered_as_in_the_whole(src: str, parts: list[str], align: list[tuple[int, int]]) -> None:
     """The first words of both parts are aligned; the first output has two words."""
-    first, second = (part(text, hyp, align=[(0, 0)]) for text, hyp in zip(parts, ("x y", "z"), strict=True))
-    assert writer().join_segments(Input(src), [first, second]).best.align == align
+    segments = [Segment(parts[1], [4], before=parts[0]), Segment(parts[3], [4], before=parts[2])]
+    outputs = [part(one.src, hyp, align=[(0, 0)]) for one, hyp in zip(segments, ("x y", "z"), strict=True)]
+    best = writer().join_segments(Input(src), segments, outputs).best
+    assert best.align == align
+    assert len(best.hyp.split()) > align[-1][1]
+
+
+def test_outputs_that_are_cut_or_without_text_are_counted() -> None:
+    class Wordless(Capitals):
+        def detokenize(self, ids: Sequence[int], src: str) -> str:
+            return "" if 4 in ids else super().detokenize(ids, src)
+
+    write = Writer(Wordless(), GenerateConfig(), Counts(), [])
+    cut, wordless = replace(FOUND[1], finished=False), FOUND[0]
+    for hypotheses in ([cut], [wordless], [cut], [FOUND[1]]):
+        output = write.join_segments(Input("ab"), [SEGMENT], [write.output(SEGMENT, hypotheses)])
+        assert output.best.finished is hypotheses[0].finished
+    assert (write.counts.unfinished, write.counts.blank, write.counts.empty) == (2, 1, 0)
+    assert ", 2 outputs cut at the limit, 1 outputs empty in" in write.counts.describe({}, 1.0)
+
+
+def test_an_output_of_several_parts_is_finished_if_all_are() -> None:
+    write, segments = writer(), [SEGMENT, replace(SEGMENT, before=" ")]
+    for last in (True, False):
+        parts = [write.output(SEGMENT, FOUND), write.output(SEGMENT, [replace(FOUND[0], finished=last)])]
+        assert write.join_segments(Input("ab ab"), segments, parts).best.finished is last
 
 
 def test_an_output_that_is_no_text_names_its_maker() -> None:

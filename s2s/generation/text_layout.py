@@ -1,0 +1,109 @@
+"""Running text as pieces that a model reads, and all that stands between them, which is copied to the output."""
+
+from __future__ import annotations
+
+__all__ = ["Piece", "TextLayout", "Unit", "join_pieces", "text_layout", "word_at_end"]
+
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from s2s.compose.conversion import build_choice
+from s2s.data import Segmenter
+from s2s.data.sentence_rules import RuleSegmenter
+from s2s.registry import Choice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from s2s.config import GenerateConfig
+    from s2s.data.source_shape import SourceShape
+    from s2s.plugin import Plugins
+    from s2s.task import Task
+
+Unit = Literal["sentence", "line", "text"]
+"""What a model reads at once"""
+
+
+class Piece(NamedTuple):
+    """A part of a text, without white space at its edges; empty in a blank text."""
+
+    before: str
+    """What stands between the previous piece, or the beginning of the text, and this one"""
+    text: str
+    after: str = ""
+    """What stands between the last piece and the end of the text; empty for the others"""
+
+
+@dataclass(frozen=True)
+class TextLayout:
+    """Takes texts apart; `join_pieces` is the inverse."""
+
+    segmenter: Segmenter
+    unit: Unit
+
+    def pieces(self, text: str, unit: Unit | None = None) -> list[Piece]:
+        """The pieces of a text, at least one: "".join(before + text + after) of all is the text.
+
+        unit: None: that of this layout.
+        """
+        pieces, end = [], 0
+        for begin, behind in self._spans(text, unit or self.unit):
+            pieces.append(Piece(text[end:begin], text[begin:behind]))
+            end = behind
+        if not pieces:
+            return [Piece(text, "")]
+        pieces[-1] = pieces[-1]._replace(after=text[end:])
+        return pieces
+
+    def _spans(self, text: str, unit: Unit) -> Iterator[tuple[int, int]]:
+        """Where the pieces begin and end. Lines end where Unicode breaks them, such as after U+2028."""
+        at = 0
+        for line in [text] if unit == "text" else text.splitlines(keepends=True):
+            if unit == "sentence":
+                yield from ((at + begin, at + end) for begin, end in self.segmenter.sentences(line))
+            elif inner := line.strip():
+                begin = at + len(line) - len(line.lstrip())
+                yield begin, begin + len(inner)
+            at += len(line)
+
+
+def text_layout(
+    config: GenerateConfig, task: Task, sources: SourceShape | None, plugins: Plugins | None
+) -> TextLayout | None:
+    """The layout that the options name; None for a task whose inputs are no running text."""
+    if not task.running_text:
+        return None
+    language = getattr(task.config, "src_lang", "")
+    if plugins is None:
+        return TextLayout(RuleSegmenter(Choice(), language), _unit(config, sources))
+    segmenter = build_choice(config.segmenter, "segmenter", plugins.registry, "segmenter", language)
+    return TextLayout(segmenter, _unit(config, sources))
+
+
+def _unit(config: GenerateConfig, sources: SourceShape | None) -> Unit:
+    """What the model reads at once. Without a measurement sentences: a model of longer texts then lacks some context,
+    whereas a model of sentences loses most of a longer text."""
+    if config.split == "auto" and sources and not sources.is_sentences:
+        return "line" if sources.is_lines else "text"
+    return "sentence" if config.split else "text"
+
+
+def join_pieces(pieces: Iterable[tuple[str, str, str]]) -> str:
+    """The text of pieces before, text, after. Where nothing stands between two, a script with blanks gets one."""
+    joined = ""
+    for before, text, after in pieces:
+        needs_blank = joined and text and not before and not joined[-1].isspace() and not _is_wide(joined[-1])
+        joined = f"{joined}{' ' if needs_blank else before}{text}{after}"
+    return joined
+
+
+def word_at_end(text: str, following: str) -> int:
+    """The number, from 0, of the word to which the first character of `following` belongs, behind `text`."""
+    is_within = bool(text) and not (text[-1].isspace() or following[:1].isspace())
+    return len(text.split()) - is_within
+
+
+def _is_wide(letter: str) -> bool:
+    """Whether it belongs to a script without blanks between sentences."""
+    return unicodedata.east_asian_width(letter) in "WF"

@@ -1,0 +1,161 @@
+"""Sentences are counted and stay whole, whatever stands between them, in several scripts."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from s2s.data.sentence_rules import RuleSegmenter
+from s2s.registry import Choice
+
+
+def sentences(text: str, language: str = "") -> list[str]:
+    return [text[begin:end] for begin, end in RuleSegmenter(Choice(), language).sentences(text)]
+
+
+SCRIPTS = {
+    "Latin": ["The dog hid.", "Did the aunt want to sing?", "It cost 3.50 euros!", "They left…"],
+    "Cyrillic": ["Собака спряталась.", "Тётя хотела петь?", "Это стоит 3.50 рубля!", "Они ушли…"],
+    "Greek": ["Ο σκύλος κρύφτηκε.", "Ήθελε να τραγουδήσει\u037e", "Κοστίζει 3.50 ευρώ!", "Έφυγαν…"],
+    "Han": ["狗躲起来了。", "姑姑想唱歌吗？", "要3.50元！", "他们走了。"],
+    "Kana": ["いぬがかくれた。", "うたいたかったか？", "3.50ユーロです！", "かれらはさった。"],
+    "Devanagari": ["कुत्ता छिप गया।", "क्या वह गाना चाहती थी?", "यह 3.50 यूरो है!", "वे चले गए।"],
+    "Arabic": ["اختبأ الكلب.", "هل أرادت أن تغني؟", "سعره 3.50 يورو!", "غادروا."],
+    "Armenian": ["Շունը թաքնվեց։", "Նա ուզում էր երգել։", "Արժե 3.50 եվրո։", "Նրանք գնացին։"],
+    "Ethiopic": ["ውሻው ተደበቀ።", "መዘመር ፈለገች፧", "3.50 ዩሮ ነው።", "ሄዱ።"],
+}
+SYMBOLS = [
+    *(
+        "😀",
+        "👩🏽‍🚒",
+        "❤️",
+        "🇩🇪",
+        "—",
+        "–",
+        "-",
+        "--",
+        "•",
+        "‣",
+        "·",
+        "#",
+        "*",
+        "* * *",
+        "→",
+        "★",
+        "|",
+        "||",
+        "/",
+        "=>",
+        "~",
+    ),
+    *(
+        "&",
+        "@",
+        "+",
+        "...",
+        "§",
+        "¶",
+        "©",
+        "✓",
+        "☞",
+        "■",
+        "●",
+        "🎉🎉",
+        "※",
+        "♪",
+        "\u200b",
+        "\ufeff",
+        "<>",
+        "%",
+        "^",
+        ">",
+    ),
+]
+SEPARATORS = [" ", "  ", "\t", "\u00a0", "\u3000", "\u2003", *(f" {symbol} " for symbol in SYMBOLS)]
+
+
+@pytest.mark.parametrize("separator", SEPARATORS, ids=ascii)
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_as_many_sentences_come_out_as_went_in(script: str, separator: str) -> None:
+    language = "el" if script == "Greek" else ""
+    assert sentences(separator.join(SCRIPTS[script]), language) == SCRIPTS[script]
+
+
+@pytest.mark.parametrize("script", ["Han", "Kana"])
+def test_scripts_without_blanks_need_none_between_sentences(script: str) -> None:
+    assert sentences("".join(SCRIPTS[script])) == SCRIPTS[script]
+
+
+@pytest.mark.parametrize("symbol", ["—", "–", "•", "😀", "☞", "★"])
+def test_dashes_bullets_and_emoji_need_no_blanks(symbol: str) -> None:
+    assert sentences(f"The dog hid.{symbol}The cat sleeps.") == ["The dog hid.", "The cat sleeps."]
+
+
+@pytest.mark.parametrize(
+    "second",
+    ["“So?”", '"So?"', "„Ja.“", "« Non. »", "»Nein.«", "'So?'", "(It is.)", "[1] It is.", "3 dogs hid.",
+     "$5 is enough.", "¿Dónde?", "¡Aquí!", "€5.", "「はい。」", "The end.", "#Tag.", "@Ann.", "-5 degrees."],
+)  # fmt: skip
+def test_quotes_brackets_digits_and_signs_begin_a_sentence(second: str) -> None:
+    assert sentences(f"The dog hid. {second} He left.") == ["The dog hid.", *f"{second}| He left.".split("| ")]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Seven. Two! Three? Four… Five", ["Seven.", "Two!", "Three?", "Four…", "Five"]),
+        ('He said "No!" Then (quietly.) He went. "So?" ', ['He said "No!"', "Then (quietly.)", "He went.", '"So?"']),
+        ("“Go.” She left.", ["“Go.”", "She left."]),
+        ("Il est là. » Elle part.", ["Il est là. »", "Elle part."]),
+        ("Is it?! Yes.", ["Is it?!", "Yes."]),
+        ("これは。「あれ！」です", ["これは。", "「あれ！」", "です"]),
+        ("1. The dog hid. 2. The cat sleeps.", ["1. The dog hid.", "2. The cat sleeps."]),
+        ("He is 5. The dog hid.", ["He is 5.", "The dog hid."]),
+        ("So do I. You too.", ["So do I.", "You too."]),
+        ("He lives in the U.S. He likes it.", ["He lives in the U.S.", "He likes it."]),
+        ("They met at 5 p.m. The dog hid.", ["They met at 5 p.m.", "The dog hid."]),
+        ("See www.example.com. It works.", ["See www.example.com.", "It works."]),
+        ("😀 The dog hid. The cat. 😀", ["The dog hid.", "The cat."]),
+        ("no end in sight", ["no end in sight"]),
+        (" \u2003 ", []),
+        ("...", ["..."]),
+    ],
+)
+def test_sentences_end_where_a_reader_sees_it(text: str, parts: list[str]) -> None:
+    assert sentences(text) == parts
+
+
+@pytest.mark.parametrize(
+    ("whole", "language"),
+    [
+        ("Mr. Smith met U.S. President Grant and Dr. No.", "en"),
+        ("J. R. R. Tolkien wrote it on Jan. 5 in St. Louis, No. 3.", "en"),
+        ("Acme Inc. Germany sells e.g. Apples, i.e. Fruit, vs. Nuts.", "en"),
+        ("It cost 3.50 euros at example.Com, see http://a.B/c?D=E!F or v1.2.", "en"),
+        ("Älter war nur sie, z. B. Das ist so, d. h. Gut.", "de"),
+        ("Am 3. Oktober kam Dr. Müller mit Hrn. Meier in die Str. Nr. 5.", "de"),
+        ("Am 3. Oktober kam sie.", ""),
+        ("Im II. Weltkrieg war das 3. Reich.", "de"),
+        ("Это т. е. Дом на ул. Ленина, см. рис. 5, у г-н. Иванова.", "ru"),
+        ("Sra. García y D. Juan viven en la av. 5 pág. 3.", "es"),
+        ("wait... what is it? he said. no.", "en"),
+        ("😀 The dog hid. 😀", "en"),
+        ("— The dog hid.", "en"),
+    ],
+)
+def test_abbreviations_numbers_and_host_names_stay_whole(whole: str, language: str) -> None:
+    assert sentences(whole, language) == [whole]
+
+
+def test_nothing_but_white_space_and_symbols_is_outside_of_sentences() -> None:
+    draw = random.Random(1)
+    for _ in range(2000):
+        text = "".join(draw.choices('aB.!? \u3002\u201d)\n\u00e9😀—"1', k=draw.randint(0, 40)))
+        end = 0
+        for span in RuleSegmenter(Choice(), "").sentences(text):
+            outside = text[end : span.begin]
+            assert not any(letter.isalnum() for letter in outside)
+            assert text[span.begin : span.end].strip() == text[span.begin : span.end] != ""
+            end = span.end
+        assert not any(letter.isalnum() for letter in text[end:])
