@@ -71,7 +71,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("transfromer", ["transformer", "rnn"])
     " Did you mean 'transformer'?"
     """
-    choices = sorted(known)
+    choices = sorted(set(known) - {name})
     near = difflib.get_close_matches(name, choices)
     if near:
         return f" Did you mean '{near[0]}'?"

@@ -195,8 +195,10 @@ def pair_format(path: Path) -> str | None:
 def missing_file_error(path: Path) -> DataError:
     """The error for a file that does not exist, with a similarly named one in its folder, if any."""
     folder = path.parent
+    if path.is_symlink():
+        return DataError(f"{path} is a link to {path.readlink()}, which does not exist. Check the link")
     if not folder.is_dir():
         return DataError(f"{path}: no such file; there is no folder {folder}. Check the path")
-    names = sorted(p.name for p in folder.iterdir())
+    names = sorted(p.name for p in folder.iterdir() if p.name != path.name)
     near = difflib.get_close_matches(path.name, names)
     return DataError(f"{path}: no such file. {f'Did you mean {folder / near[0]}?' if near else 'Check the path'}")

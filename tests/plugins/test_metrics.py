@@ -399,3 +399,132 @@ def test_gleu_says_what_it_was_made_of() -> None:
     assert metric([line.upper() for line in REF], [REF]).value == 100
     with pytest.raises(DataError, match="reference 1 has 5 lines"):
         metric(GOOD[:2], [REF])
+
+
+def built(name: str, **options: Any) -> Metric:
+    entry = load_plugins().registry.get("metric", name)
+    return entry.build(entry.config(name=name, **options))
+
+
+ASIAN = ["今天天气很好。", "我们去公园吧!", "猫在睡觉。"], ["今天天气不错。", "我们去公园。", "狗在睡觉。"]
+SHORT = ["a b", "the cat", "no"], ["a b c", "the cat sat", "yes no"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "scorer"),
+    [
+        ("bleu", {"smooth": "floor", "smooth_value": 0.3}, BLEU(smooth_method="floor", smooth_value=0.3)),
+        ("bleu", {"smooth": "add-k", "smooth_value": 2.0}, BLEU(smooth_method="add-k", smooth_value=2.0)),
+        ("bleu", {"max_ngram_order": 2}, BLEU(max_ngram_order=2)),
+        ("bleu", {"max_ngram_order": 6}, BLEU(max_ngram_order=6)),
+        ("bleu", {"effective_order": True}, BLEU(effective_order=True)),
+        ("chrf", {"whitespace": True, "word_order": 2}, CHRF(whitespace=True, word_order=2)),
+        ("ter", {"asian_support": True, "normalize": True}, TER(asian_support=True, normalized=True)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("hyps", "refs"), [(GOOD, REF), SHORT, ASIAN], ids=["long", "short", "asian"])
+def test_further_options_are_sacrebleus(
+    name: str, options: dict[str, Any], scorer: Any, hyps: list[str], refs: list[str]
+) -> None:
+    theirs = scorer.corpus_score(hyps, [refs])
+    score = built(name, **options)(hyps, [refs])
+    assert score.value == pytest.approx(theirs.score)
+    assert score.signature == scorer.get_signature().format()
+    if name != "bleu":
+        rows = built(name, **options).per_sentence(hyps, [refs])
+        expected = [scorer.sentence_score(h, [r]).score for h, r in zip(hyps, refs, strict=True)]
+        assert [row["score"] for row in rows] == pytest.approx(expected)
+
+
+def test_every_order_of_n_grams_has_pairwise_scores() -> None:
+    metric = built("bleu", max_ngram_order=2)
+    rows = metric.pairwise(GOOD[:3])
+    assert rows[0][1] == pytest.approx(metric.per_sentence([GOOD[0]], [[GOOD[1]]])[0]["score"])
+
+
+def test_subwords_of_a_file_are_flores200_where_sacrebleu_has_downloaded_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a model in the place of the downloaded one."""
+    from sacrebleu.tokenizers import tokenizer_spm
+
+    from s2s_sentencepiece.subwords import train_subwords
+
+    (tmp_path / "models").mkdir()
+    path = tmp_path / "models" / "flores200sacrebleuspm"
+    train_subwords(REF + GOOD, path, "bpe", 90)
+    monkeypatch.setattr(tokenizer_spm, "SACREBLEU_DIR", str(tmp_path))
+    theirs = BLEU(tokenize="flores200")
+    ours = built("bleu", tokenize="flores200", tokenizer_file=str(path))
+    score = ours(BAD, [REF])
+    assert score.value == pytest.approx(theirs.corpus_score(BAD, [REF]).score)
+    assert score.value != pytest.approx(BLEU().corpus_score(BAD, [REF]).score)
+    assert score.signature == theirs.get_signature().format()
+    assert "|tok:spm-" in built("bleu", tokenize="spm", tokenizer_file=str(path))(BAD, [REF]).signature
+    for file, message in (("none", "none: No such file"), (__file__, "is no model of sentencepiece")):
+        with pytest.raises(ConfigError, match=message):
+            built("bleu", tokenize="spm", tokenizer_file=file)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("bleu", {"tokenize": "flores101"}, "tokenize=flores101 needs a tokenizer_file"),
+        ("bleu", {"tokenizer_file": "x"}, "tokenize=13a does not read a tokenizer_file"),
+        ("bleu", {"smooth_value": 1.0}, "smooth_value is for smooth=floor and add-k, not exp"),
+        ("bleu", {"smooth": "floor", "smooth_value": 0.0}, "smooth_value=0.0 must be above 0"),
+        ("bleu", {"max_ngram_order": 0}, "give a number from 1 to 100"),
+        ("ter", {"asian_support": True}, "needs normalize=true"),
+    ],
+    ids=str,
+)
+def test_options_that_have_no_effect_are_refused(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        built(name, **options)
+
+
+def test_a_tokeniser_without_its_package_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any, **options: Any) -> None:
+        raise RuntimeError("\nJapanese needs more.\n\n    pip install sacrebleu[ja]\n")
+
+    monkeypatch.setattr("s2s_metrics.sacre.BLEU", missing)
+    with pytest.raises(ConfigError) as caught:
+        built("bleu", tokenize="ja-mecab")
+    assert str(caught.value) == "metrics.bleu.tokenize=ja-mecab: Japanese needs more. pip install sacrebleu[ja]"
+
+
+def edits(hyp: tuple[str, ...], ref: tuple[str, ...]) -> int:
+    """Levenshtein's distance by its definition."""
+    if not hyp or not ref:
+        return len(hyp) + len(ref)
+    same = edits(hyp[1:], ref[1:]) + (hyp[0] != ref[0])
+    return min(same, edits(hyp[1:], ref) + 1, edits(hyp, ref[1:]) + 1)
+
+
+@given(st.lists(st.tuples(*[st.text("ab ", max_size=9)] * 2), min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_word_error_rates_are_those_of_their_definitions(pairs: list[tuple[str, str]]) -> None:
+    hyps, refs = [h for h, _ in pairs], [r for _, r in pairs]
+    split = [(tuple(h.split()), tuple(r.split())) for h, r in pairs]
+    n_words = sum(len(r) for _, r in split)
+    n_edits = sum(edits(h, r) for h, r in split)
+    lacking = sum(max((Counter(h) - Counter(r)).total(), (Counter(r) - Counter(h)).total()) for h, r in split)
+
+    def percent(n: int, of: int) -> float:
+        return 100 * n / of if of else 100.0 * bool(n)
+
+    assert built("wer")(hyps, [refs]).value == pytest.approx(percent(n_edits, n_words))
+    assert built("per")(hyps, [refs]).value == pytest.approx(percent(lacking, n_words))
+    assert built("accuracy")(hyps, [refs]).value == pytest.approx(percent(sum(h == r for h, r in split), len(pairs)))
+
+
+def test_of_several_references_the_nearest_counts_and_case_may_be_ignored() -> None:
+    refs = [["a b c d", "x"], ["A b", "y z"]]
+    assert built("wer")(["a b", "y"], refs).value == pytest.approx(100 * 2 / 4)
+    assert built("wer", lowercase=True)(["a b", "x"], refs).value == 0
+    assert built("accuracy", lowercase=True)(["a b", "y"], refs).value == 50
+    score = built("wer")(GOOD, [REF], samples=50)
+    assert score.low is not None
+    assert score.low <= score.value <= (score.high or 0)
+    assert not score.higher_is_better

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 import sentencepiece
@@ -263,3 +264,13 @@ def test_fixed_pieces_are_those_that_sentencepiece_calls_so(tmp_path: Path) -> N
     ]
     assert fixed_pieces(model.serialized_model_proto()) == expected
     assert sum(expected) == 4 + 1 + 256
+
+
+def test_an_error_of_the_library_has_no_source_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = "INTERNAL: src/trainer_interface.cc(94) [trainer_spec.x() >= 0.98] "
+    for text, told in (("", "trainer_spec.x() >= 0.98 does not hold"), ("No\nroom.", "No room.")):
+        train = Mock(side_effect=RuntimeError(place + text))
+        monkeypatch.setattr("sentencepiece.SentencePieceTrainer.train", train)
+        with pytest.raises(DataError) as caught:
+            train_subwords(["a b"], tmp_path / "m", "bpe", 9)
+        assert str(caught.value) == f"task.vocab_size=9: sentencepiece could not learn from the 1 lines read: {told}"

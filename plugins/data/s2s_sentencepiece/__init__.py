@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from s2s import Choice, ConfigError, Registry, hookimpl
 
+LEAST_COVERAGE = 0.98
+
 
 @dataclass(kw_only=True)
 class SentencePieceConfig(Choice):
@@ -21,8 +23,11 @@ class SentencePieceConfig(Choice):
     """Texts that are one token wherever they occur, such as tags: ['<BT>']."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.character_coverage <= 1:
-            raise ConfigError(f"task.character_coverage={self.character_coverage} must lie above 0 and be at most 1")
+        if not LEAST_COVERAGE <= self.character_coverage <= 1:
+            raise ConfigError(
+                f"task.character_coverage={self.character_coverage} must lie between {LEAST_COVERAGE}, the least that "
+                "sentencepiece takes, and 1"
+            )
 
 
 @hookimpl

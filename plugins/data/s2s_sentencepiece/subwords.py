@@ -129,7 +129,13 @@ def _explained(message: str, option: str, size: int, sample: _Sample) -> ConfigE
     if not sample.n_lines or "all_chars_count" in message:
         long = f" ({sample.n_too_long:,} were longer than {MAX_BYTES} bytes)" if sample.n_too_long else ""
         return DataError(f"{option}: there is no text to learn a vocabulary from{long}; check the training files")
-    return DataError(f"{option}={size}: sentencepiece could not learn from {read}: {message}")
+    return DataError(f"{option}={size}: sentencepiece could not learn from {read}: {_without_place(message)}")
+
+
+def _without_place(message: str) -> str:
+    """An error of sentencepiece without its source file: what it says, or else the condition that does not hold."""
+    parts = re.fullmatch(r"\w+: \S+\.cc\(\d+\) \[(.*?)\]\s*(.*)", message.strip(), re.DOTALL)
+    return " ".join((parts[2] or f"{parts[1]} does not hold" if parts else message).split())
 
 
 class SentencePiece(TokenizerKind):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["Bleu", "Chrf", "SacreMetric", "Ter", "bleu_detail", "check_aligned"]
 
+import hashlib
 import os
 from abc import abstractmethod
 from contextlib import contextmanager
@@ -19,13 +20,16 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
+from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from s2s import ConfigError, DataError
+from s2s.io import expand_user
 from s2s.metrics import Metric, Score, bootstrap, interval
 from s2s_metrics.pairwise import bleu_pairwise, chrf_pairwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from sacrebleu.metrics.base import Metric as Scorer
     from sacrebleu.metrics.base import Score as SacreScore
@@ -126,14 +130,49 @@ class SacreMetric(Metric):
         return self.scorer._compute_score_from_stats(sums)  # type: ignore[arg-type]  # takes arrays, annotated as list
 
 
+class SubwordTokenizer(BaseTokenizer):
+    """Subwords of a sentencepiece model in a file, as sacrebleu's flores101 and flores200 after a download."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        import sentencepiece
+
+        try:
+            self.processor = sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+        except OSError as error:
+            raise ConfigError(f"metrics.bleu.tokenizer_file={path}: {error.strerror}") from None
+        except RuntimeError:
+            raise ConfigError(f"metrics.bleu.tokenizer_file={path} is no model of sentencepiece") from None
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
+        self.name = f"spm-{digest}" if name == "spm" else name
+
+    def signature(self) -> str:
+        """Its name; of any other model than those of sacrebleu with a part of the file's sha256."""
+        return self.name
+
+    def __call__(self, line: str) -> str:
+        """The pieces of a line between blanks."""
+        return " ".join(self.processor.encode(line, out_type=str))
+
+
 class Bleu(SacreMetric):
     """BLEU on detokenised text."""
 
     def __init__(self, config: BleuConfig) -> None:
+        file = config.tokenizer_file
         try:
-            scorer = BLEU(tokenize=config.tokenize, lowercase=config.lowercase, smooth_method=config.smooth)
+            scorer = BLEU(
+                tokenize="none" if file else config.tokenize,
+                lowercase=config.lowercase,
+                smooth_method=config.smooth,
+                smooth_value=config.smooth_value,
+                max_ngram_order=config.max_ngram_order,
+                effective_order=config.effective_order,
+            )
         except (ImportError, RuntimeError) as error:  # a tokeniser that needs a package of its own
-            raise ConfigError(f"metrics.bleu.tokenize={config.tokenize}: {error}") from error
+            raise ConfigError(f"metrics.bleu.tokenize={config.tokenize}: {' '.join(str(error).split())}") from error
+        if file:
+            scorer.tokenizer = SubwordTokenizer(expand_user(file, "metrics.bleu.tokenizer_file"), config.tokenize)
+            scorer.tokenizer_signature = scorer.tokenizer.signature()
         super().__init__(config.name, scorer)
 
     def detail(self, score: Any) -> dict[str, Any]:
@@ -150,6 +189,7 @@ class Chrf(SacreMetric):
             word_order=config.word_order,
             beta=config.beta,
             lowercase=config.lowercase,
+            whitespace=config.whitespace,
         )
         super().__init__(config.name, scorer)
 
@@ -168,6 +208,7 @@ class Ter(SacreMetric):
             case_sensitive=not config.lowercase,
             normalized=config.normalize,
             no_punct=not config.punctuation,
+            asian_support=config.asian_support,
         )
         super().__init__(config.name, scorer)
 

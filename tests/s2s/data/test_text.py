@@ -24,7 +24,7 @@ from s2s.data.text import (
     pair_format,
     read_lines,
 )
-from s2s.errors import DataError
+from s2s.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,3 +221,11 @@ def test_of_a_missing_file_one_with_a_like_name_is_offered(tmp_path: Path) -> No
 )
 def test_files_of_pairs_are_known_by_their_names(name: str, form: str | None, tmp_path: Path) -> None:
     assert pair_format(tmp_path / name) == form
+
+
+def test_a_link_to_nowhere_is_not_suggested_as_itself(tmp_path: Path) -> None:
+    (tmp_path / "train.en").symlink_to("elsewhere.en")
+    assert str(missing_file_error(tmp_path / "train.en")) == (
+        f"{tmp_path}/train.en is a link to elsewhere.en, which does not exist. Check the link"
+    )
+    assert did_you_mean("bleu", ["bleu", "gleu"]) == " Did you mean 'gleu'?"

@@ -61,10 +61,10 @@ def test_a_kind_is_built_by_its_name_or_refused_with_the_nearest() -> None:
 
 def test_a_kind_has_options_of_its_own_and_those_of_the_task() -> None:
     registry = load_plugins().registry
-    kind: Any = tokenizer_kind({"name": "bpe", "byte_fallback": True}, registry, defaults={"character_coverage": 0.9})
-    assert (kind.config.byte_fallback, kind.config.character_coverage) == (True, 0.9)
-    kind = tokenizer_kind({"name": "bpe", "character_coverage": 0.8}, registry, defaults={"character_coverage": 0.9})
-    assert kind.config.character_coverage == 0.8
+    kind: Any = tokenizer_kind({"name": "bpe", "byte_fallback": True}, registry, defaults={"character_coverage": 0.99})
+    assert (kind.config.byte_fallback, kind.config.character_coverage) == (True, 0.99)
+    kind = tokenizer_kind({"name": "bpe", "character_coverage": 0.98}, registry, defaults={"character_coverage": 0.99})
+    assert kind.config.character_coverage == 0.98
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_a_kind_has_options_of_its_own_and_those_of_the_task() -> None:
         ({"name": "bpe", "byte_fallback": 3}, r"task.subword.byte_fallback=3: expected bool"),
         ({"byte_fallback": True}, r"task.subword={byte_fallback: true}: give a name, or a mapping with a name"),
         (7, r"task.subword=7: give a name"),
-        ({"name": "bpe", "character_coverage": 1.5}, r"task.character_coverage=1.5 must lie above 0"),
-        ({"name": "characters", "character_coverage": 0.9}, r"task.subword.character_coverage: no such option"),
+        ({"name": "bpe", "character_coverage": 1.5}, r"task.character_coverage=1.5 must lie between 0.98"),
+        ({"name": "characters", "character_coverage": 0.99}, r"task.subword.character_coverage: no such option"),
     ],
     ids=str,
 )
