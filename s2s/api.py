@@ -10,7 +10,8 @@ __all__ = ["evaluate", "load", "plugins", "train"]
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s2s.compose import arguments_of, compose, local_plugins
+from s2s.compose import arguments_of, compose
+from s2s.compose.arguments import local_plugins
 from s2s.config import Config, GenerateConfig
 from s2s.config.data import PrepareConfig
 from s2s.errors import DataError, S2SError

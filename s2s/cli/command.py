@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.cli.failures import guard, version
 from s2s.cli.help import explain, overview
-from s2s.compose import ComposedConfig, compose, local_plugins, to_yaml
+from s2s.compose import ComposedConfig, compose, to_yaml
+from s2s.compose.arguments import local_plugins
 from s2s.compose.renamed import targets
 from s2s.compose.suggestions import command_name
 from s2s.compose.yaml12 import to_text

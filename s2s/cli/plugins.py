@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from s2s.cli.command import split_flags
 from s2s.cli.failures import guard, version
 from s2s.cli.help import choice_text, wrapped
-from s2s.compose import local_plugins, to_yaml
+from s2s.compose import to_yaml
+from s2s.compose.arguments import local_plugins
 from s2s.compose.composition import build_config, merge_groups
 from s2s.compose.selection import experiment_settings
 from s2s.errors import ConfigError, did_you_mean

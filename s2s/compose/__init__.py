@@ -15,11 +15,10 @@ __all__ = [
     "differences",
     "entry_config",
     "flatten",
-    "local_plugins",
     "to_yaml",
 ]
 
-from s2s.compose.arguments import arguments_of, local_plugins
+from s2s.compose.arguments import arguments_of
 from s2s.compose.composition import ComposedConfig, choice_config, compose
 from s2s.compose.conversion import entry_config
 from s2s.compose.printing import differences, flatten, to_yaml

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from s2s.compose.arguments import read_arguments
+from s2s.compose.arguments import local_plugins, read_arguments
 from s2s.compose.merging import MergedSettings, merge, set_nested
 from s2s.compose.references import resolve
 from s2s.compose.selection import experiment_settings
@@ -38,7 +38,7 @@ class ComposedConfig(Generic[T]):
     origins: dict[str, str]
     """Option -> "default", "preset arch=… (path)", "file x.yaml" or "command line"."""
     explicit: dict[str, Any]
-    """What presets, files and the command line set, as a nested mapping: `to_yaml(given)` is the shortest
+    """What presets, files and the command line set, as a nested mapping: `to_yaml(explicit)` is the shortest
     input that gives this configuration, and `recompose` merges a part of it into another."""
     chosen: dict[str, str] = field(default_factory=dict)
     """Group -> the name it was chosen by: a preset's, or the entry's."""
@@ -48,6 +48,11 @@ class ComposedConfig(Generic[T]):
     """Lines for the first screen under their headings, from the plugin that completed the configuration."""
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files of that plugin to keep in the run directory: name -> content; None: there is no such file."""
+
+    @property
+    def local_plugins(self) -> tuple[str, ...]:
+        """The names in `plugins=[…]`."""
+        return local_plugins(self.arguments)
 
 
 def compose(

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 __all__ = [
-    "BOS",
     "DROP_HINT",
-    "EOS",
     "INVALID_UTF8",
     "MAX_LINE",
     "NUL",
-    "PAD",
-    "UNK",
     "CorpusOptions",
     "CorpusTask",
     "FileForm",
     "FileStamp",
     "Invalid",
-    "Line",
     "MappedCorpus",
     "PreparationSpec",
     "Segmenter",
@@ -24,15 +19,12 @@ __all__ = [
     "TextTask",
     "Tokenizer",
     "TokenizerKind",
-    "blocks",
     "first_misaligned_line",
-    "has_same_contents",
     "missing_file_error",
     "numbered_lines",
     "pair_format",
     "parse_corpora",
     "read_lines",
-    "stamp_file",
     "tokenizer_kind",
 ]
 
@@ -43,7 +35,7 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.data.corpora import CorpusOptions, FileForm, parse_corpora
     from s2s.data.corpus_task import CorpusTask
-    from s2s.data.file_stamp import FileStamp, has_same_contents, stamp_file
+    from s2s.data.file_stamp import FileStamp
     from s2s.data.mapped_corpus import MappedCorpus
     from s2s.data.misalignment import first_misaligned_line
     from s2s.data.preparation_spec import PreparationSpec
@@ -54,8 +46,6 @@ if TYPE_CHECKING:
         MAX_LINE,
         NUL,
         Invalid,
-        Line,
-        blocks,
         missing_file_error,
         numbered_lines,
         pair_format,
@@ -63,7 +53,7 @@ if TYPE_CHECKING:
     )
     from s2s.data.text_config import TextConfig
     from s2s.data.text_task import TextTask
-    from s2s.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerKind, tokenizer_kind
+    from s2s.data.tokenizer import Tokenizer, TokenizerKind, tokenizer_kind
 
 
 __getattr__ = lazy_names(

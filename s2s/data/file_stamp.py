@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FileStamp", "has_same_contents", "has_same_time", "is_intact", "stamp_file"]
+__all__ = ["FileStamp"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,29 +26,26 @@ class FileStamp:
     mtime_ns: int
     sha256: str
 
+    @classmethod
+    def read(cls, path: Path) -> FileStamp:
+        """Read and hash the file; raises the same DataError as its reader if it cannot be read."""
+        with open_bytes(path):
+            before = path.stat()
+            return cls(before.st_size, before.st_mtime_ns, sha256(path))
 
-def stamp_file(path: Path) -> FileStamp:
-    """Read and hash the file; raises the same DataError as its reader if it cannot be read."""
-    with open_bytes(path):
-        before = path.stat()
-        return FileStamp(before.st_size, before.st_mtime_ns, sha256(path))
+    def has_time(self, path: Path) -> bool:
+        """Whether size and modification time of a file are these; it is not read."""
+        now = path.stat()
+        return (now.st_size, now.st_mtime_ns) == (self.size, self.mtime_ns)
 
+    def has_contents(self, path: Path) -> bool:
+        """Whether these are the contents of a file, which is read only if its time has changed."""
+        if not path.is_file() or path.stat().st_size != self.size:
+            return False
+        return self.has_time(path) or sha256(path) == self.sha256
 
-def has_same_time(path: Path, stamp: FileStamp) -> bool:
-    """Whether size and modification time are those of the stamp; the file is not read."""
-    now = path.stat()
-    return (now.st_size, now.st_mtime_ns) == (stamp.size, stamp.mtime_ns)
-
-
-def has_same_contents(path: Path, stamp: FileStamp | None) -> bool:
-    """Whether the contents are those of the stamp; the file is read only if its time has changed."""
-    if stamp is None or not path.is_file() or path.stat().st_size != stamp.size:
-        return False
-    return has_same_time(path, stamp) or sha256(path) == stamp.sha256
-
-
-def is_intact(path: Path, stamp: FileStamp) -> bool:
-    """Whether a file is as it was written, unless edited by hand; its time proves nothing if a disk damages it."""
-    if not has_same_contents(path, stamp):
-        return False
-    return stamp.size > ALWAYS_READ or sha256(path) == stamp.sha256
+    def is_intact(self, path: Path) -> bool:
+        """Whether a file is as it was written, unless edited by hand; its time proves nothing if a disk damages it."""
+        if not self.has_contents(path):
+            return False
+        return self.size > ALWAYS_READ or sha256(path) == self.sha256

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING
 
 from s2s.backend.cores import usable_cores
 from s2s.data.encode import CorpusReport, encode_corpus
-from s2s.data.file_stamp import has_same_contents, has_same_time, is_intact, stamp_file
+from s2s.data.file_stamp import FileStamp
 from s2s.data.manifest import MANIFEST, Manifest
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.preparation_spec import PreparationSpec
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from s2s.config.data import DataConfig
-    from s2s.data.file_stamp import FileStamp
     from s2s.task import Task
 
 TOKENIZER = "tokenizer"
@@ -99,7 +98,7 @@ def prepare(
     """
     spec, progress = PreparationSpec(task, config), ProgressReporter(report, every)
     with _locked(spec.directory, progress):
-        existing = _find(spec, progress, is_intact if verify else has_same_contents)
+        existing = _find(spec, progress, FileStamp.is_intact if verify else FileStamp.has_contents)
         manifest = existing or _build(spec, progress)
         task.load(spec.directory / TOKENIZER)
         return _open(spec, manifest, "found" if existing else "made")
@@ -138,7 +137,7 @@ def _unwritable(directory: Path, error: OSError) -> DataError:
 
 
 def _find(
-    spec: PreparationSpec, progress: ProgressReporter, is_whole: Callable[[Path, FileStamp], bool]
+    spec: PreparationSpec, progress: ProgressReporter, is_whole: Callable[[FileStamp, Path], bool]
 ) -> Manifest | None:
     """The manifest of an up-to-date folder, or None; reports why an existing folder cannot be used."""
     directory = spec.directory
@@ -148,7 +147,7 @@ def _find(
     gone = next((file for file in spec.files if file not in present), None)
     try:
         manifest = Manifest.read(directory)
-        broken = [name for name, stamp in manifest.outputs.items() if not is_whole(directory / name, stamp)]
+        broken = [name for name, stamp in manifest.outputs.items() if not is_whole(stamp, directory / name)]
     except (KeyError, TypeError, ValueError, AttributeError, OSError):
         broken = [MANIFEST]
     if broken and gone:
@@ -159,7 +158,8 @@ def _find(
     if broken:
         progress.begin(f"{directory / broken[0]} is damaged or missing; preparing again")
         return None
-    changed = [f for f in present if not has_same_contents(f, manifest.inputs.get(str(f)))]
+    stamps = {file: manifest.inputs.get(str(file)) for file in present}
+    changed = [file for file, stamp in stamps.items() if stamp is None or not stamp.has_contents(file)]
     if changed:
         progress.begin(f"{changed[0]} has changed; preparing again")
         return None
@@ -170,7 +170,7 @@ def _find(
 
 def _restamped(directory: Path, manifest: Manifest, files: list[Path]) -> Manifest:
     """The manifest with the new times of touched files, so that they are not hashed again next time."""
-    touched = [f for f in files if not has_same_time(f, manifest.inputs[str(f)])]
+    touched = [f for f in files if not manifest.inputs[str(f)].has_time(f)]
     if not touched:
         return manifest
     now = {str(f): replace(manifest.inputs[str(f)], mtime_ns=f.stat().st_mtime_ns) for f in touched}
@@ -197,18 +197,18 @@ def _build(spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
 
 
 def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
-    inputs = {file: stamp_file(file) for file in spec.files}
+    inputs = {file: FileStamp.read(file) for file in spec.files}
     progress.begin(f"task={spec.task.config.name}: learning its vocabulary")
     spec.task.learn(temp / TOKENIZER)
     reports = [_encode(temp, number, spec, progress) for number in range(len(spec.corpora))]
     for file, stamp in inputs.items():
-        if not file.exists() or not has_same_time(file, stamp):
+        if not file.exists() or not stamp.has_time(file):
             raise DataError(f"{file}: has changed while it was read; start again when it is complete")
     manifest = Manifest(
         settings=spec.settings,
         made=time.time(),
         inputs={str(file): stamp for file, stamp in inputs.items()},
-        outputs={str(f.relative_to(temp)): stamp_file(f) for f in sorted(temp.rglob("*")) if f.is_file()},
+        outputs={str(f.relative_to(temp)): FileStamp.read(f) for f in sorted(temp.rglob("*")) if f.is_file()},
         reports=reports,
     )
     (temp / MANIFEST).write_bytes(manifest.dump())

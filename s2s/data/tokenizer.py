@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerKind", "tokenizer_kind"]
+__all__ = ["Tokenizer", "TokenizerKind", "tokenizer_kind"]
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
 
     from s2s.registry import Registry
 
-PAD, UNK, BOS, EOS = range(4)
-
 
 class Tokenizer(ABC):
     """Text to ids and back, using what `TokenizerKind.learn` wrote; without bos and eos."""
 
-    pad, unk, bos, eos = PAD, UNK, BOS, EOS
+    pad, unk, bos, eos = range(4)
     """Special ids, which a task takes over into its `Vocab`"""
     start: Sequence[int] = ()
     """The tokens with which decoding starts; empty: bos"""

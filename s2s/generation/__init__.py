@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 __all__ = [
-    "EMPTY_CANDIDATE",
     "Candidate",
     "EngineInput",
     "Generator",
@@ -28,7 +27,7 @@ __all__ = [
 
 from typing import TYPE_CHECKING
 
-from s2s.generation.candidates import EMPTY_CANDIDATE, Candidate, Input, Output
+from s2s.generation.candidates import Candidate, Input, Output
 from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry

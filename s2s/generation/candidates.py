@@ -67,6 +67,11 @@ class Output:
     parts: list[Output] = field(default_factory=list)
     """The outputs of the sentences of an input that was split; else empty"""
 
+    @classmethod
+    def empty(cls, src: str) -> Output:
+        """The output of an empty input, which is not searched."""
+        return cls(src, [EMPTY_CANDIDATE])
+
     @property
     def best(self) -> Candidate:
         """The best candidate."""

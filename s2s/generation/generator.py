@@ -16,7 +16,7 @@ import torch
 from s2s.backend.device_types import device_of
 from s2s.config import GenerateConfig
 from s2s.decoding.token_transforms import build_transforms
-from s2s.generation.candidates import EMPTY_CANDIDATE, Counts, Output
+from s2s.generation.candidates import Counts, Output
 from s2s.generation.inputs import AnyInput, as_input, output_constraint, registered_constraints
 from s2s.generation.output_stages import build_stages
 from s2s.generation.reading import Reader
@@ -91,7 +91,7 @@ class Generator:
     def _outputs(self, segments: Sequence[Sequence[Segment]]) -> Iterator[list[Output]]:
         """The outputs of each input's segments, in order, as soon as they and those before them are known."""
         flat = list(itertools.chain.from_iterable(segments))
-        outputs = [None if segment.ids else Output(segment.src, [EMPTY_CANDIDATE]) for segment in flat]
+        outputs = [None if segment.ids else Output.empty(segment.src) for segment in flat]
         ends = list(itertools.accumulate(map(len, segments)))
         begin = n_given = 0
         for results in itertools.chain(self.search(flat), [[]]):

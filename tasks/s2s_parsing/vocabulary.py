@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from s2s import DataError
-from s2s.data import UNK, missing_file_error
+from s2s.data import Tokenizer, missing_file_error
 from s2s.io import read_json, write_file
 from s2s_parsing.constraint.bounds import Bounds
 from s2s_parsing.linear import UNKNOWN_TAG, Kind, MalformedError, build, repair
@@ -45,7 +45,7 @@ class TreeVocabulary:
 
     def encode(self, tree: Tree) -> list[int]:
         """Ids of a tree; a token that did not occur in training is unknown."""
-        return [self.ids.get(token, UNK) for token in self.form.tokens(tree)]
+        return [self.ids.get(token, Tokenizer.unk) for token in self.form.tokens(tree)]
 
     def decode(self, ids: Sequence[int], words: Sequence[str]) -> tuple[Tree, bool]:
         """The tree over these words, and whether it had to be repaired."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from s2s import DataError
-from s2s.data import BOS, EOS, UNK, missing_file_error
+from s2s.data import Tokenizer, missing_file_error
 from s2s.io import write_file
 from s2s_parsing.source_encoder import words_of
 from s2s_parsing.styles import mark_of
@@ -67,7 +67,7 @@ class WordParts:
         self._style_ids = {mark_of(name): [i] for i, name in enumerate(styles, first_style)}
         self.ids = {word: i for i, word in enumerate(counts, len(SPECIAL))}
         first_bucket = len(SPECIAL) + len(counts)
-        self.word_begins = [UNK <= i < first_bucket and i not in (BOS, EOS) for i in range(len(self.pieces))]
+        self.word_begins = [i == Tokenizer.unk or len(SPECIAL) <= i < first_bucket for i in range(len(self.pieces))]
         """By id, whether it is a word or unk, the first id of every word"""
         unknown = [0.0] * len(SPECIAL) + [UNKNOWN / (UNKNOWN + n) for n in counts.values()]
         self.unknown = unknown + [0.0] * (self.size - len(unknown))
@@ -116,7 +116,7 @@ class WordParts:
     def _hashed(self, word: str) -> list[int]:
         first_bucket = len(SPECIAL) + len(self.counts)
         buckets = [first_bucket + crc32(part.encode(errors="surrogatepass")) % self.n_buckets for part in parts(word)]
-        return [self.ids.get(word, UNK), *buckets]
+        return [self.ids.get(word, Tokenizer.unk), *buckets]
 
 
 def parts(word: str) -> list[str]:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from harness.parsing_trees import trees
 from harness.tree_texts import Written
+from s2s.data import Tokenizer
 from s2s.errors import ConfigError, DataError
 from s2s.nn import SourceWords
 from s2s.plugin import load_plugins
@@ -18,7 +19,7 @@ from s2s_parsing.linear import FORMS, Kind, Tagged
 from s2s_parsing.stack_guide import StackGuide
 from s2s_parsing.task import Parsing, read_tree
 from s2s_parsing.tree import Tree, leaves
-from s2s_parsing.word_parts import UNK, count_words, load_words, parts, save_words, shape
+from s2s_parsing.word_parts import count_words, load_words, parts, save_words, shape
 from s2s_testing import check_task
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def test_rare_words_are_known_by_their_parts_alone(tmp_path: Path) -> None:
     words = load_words(tmp_path / "words.json")
     (the, cat), (dog,) = (words.encode(["the"])[0], words.encode(["cat"])[0]), words.encode(["dog"])
     assert words.pieces[the[0]] == "the"
-    assert cat[0] == dog[0] == UNK
+    assert cat[0] == dog[0] == Tokenizer.unk
     assert cat[1:] != dog[1:]
     assert words.decode(words.encode(["the cat sleeps"])[0]) == "the <unk> sleeps"
     assert [sum(words.word_begins[i] for i in ids) for ids in words.encode(["the cat", "", "a b c"])] == [2, 0, 3]

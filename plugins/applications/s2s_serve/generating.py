@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s import DataError
-from s2s.generation import EMPTY_CANDIDATE, Input, Output, Segment
+from s2s.generation import Input, Output, Segment
 from s2s_serve.refusal import RefusedError, invalid, unavailable
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ async def _output(engine: Engine, sentence: Sentence, options: TextOptions, wind
 
     def written() -> Output:
         parts = [
-            write.output(segment, hypotheses) if segment.ids else Output(segment.src, [EMPTY_CANDIDATE])
+            write.output(segment, hypotheses) if segment.ids else Output.empty(segment.src)
             for segment, hypotheses in zip(sentence.segments, results, strict=True)
         ]
         return write.join_segments(sentence.input, sentence.segments, parts)

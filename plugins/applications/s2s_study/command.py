@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from s2s import ConfigError, load_plugins
 from s2s.cli import Options, run_command
-from s2s.compose import entry_config, local_plugins
+from s2s.compose import entry_config
 from s2s.io import expand_user, write_file
 from s2s_study import StudyConfig
 
@@ -43,7 +43,7 @@ def run_study(composed: ComposedConfig[StudyConfig], plugins: Plugins, options: 
     from s2s_study.halving import halve
     from s2s_study.jobs import plan
 
-    config, local = composed.config, local_plugins(composed.arguments)
+    config, local = composed.config, composed.local_plugins
     output = _output(config, composed.arguments)
     config = replace(config, title=config.title or output.name)
     runner = Runner(config, output, plugins, quiet=options.quiet)

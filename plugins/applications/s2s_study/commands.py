@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from s2s import DataError, load_plugins
 from s2s.compose import compose, to_yaml
 from s2s.config import Config
-from s2s.data import stamp_file
+from s2s.data import FileStamp
 from s2s.io import write_file
 from s2s.metrics import build_metrics
 from s2s_study.examples import examples_of, inputs_of
@@ -43,7 +43,7 @@ def run_commands(job: Job, call: Callable[[list[str]], int]) -> int:
     files = {"task.yaml": to_yaml({"task": config.task}), "src.txt": "".join(f"{line}\n" for line in sources)}
     _write_given(folder, {name: text.encode() for name, text in files.items()})
     if not (folder / "inputs.json").is_file():  # as they are before the first command reads them
-        stamps = {str(file): stamp_file(file) for file in task.dependencies().files}
+        stamps = {str(file): FileStamp.read(file) for file in task.dependencies().files}
         write_file(folder / "inputs.json", json.dumps(inputs_of(task, job.evaluate, stamps)))
     ended = _ended(folder, job)
     for command in job.commands[len(ended) :]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from s2s import ConfigError, Example, UserError, load_plugins
 from s2s.compose import compose
 from s2s.config import Config
-from s2s.data import FileStamp, has_same_contents
+from s2s.data import FileStamp
 from s2s.io import write_file
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class InputCheck:
         key = json.dumps([name, stamp])
         if key not in self.unchanged:
             path = Path(name)
-            self.unchanged[key] = not path.is_file() or has_same_contents(path, FileStamp(**stamp))
+            self.unchanged[key] = not path.is_file() or FileStamp(**stamp).has_contents(path)
         return self.unchanged[key]
 
     def _task(self, config: Config) -> Task:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import sentencepiece
 
 from s2s import ConfigError, DataError
-from s2s.data import BOS, EOS, MAX_LINE, PAD, UNK, Tokenizer, TokenizerKind, missing_file_error
+from s2s.data import MAX_LINE, Tokenizer, TokenizerKind, missing_file_error
 from s2s.io import read_bytes, write_file
 from s2s_sentencepiece.model_file import fixed_pieces
 from s2s_sentencepiece.sampling import SubwordSampler
@@ -67,10 +67,10 @@ def train_subwords(
             model_writer=model,
             model_type=kind,
             vocab_size=size,
-            pad_id=PAD,
-            unk_id=UNK,
-            bos_id=BOS,
-            eos_id=EOS,
+            pad_id=Tokenizer.pad,
+            unk_id=Tokenizer.unk,
+            bos_id=Tokenizer.bos,
+            eos_id=Tokenizer.eos,
             character_coverage=character_coverage,
             byte_fallback=byte_fallback,
             max_sentence_length=MAX_BYTES,
@@ -191,7 +191,7 @@ class Subwords(Tokenizer):
             pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
         except (RuntimeError, ValueError, OSError, TypeError):
             raise damaged from None
-        if special != (PAD, UNK, BOS, EOS):
+        if special != (Tokenizer.pad, Tokenizer.unk, Tokenizer.bos, Tokenizer.eos):
             raise damaged
         return pieces
 
@@ -236,7 +236,7 @@ class Subwords(Tokenizer):
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""
         text = ""
-        for is_unk, run in groupby(map(int, ids), key=lambda i: i == UNK):
+        for is_unk, run in groupby(map(int, ids), key=lambda i: i == Tokenizer.unk):
             known = list(run)
             if is_unk:  # sentencepiece would surround it with blanks: two more words
                 text += UNKNOWN * len(known)

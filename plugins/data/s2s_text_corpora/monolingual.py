@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import Corpus, Example, Rejected
-from s2s.data import blocks
+from s2s.data import numbered_lines
 from s2s_text_corpora.parallel import EMPTY
 
 if TYPE_CHECKING:
@@ -26,12 +26,11 @@ class MonolingualCorpus(Corpus):
     def examples(self, split: str) -> Iterator[Example | Rejected]:
         """The lines of the files, in order."""
         for file in self.files(split):
-            for block in blocks(file, self.config.invalid):
-                for line in block:
-                    if isinstance(line, Rejected):
-                        yield line
-                    else:
-                        yield Example("", line) if line.strip() else EMPTY
+            for _, line in numbered_lines(file, self.config.invalid):
+                if isinstance(line, Rejected):
+                    yield line
+                else:
+                    yield Example("", line) if line.strip() else EMPTY
 
     def files(self, split: str) -> list[Path]:
         """The files."""

@@ -18,8 +18,6 @@ from s2s.data import (
     INVALID_UTF8,
     NUL,
     Invalid,
-    Line,
-    blocks,
     first_misaligned_line,
     numbered_lines,
     pair_format,
@@ -77,12 +75,11 @@ def _parallel(src_path: Path, tgt_path: Path, invalid: Invalid) -> Iterator[Exam
         yield _pair(src, tgt)
 
 
-def _flat(path: Path, invalid: Invalid) -> Iterator[Line]:
-    for block in blocks(path, invalid):
-        yield from block
+def _flat(path: Path, invalid: Invalid) -> Iterator[str | Rejected]:
+    return (line for _, line in numbered_lines(path, invalid))
 
 
-def _pair(src: Line, tgt: Line) -> Example | Rejected:
+def _pair(src: str | Rejected, tgt: str | Rejected) -> Example | Rejected:
     if isinstance(src, Rejected):
         return src
     if isinstance(tgt, Rejected):

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError, DataError
-from s2s.data import UNK, Tokenizer, TokenizerKind, missing_file_error
+from s2s.data import Tokenizer, TokenizerKind, missing_file_error
 from s2s.io import read_json, write_file
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Listed(Tokenizer):
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of every line, unk for tokens that are not listed."""
-        return [[self._written.get(token, UNK) for token in self.tokens(line)] for line in lines]
+        return [[self._written.get(token, self.unk) for token in self.tokens(line)] for line in lines]
 
     @cached_property
     def spellings(self) -> list[bytes]:
@@ -62,7 +62,7 @@ class Listed(Tokenizer):
 
     def decode(self, ids: Sequence[int]) -> str:
         """The tokens joined; special ones are skipped, unk becomes ⁇."""
-        shown = (UNKNOWN if i == UNK else self.pieces[i] for i in ids if i == UNK or i >= len(SPECIAL))
+        shown = (UNKNOWN if i == self.unk else self.pieces[i] for i in ids if i == self.unk or i >= len(SPECIAL))
         return self.separator.join(shown)
 
 

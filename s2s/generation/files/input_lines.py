@@ -9,8 +9,7 @@ import select
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.data import INVALID_UTF8, MAX_LINE, NUL, Line, numbered_lines
-from s2s.data.text import TOO_LONG
+from s2s.data.text import INVALID_UTF8, MAX_LINE, NUL, TOO_LONG, Line, numbered_lines
 from s2s.generation.files.streams import is_stream, standard_input
 
 if TYPE_CHECKING:

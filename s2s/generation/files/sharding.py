@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import differences
-from s2s.data import blocks
+from s2s.data.text import blocks
 from s2s.errors import ConfigError, DataError, UserError
 from s2s.generation.files.resumable_file import ResumableFile
 from s2s.generation.files.streams import is_stream

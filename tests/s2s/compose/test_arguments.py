@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.toy_plugins import toy_plugins
-from s2s.compose import arguments_of, compose, local_plugins
-from s2s.compose.arguments import read_arguments
+from s2s.compose import arguments_of, compose
+from s2s.compose.arguments import local_plugins, read_arguments
 from s2s.config import Config, GenerateConfig
 from s2s.errors import ConfigError
 

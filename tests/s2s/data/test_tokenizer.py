@@ -10,7 +10,7 @@ import pytest
 
 from s2s.compose import compose, to_yaml
 from s2s.config.data import PrepareConfig
-from s2s.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, tokenizer_kind
+from s2s.data.tokenizer import Tokenizer, tokenizer_kind
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
 
@@ -39,7 +39,7 @@ def test_a_tokenizer_is_identified_by_its_tokens_in_their_order() -> None:
 
 
 def test_special_tokens_have_the_first_ids() -> None:
-    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert (Tokenizer.pad, Tokenizer.unk, Tokenizer.bos, Tokenizer.eos) == (0, 1, 2, 3)
     one = Pieces()
     assert (one.pad, one.unk, one.bos, one.eos) == (0, 1, 2, 3)
 
