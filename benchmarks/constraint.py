@@ -24,7 +24,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from s2s.backend import prepack
+from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig, SearchRequest, search_all
 from s2s.decoding.beam_search import BeamSearch
 from s2s.plugin import load_plugins

@@ -20,7 +20,9 @@ from rich.table import Table
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s.backend import apply_linear, lstm, matmul_rate
+from s2s.backend import matmul_rate
+from s2s.backend.linear import apply_linear
+from s2s.backend.operators import lstm
 from s2s.plugin import load_plugins
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from unittest.mock import patch
 import torch
 from torch.nn import functional as F
 
-from s2s.backend import Operator, apply_linear
+from s2s.backend import Operator
 from s2s.backend.host import keep_freed_memory
+from s2s.backend.linear import apply_linear
 from s2s.backend.operators import add_dropout, add_dropout_norm, apply_dropout
 from s2s.backend.providers import load_implementations
 from s2s.backend.selection import DTYPES, BackendSelection

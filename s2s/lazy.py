@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def lazy_names(package: str, *modules: str) -> Callable[[str], Any]:
-    """A package's `__getattr__`: finds a name of its `__all__` in the modules below it that export the name.
+    """A package's `__getattr__`: finds a name of its `__all__` in the modules below it that export the name, or as one
+    of these modules.
 
     The package imports the same names under TYPE_CHECKING, which is where a reader and a type checker find them.
     """
@@ -21,6 +22,8 @@ def lazy_names(package: str, *modules: str) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in sys.modules[package].__all__:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        if name in modules:
+            return importlib.import_module(f"{package}.{name}")
         for below in modules:
             module = importlib.import_module(f"{package}.{below}")
             if name in module.__all__:

@@ -10,7 +10,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from s2s.backend.operators import OPERATORS, description
+from s2s.backend.operators import OPERATORS
+from s2s.backend.operators.operator import description
 from s2s.plugin import load_plugins
 
 torch.set_num_threads(1)

@@ -12,7 +12,7 @@ import torch
 
 from s2s.backend.device_types import device_of
 from s2s.backend.matmul import MatmulBackend, select_matmul
-from s2s.backend.operators import description
+from s2s.backend.operators.operator import description
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:

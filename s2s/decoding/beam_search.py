@@ -22,13 +22,13 @@ import torch
 from torch import Tensor
 
 from s2s.backend.operators import (
-    Operator,
     merge_candidates,
     merge_finished,
     search_finished,
     top_k_log_probs,
     unfinished_candidates,
 )
+from s2s.backend.operators.operator import Operator
 from s2s.decoding.beams import BeamRun, Beams, BeamSentence
 from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
 from s2s.decoding.config import BeamConfig, GreedyConfig

@@ -13,7 +13,7 @@ from s2s.backend.cuda_graph import graph_decoding
 from s2s.backend.device_types import device_of
 from s2s.backend.host import keep_freed_memory
 from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
-from s2s.backend.operators import description
+from s2s.backend.operators.operator import description
 from s2s.errors import ConfigError
 from s2s.generation.workers import describe_workers
 

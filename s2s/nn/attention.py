@@ -26,7 +26,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend.operators import BLOCKED, Kernel, attention_weights, math_attention, padded_attention, short_attention
+from s2s.backend.operators import Kernel, attention_weights, padded_attention, short_attention
+from s2s.backend.operators.attention import BLOCKED, math_attention
 from s2s.nn.dropout import apply_dropout
 from s2s.nn.linear import Linear, Projections
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["copy_tokenizer", "identity", "recorded_identity"]
+__all__ = ["MANIFEST", "copy_tokenizer", "identity", "recorded_identity"]
 
 import hashlib
 import json

@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from harness.reference_operators import references
 from harness.search_calls import find
-from s2s.backend import prepack
+from s2s.backend.linear import prepack
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch

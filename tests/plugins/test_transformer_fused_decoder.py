@@ -13,7 +13,7 @@ from torch import Tensor
 from harness.open_queue import OpenQueue
 from harness.packed_models import VARIANTS, model, needs_bytes, recorded_steps, source_rows, sources
 from harness.search_calls import StepByStep, find_queued
-from s2s.backend import prepack
+from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from harness.folders import DATA
 from harness.reference_operators import use_references
 from harness.search_calls import find, find_queued
-from s2s.backend import prepack
+from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue

@@ -14,6 +14,7 @@ from s2s.data import Tokenizer
 from s2s.errors import ConfigError, DataError
 from s2s.nn import SourceWords
 from s2s.plugin import load_plugins
+from s2s.task import Example
 from s2s_parsing import ParsingConfig
 from s2s_parsing.linear import FORMS, Kind, Tagged
 from s2s_parsing.stack_guide import StackGuide
@@ -121,8 +122,9 @@ def test_with_parts_and_tags_it_is_a_task(tmp_path: Path) -> None:
     (tmp_path / "learnt").mkdir()
     task.learn(tmp_path / "learnt")
     gold = next(iter(task.examples("train", "synthetic")))
-    (encoded,) = task.encode([gold])  # type: ignore[list-item]  # the synthetic corpus rejects none
-    assert task.detokenize(encoded.tgt, gold[0]) == gold[1], "with the tags"
+    assert isinstance(gold, Example)
+    (encoded,) = task.encode([gold])
+    assert task.detokenize(encoded.tgt, gold.src) == gold.tgt, "with the tags"
 
 
 def test_training_trees_label_their_words_and_new_sentences_do_not(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2s import Batch, HasAuxiliary, Vocab, load_plugins, make_batch
-from s2s.backend import deterministic_backend, prepack
+from s2s.backend import linear
 from s2s_testing.attention import assert_attention, assert_attention_maps
 from s2s_testing.incremental import LENGTHS, IncrementalDecoding, assert_close, batch_of, pairs, regular
 from s2s_testing.vocab_rows import assert_vocab_rows
@@ -177,12 +177,12 @@ def assert_trains(model: Seq2Seq, vocab: Vocab = VOCAB, n_steps: int = 60, lr: f
 @torch.no_grad()
 def assert_prepacks(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     """Prepacked linear maps, as in decoding on a CPU, give the model's predictions; it can no longer be trained."""
-    if not prepack.implementations:
+    if not linear.prepack.implementations:
         load_plugins()  # one of them prepacks
     model.eval()
     batch = batch_of(vocab)
     before = _logits(model, batch.src, batch.src_pad, batch.tgt_in)
-    prepack(model, deterministic_backend(model), "none")
+    linear.prepack(model, linear.deterministic_backend(model), "none")
     after = _logits(model, batch.src, batch.src_pad, batch.tgt_in)
     assert_close(after, before, "prepacked linear maps give other predictions: a module may read the weight of another")
     assert_step_is_decode(model, vocab)

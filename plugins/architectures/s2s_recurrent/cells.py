@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from s2s import ConfigError
-from s2s.backend import device_of, lstm
+from s2s.backend import device_of, operators
 from s2s.nn import Linear
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class LSTM(Cell):
             return super().steps(parts, state)
         assert isinstance(self.hidden, Linear)
         assert state.c is not None
-        return Hidden(*lstm(parts, self.hidden.weight, state.h, state.c))
+        return Hidden(*operators.lstm(parts, self.hidden.weight, state.h, state.c))
 
     def whole(self, x: Tensor | PackedSequence, state: Hidden) -> tuple[Tensor, Hidden]:
         assert state.c is not None

@@ -9,22 +9,12 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-import s2s.backend as backend
-from s2s.backend import (
-    DecoderSublayers,
-    EncoderSublayers,
-    FusedModel,
-    FusedState,
-    TreeCache,
-    linear_function,
-    pad_to_beam,
-)
+from s2s.backend import fused, linear, pad_to_beam
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, FeedForward, ResidualConnection, departures, heads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from s2s.backend import FusedDecoder, FusedEncoder
     from s2s.nn import Embeddings
     from s2s_transformer import TransformerConfig
     from s2s_transformer.decoding import TransformerState
@@ -32,23 +22,23 @@ if TYPE_CHECKING:
 
 def fused_decoder(
     layers: Iterable[DecoderLayer], last_norm: nn.Module, config: TransformerConfig
-) -> FusedDecoder | None:
+) -> fused.FusedDecoder | None:
     """A step of these layers as one function, with the norm of the stack; None if there is none for the configuration
     or for the present form of their weights."""
     sublayers = [_decoder_sublayers(layer) for layer in layers]
     if not _is_fusible(config) or None in sublayers:
         return None
-    return backend.fused_decoder([s for s in sublayers if s], *_options(last_norm, config))
+    return fused.fused_decoder([s for s in sublayers if s], *_options(last_norm, config))
 
 
 def fused_encoder(
     layers: Iterable[EncoderLayer], last_norm: nn.Module, config: TransformerConfig
-) -> FusedEncoder | None:
+) -> fused.FusedEncoder | None:
     """The same for the encoder's layers."""
     sublayers = [_encoder_sublayers(layer) for layer in layers]
     if not _is_fusible(config) or None in sublayers:
         return None
-    return backend.fused_encoder([s for s in sublayers if s], *_options(last_norm, config))
+    return fused.fused_encoder([s for s in sublayers if s], *_options(last_norm, config))
 
 
 def has_hooks(layers: Iterable[EncoderLayer]) -> bool:
@@ -68,8 +58,8 @@ def _options(last_norm: nn.Module, config: TransformerConfig) -> tuple[tuple[int
 
 
 def fused_state(
-    decoder: FusedDecoder, embeddings: Embeddings, state: TransformerState, beam: int
-) -> tuple[FusedState, TransformerState] | None:
+    decoder: fused.FusedDecoder, embeddings: Embeddings, state: TransformerState, beam: int
+) -> tuple[fused.FusedState, TransformerState] | None:
     """See `HasFusedState`, for a state that has room for a step; None if the softmax's matrix is not prepacked."""
     if embeddings.prepacked is None:
         return None
@@ -79,29 +69,31 @@ def fused_state(
     if has_positions:
         n_steps = min(n_steps, len(state.positions) - state.max_length)
     sources, seen, _ = state.sentence
-    cache = TreeCache(state.nodes, state.hypothesis, state.length, sources, seen)
+    cache = fused.TreeCache(state.nodes, state.hypothesis, state.length, sources, seen)
     table = embeddings.target_table
-    model = FusedModel(decoder, None if table is None else table.detach(), embeddings.scale, embeddings.prepacked)
-    return FusedState(model, cache, state.n_nodes, state.positions if has_positions else None, n_steps), state
+    model = fused.FusedModel(decoder, None if table is None else table.detach(), embeddings.scale, embeddings.prepacked)
+    return fused.FusedState(model, cache, state.n_nodes, state.positions if has_positions else None, n_steps), state
 
 
-def _decoder_sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
+def _decoder_sublayers(layer: DecoderLayer) -> fused.DecoderSublayers | None:
     self_attention, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
     if source is None or not isinstance(feed_forward, FeedForward):  # a plugin may have put another module there
         return None
     modules = (self_attention.qkv, self_attention.out, source.q, source.out, feed_forward.inner, feed_forward.out)
     residuals = (layer.attention_residual, layer.cross_attention_residual, layer.feed_forward_residual)
     norms = _norms(*residuals)
-    return DecoderSublayers([*map(linear_function, modules)], norms) if len(norms) == len(residuals) else None
+    return (
+        fused.DecoderSublayers([*map(linear.linear_function, modules)], norms) if len(norms) == len(residuals) else None
+    )
 
 
-def _encoder_sublayers(layer: EncoderLayer) -> EncoderSublayers | None:
+def _encoder_sublayers(layer: EncoderLayer) -> fused.EncoderSublayers | None:
     attention, feed_forward = layer.attention, layer.feed_forward
     if not isinstance(feed_forward, FeedForward):
         return None
     modules = (attention.qkv, attention.out, feed_forward.inner, feed_forward.out)
     norms = _norms(layer.attention_residual, layer.feed_forward_residual)
-    return EncoderSublayers([*map(linear_function, modules)], norms) if len(norms) == 2 else None
+    return fused.EncoderSublayers([*map(linear.linear_function, modules)], norms) if len(norms) == 2 else None
 
 
 def _norms(*residuals: ResidualConnection) -> list[nn.LayerNorm]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend import add_dropout, add_dropout_norm
+from s2s.backend import operators
 from s2s.nn import CrossAttention, Dropout, Heads, KeysValues, Layout, Linear, SelfAttention
 from s2s_transformer.scores import AdaptedCrossAttention, AdaptedSelfAttention
 
@@ -102,10 +102,10 @@ class ResidualConnection(nn.Module):
         """[..., D] -> [..., D]"""
         p = self.dropout.p_now
         if self.pre:
-            return add_dropout(x, sublayer(self.norm(x)), p)
+            return operators.add_dropout(x, sublayer(self.norm(x)), p)
         if isinstance(self.norm, nn.LayerNorm):
-            return add_dropout_norm(x, sublayer(x), p, self.norm)
-        return self.norm(add_dropout(x, sublayer(x), p))
+            return operators.add_dropout_norm(x, sublayer(x), p, self.norm)
+        return self.norm(operators.add_dropout(x, sublayer(x), p))
 
 
 def self_attention(config: TransformerConfig) -> SelfAttention:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from s2s import Memory, Seq2Seq, State
-from s2s.backend import TreeCache
+from s2s.backend import fused
 from s2s.nn import (
     KERNELS,
     Dropout,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s import AttentionMap, Auxiliary, Packing, SequenceOffsets, Side, Vocab
-    from s2s.backend import FusedDecoder, FusedEncoder, FusedState
     from s2s.nn import Layout
     from s2s_transformer import TransformerConfig
 
@@ -69,8 +68,8 @@ class Transformer(Seq2Seq):
         self.decoder_norm = stack_norm(config)
         self.kernel = KERNELS[config.attention]
         self.max_len = config.max_positions if config.positions == "learned" else None
-        self.fused_encoder: FusedEncoder | None = None
-        self.fused_decoder: FusedDecoder | None = None
+        self.fused_encoder: fused.FusedEncoder | None = None
+        self.fused_decoder: fused.FusedDecoder | None = None
         self.words, self.pooled = SourceWords(vocab), config.words == "pooled"
         self.guidance: Guidance | None = None
         if config.guide != "none":
@@ -223,7 +222,7 @@ class Transformer(Seq2Seq):
         x = self.dropout(x)
         return self.project(self._guided(self._step(x, state), at_output)), state
 
-    def fused_state(self, state: State, beam: int) -> tuple[FusedState, State] | None:
+    def fused_state(self, state: State, beam: int) -> tuple[fused.FusedState, State] | None:
         """See `HasFusedState`; not available if a step differs from the one defined here."""
         same = type(self).step is Transformer.step and type(self).project is Transformer.project
         same = same and "step" not in vars(self) and not self.training and not self.guidance
@@ -243,7 +242,7 @@ class Transformer(Seq2Seq):
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
         sources, seen, _ = state.sentence
         if self.fused_decoder is not None and not self.training:
-            return self.fused_decoder(x, TreeCache(state.nodes, state.hypothesis, state.length, sources, seen))
+            return self.fused_decoder(x, fused.TreeCache(state.nodes, state.hypothesis, state.length, sources, seen))
         memory_layout = PaddedLayout.from_padding(~seen, x.dtype, self.kernel)
         layouts = step_layouts(self.config, self.kernel, state)
         for layer, source, layout in zip(self.decoder, sources or [None] * len(self.decoder), layouts, strict=True):

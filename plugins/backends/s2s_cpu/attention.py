@@ -15,7 +15,7 @@ from torch import Tensor
 from s2s_cpu.library import call
 
 if TYPE_CHECKING:
-    from s2s.backend import TreePaths
+    from s2s.backend import operators
 
 
 def padded_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -48,7 +48,7 @@ def tree_attention(
     k: Tensor,
     v: Tensor,
     nodes: Tensor,
-    paths: TreePaths,
+    paths: operators.TreePaths,
     kernel: object,  # noqa: ARG001  the C function is the kernel
     dropout: float,  # noqa: ARG001  is 0
 ) -> Tensor:

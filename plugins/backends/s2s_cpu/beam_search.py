@@ -29,7 +29,7 @@ from torch import Tensor
 from s2s_cpu.library import call
 
 if TYPE_CHECKING:
-    from s2s.backend import Candidates, Finished
+    from s2s.backend import operators
 
 
 def top_k(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
@@ -58,7 +58,7 @@ def _largest(
     return values, ids
 
 
-def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> Candidates:
+def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> operators.Candidates:
     """log_probs, tokens [B, K, m], score, node [B, K] -> [B, n]"""
     n_sentences, beam, m = tokens.shape
     best = _empty_candidates((score, node, tokens, score, node), n_sentences, min(n, beam * m))
@@ -68,8 +68,13 @@ def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Ten
 
 
 def merge_finished(
-    candidates: Candidates, finished: Finished, eos: int, n_finishable: int, penalties: Tensor, length: Tensor
-) -> Finished:
+    candidates: operators.Candidates,
+    finished: operators.Finished,
+    eos: int,
+    n_finishable: int,
+    penalties: Tensor,
+    length: Tensor,
+) -> operators.Finished:
     """candidates [B, n], finished [B, E], length [B] -> [B, E]"""
     (n_sentences, n), shape = candidates[0].shape, finished[0].shape
     score, node, log_prob = (x.new_empty(shape) for x in finished)
@@ -80,7 +85,7 @@ def merge_finished(
     return result
 
 
-def unfinished_candidates(candidates: Candidates, eos: int, n: int) -> Candidates:
+def unfinished_candidates(candidates: operators.Candidates, eos: int, n: int) -> operators.Candidates:
     """candidates [B, m] -> [B, n]"""
     n_sentences, n_candidates = candidates[0].shape
     live = _empty_candidates(candidates, n_sentences, min(n, n_candidates))
@@ -102,12 +107,12 @@ def search_finished(
     return result
 
 
-def accepts_unfinished_candidates(candidates: Candidates, *_: object) -> bool:
+def accepts_unfinished_candidates(candidates: operators.Candidates, *_: object) -> bool:
     """fp32 scores on a CPU."""
     return candidates[0].dtype is torch.float32 and candidates[0].is_cpu
 
 
-def accepts_merge_finished(candidates: Candidates, finished: Finished, *given: Any) -> bool:
+def accepts_merge_finished(candidates: operators.Candidates, finished: operators.Finished, *given: Any) -> bool:
     """The same, and penalties."""
     _eos, _n_finishable, penalties, _length = given
     return all(x.dtype is torch.float32 and x.is_cpu for x in (candidates[0], finished[0], penalties))
@@ -133,7 +138,7 @@ def accepts_paths(path: Tensor, *_: object) -> bool:
     return path.is_cpu and path.is_contiguous()
 
 
-def _empty_candidates(like: Candidates, *shape: int) -> Candidates:
+def _empty_candidates(like: operators.Candidates, *shape: int) -> operators.Candidates:
     scores, parents, tokens, log_probs, nodes = (x.new_empty(shape) for x in like)
     return scores, parents, tokens, log_probs, nodes
 

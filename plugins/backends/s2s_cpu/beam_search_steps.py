@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from s2s.backend import HasFusedState, pad_to_beam
+from s2s.backend import fused, pad_to_beam
 from s2s.decoding import FinishedHypotheses
 from s2s_cpu.fused_layers import FusedDecoder
 from s2s_cpu.library import call
@@ -28,7 +28,6 @@ from s2s_cpu.search_constraint import SearchConstraint, search_constraint
 from s2s_cpu.structs import ModelStruct, SearchStruct
 
 if TYPE_CHECKING:
-    from s2s.backend import FusedState
     from s2s.decoding import AffineTransform, Beams, BeamSearch
 
 
@@ -104,18 +103,20 @@ def beam_search_steps(search: BeamSearch, batch: Beams, max_steps: int) -> Beams
     model = run.request.model
     if run.constraint.allocation or n_hypotheses * min(2 * beam, run.request.vocab.tgt) < beam:
         return None
-    found = model.fused_state(batch.state, beam) if isinstance(model, HasFusedState) else None
+    found = model.fused_state(batch.state, beam) if isinstance(model, fused.HasFusedState) else None
     if found is None:
         return None
-    fused, state = found
-    if not isinstance(fused.model.decoder, FusedDecoder) or not isinstance(fused.model.output, PrepackedLinear):
+    fused_state, state = found
+    if not isinstance(fused_state.model.decoder, FusedDecoder) or not isinstance(
+        fused_state.model.output, PrepackedLinear
+    ):
         # Making room for a step may have moved nodes, so that the paths of `batch.state` are out of date.
         return search.step(replace(batch, state=state)) if n_hypotheses == beam else None  # else there are no nodes yet
     arrays = _arrays(batch, beam)
     settings = _settings(search, batch)
     allowed, _, states = settings.constraint
     max_steps = max_steps if allowed is None else 1
-    n_steps, new = run_steps(fused, arrays, n_hypotheses, settings, run.history.n_nodes, max_steps)
+    n_steps, new = run_steps(fused_state, arrays, n_hypotheses, settings, run.history.n_nodes, max_steps)
     run.history.add_steps(*new)
     if states is None:
         states = run.constraint.advance(batch.constraint_state, arrays.token, arrays.parent)
@@ -166,7 +167,7 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
 
 
 def run_steps(
-    state: FusedState,
+    state: fused.FusedState,
     arrays: SearchArrays,
     n_hypotheses: int,
     settings: SearchSettings,

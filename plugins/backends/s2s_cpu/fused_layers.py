@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-    from s2s.backend import DecoderSublayers, EncoderSublayers, TreeCache
+    from s2s.backend import fused
 
 
 def fused_decoder(
-    layers: Sequence[DecoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
+    layers: Sequence[fused.DecoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
 ) -> FusedDecoder:
     """See `s2s.backend.fused_decoder`."""
     return FusedDecoder(layers, heads, pre_norm=pre_norm, norm=norm)
 
 
-def accepts_layers(layers: Sequence[DecoderSublayers | EncoderSublayers], *_: object) -> bool:
+def accepts_layers(layers: Sequence[fused.DecoderSublayers | fused.EncoderSublayers], *_: object) -> bool:
     """Whether all of their linear maps are prepacked for the functions in C."""
     return all(isinstance(linear, PrepackedLinear) for layer in layers for linear in layer.linears)
 
@@ -50,7 +50,7 @@ class FusedDecoder:
 
     def __init__(
         self,
-        layers: Sequence[DecoderSublayers],
+        layers: Sequence[fused.DecoderSublayers],
         heads: tuple[int, int, int],
         *,
         pre_norm: bool,
@@ -62,14 +62,14 @@ class FusedDecoder:
         self.sizes = dict(zip(("h", "d_k", "d_v"), heads, strict=True))
         self.pre_norm, self.norm = pre_norm, _norm(norm)
 
-    def __call__(self, x: Tensor, cache: TreeCache) -> Tensor:
+    def __call__(self, x: Tensor, cache: fused.TreeCache) -> Tensor:
         """x [B, K, D] -> [B, K, D]; keys and values are written to the last nodes of the paths."""
         out = x.clone(memory_format=torch.contiguous_format)
         layers, step, _alive = self.structures(cache, x.size(2))
         call("s2s_decoder_step", layers, len(layers), ctypes.byref(step), out)
         return out
 
-    def structures(self, cache: TreeCache, width: int) -> Structures:
+    def structures(self, cache: fused.TreeCache, width: int) -> Structures:
         """The arguments of a step of D = width with this cache; other threads may run steps with other caches."""
         path, length, seen = (t.contiguous() for t in (cache.path, cache.length, cache.seen))
         alive = [path, length, seen]
@@ -90,7 +90,11 @@ class FusedEncoder:
     """Layers that are one function in C, with the final norm, if there is one."""
 
     def __init__(
-        self, layers: Sequence[EncoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
+        self,
+        layers: Sequence[fused.EncoderSublayers],
+        heads: tuple[int, int, int],
+        pre_norm: bool,
+        norm: nn.LayerNorm | None,
     ) -> None:
         """heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums."""
         self.tensors = layers, norm  # own the memory that the structures point to
@@ -107,12 +111,12 @@ class FusedEncoder:
         return out
 
 
-def _decoder_layer(sublayers: DecoderSublayers) -> LayerStruct:
+def _decoder_layer(sublayers: fused.DecoderSublayers) -> LayerStruct:
     linears = (cast("PrepackedLinear", linear).struct for linear in sublayers.linears)
     return LayerStruct(*linears, *map(_norm, sublayers.norms))
 
 
-def _encoder_layer(sublayers: EncoderSublayers) -> EncoderLayerStruct:
+def _encoder_layer(sublayers: fused.EncoderSublayers) -> EncoderLayerStruct:
     linears = (cast("PrepackedLinear", linear).struct for linear in sublayers.linears)
     return EncoderLayerStruct(*linears, *map(_norm, sublayers.norms))
 

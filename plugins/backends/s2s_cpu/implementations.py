@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-import s2s.backend as backend
+from s2s.backend import fused, linear, operators
 from s2s.decoding import fused_steps
 from s2s_cpu import (
     attention,
@@ -32,36 +32,38 @@ if TYPE_CHECKING:
 
 def implement() -> str:
     """Let operators call the functions that this machine has; returns which kernels are used, and why."""
-    backend.prepack.implement(linear_backends.prepack, on_cpu)
-    backend.deterministic_backend.implement(linear_backends.deterministic_backend, on_cpu)
-    backend.apply_linear.implement(training_linear.linear, training_linear.accepts_linear)
+    linear.prepack.implement(linear_backends.prepack, on_cpu)
+    linear.deterministic_backend.implement(linear_backends.deterministic_backend, on_cpu)
+    linear.apply_linear.implement(training_linear.linear, training_linear.accepts_linear)
     functions, reason = native_library()
     if functions is None:
         return reason
-    backend.top_k.implement(beam_search.top_k, fp32(0))
-    backend.top_k_log_probs.implement(beam_search.top_k_log_probs, fp32(0))
-    backend.merge_candidates.implement(beam_search.merge_candidates, fp32(0, 2))
-    backend.merge_finished.implement(beam_search.merge_finished, beam_search.accepts_merge_finished)
-    backend.unfinished_candidates.implement(
+    operators.top_k.implement(beam_search.top_k, fp32(0))
+    operators.top_k_log_probs.implement(beam_search.top_k_log_probs, fp32(0))
+    operators.merge_candidates.implement(beam_search.merge_candidates, fp32(0, 2))
+    operators.merge_finished.implement(beam_search.merge_finished, beam_search.accepts_merge_finished)
+    operators.unfinished_candidates.implement(
         beam_search.unfinished_candidates, beam_search.accepts_unfinished_candidates
     )
-    backend.search_finished.implement(beam_search.search_finished, fp32(0, 1))
-    backend.padded_attention.implement(
+    operators.search_finished.implement(beam_search.search_finished, fp32(0, 1))
+    operators.padded_attention.implement(
         attention.padded_attention, fp32(0, 1, 2, also=attention.accepts_padded_attention)
     )
-    backend.tree_attention.implement(attention.tree_attention, fp32(0, 1, 2, 3, also=attention.accepts_tree_attention))
-    backend.extend_paths.implement(beam_search.extend_paths, beam_search.accepts_paths)
-    backend.reorder_paths.implement(beam_search.reorder_paths, beam_search.accepts_paths)
-    backend.add_norm.implement(rows.add_norm, rows.accepts_add_norm)
-    backend.apply_dropout.implement(residual.apply_dropout, residual.accepts_dropout)
-    backend.add_dropout.implement(residual.add_dropout, residual.accepts_sum)
-    backend.add_dropout_norm.implement(residual.add_dropout_norm, residual.accepts_sum_and_norm)
-    backend.label_smoothing_.implement(losses.label_smoothing_, losses.accepts_logits)
-    backend.consistency_.implement(losses.consistency_, losses.accepts_logits)
-    backend.lstm.implement(lstm.lstm, lstm.accepts_lstm)
-    backend.short_attention.implement(short_attention.short_attention, short_attention.accepts_short_attention)
-    backend.fused_decoder.implement(fused_decoder, accepts_layers)
-    backend.fused_encoder.implement(FusedEncoder, accepts_layers)
+    operators.tree_attention.implement(
+        attention.tree_attention, fp32(0, 1, 2, 3, also=attention.accepts_tree_attention)
+    )
+    operators.extend_paths.implement(beam_search.extend_paths, beam_search.accepts_paths)
+    operators.reorder_paths.implement(beam_search.reorder_paths, beam_search.accepts_paths)
+    operators.add_norm.implement(rows.add_norm, rows.accepts_add_norm)
+    operators.apply_dropout.implement(residual.apply_dropout, residual.accepts_dropout)
+    operators.add_dropout.implement(residual.add_dropout, residual.accepts_sum)
+    operators.add_dropout_norm.implement(residual.add_dropout_norm, residual.accepts_sum_and_norm)
+    operators.label_smoothing_.implement(losses.label_smoothing_, losses.accepts_logits)
+    operators.consistency_.implement(losses.consistency_, losses.accepts_logits)
+    operators.lstm.implement(lstm.lstm, lstm.accepts_lstm)
+    operators.short_attention.implement(short_attention.short_attention, short_attention.accepts_short_attention)
+    fused.fused_decoder.implement(fused_decoder, accepts_layers)
+    fused.fused_encoder.implement(FusedEncoder, accepts_layers)
     fused_steps.implement(beam_search_steps, lambda *_: True)
     quantization.quantize_rows.implement(rows.quantize_rows, fp32(0))
     quantization.dequantize_rows.implement(rows.dequantize_rows, fp32(0, 1, 2, also=contiguous))

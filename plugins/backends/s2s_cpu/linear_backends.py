@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s import ConfigError
-from s2s.backend import LinearBackend, LinearMap
+from s2s.backend import linear
 from s2s_cpu.library import native_library
 from s2s_cpu.onednn import OneDNNInt8Linear, OneDNNLinear, int8_is_exact
 from s2s_cpu.prepacked import (
@@ -36,12 +36,12 @@ from s2s_cpu.prepacked import (
 )
 from s2s_cpu.replacing import is_prepackable, replace_linear_maps
 
-Prepack = Callable[[Tensor, Tensor | None], LinearMap]
+Prepack = Callable[[Tensor, Tensor | None], linear.LinearMap]
 """Weight [O, I] and bias [O] -> x W^T + b"""
 NAMES = {"onednn": "by oneDNN", "native": "in C"}
 
 
-def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "bf16", "int8"]) -> str:
+def prepack(model: nn.Module, backend: linear.LinearBackend, quantization: Literal["none", "bf16", "int8"]) -> str:
     """See `s2s.backend.prepack`."""
     if quantization != "none" and backend in ("torch", "onednn"):
         raise ConfigError(f"quantization={quantization} has linear maps of its own; leave matmul={backend} out")
@@ -62,9 +62,9 @@ def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["non
     return f"linear maps {NAMES[name]} ({reason})"
 
 
-def _available() -> dict[LinearBackend, Prepack]:
+def _available() -> dict[linear.LinearBackend, Prepack]:
     """The alternatives to torch's own linear maps, the preferred first."""
-    backends: dict[LinearBackend, Prepack] = {}
+    backends: dict[linear.LinearBackend, Prepack] = {}
     if has_linear():
         backends["native"] = functools.partial(Fp32Linear, arena=HugePageArena())
     if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -100,7 +100,7 @@ def _missing(name: str) -> str:
 
 
 @torch.no_grad()
-def deterministic_backend(model: nn.Module) -> LinearBackend:
+def deterministic_backend(model: nn.Module) -> linear.LinearBackend:
     """The most preferred backend that is accurate here, without timing: every process must make the same choice."""
     largest = _largest(model)
     return next(iter(_accurate(largest, _available())), "torch") if largest else "torch"
@@ -111,14 +111,16 @@ def _largest(model: nn.Module) -> nn.Linear | None:
     return max(maps, key=lambda module: module.weight.numel(), default=None)
 
 
-def _accurate(module: nn.Linear, backends: dict[LinearBackend, Prepack]) -> dict[LinearBackend, LinearMap]:
+def _accurate(
+    module: nn.Linear, backends: dict[linear.LinearBackend, Prepack]
+) -> dict[linear.LinearBackend, linear.LinearMap]:
     """The map as prepacked by each backend that is accurate here."""
     x = _rows(module, 32)
     bias = None if module.bias is None else module.bias.double()
     exact = F.linear(x.double(), module.weight.double(), bias)
     functions = {name: prepack(module.weight.detach(), module.bias) for name, prepack in backends.items()}
     tolerance = 1e-5 * exact.abs().max().clamp(min=1e-12)
-    return {name: linear for name, linear in functions.items() if (linear(x) - exact).abs().max() <= tolerance}
+    return {name: f for name, f in functions.items() if (f(x) - exact).abs().max() <= tolerance}
 
 
 def _rows(module: nn.Linear, n: int) -> Tensor:
@@ -126,17 +128,17 @@ def _rows(module: nn.Linear, n: int) -> Tensor:
 
 
 @torch.no_grad()
-def _fastest(model: nn.Module, backends: dict[LinearBackend, Prepack]) -> tuple[LinearBackend, str]:
+def _fastest(model: nn.Module, backends: dict[linear.LinearBackend, Prepack]) -> tuple[linear.LinearBackend, str]:
     """The fastest backend and why: measured with 4 and 32 rows of the model's largest linear map."""
     largest = _largest(model)
     if largest is None or not backends:
         return "torch", "there is no alternative" if largest is not None else "the model has none"
     rows, weight, bias = [_rows(largest, n) for n in (4, 32)], largest.weight, largest.bias
-    times: dict[LinearBackend, float] = {"torch": _seconds(lambda: [F.linear(x, weight, bias) for x in rows])}
-    for name, linear in _accurate(largest, backends).items():
-        times[name] = _seconds(lambda linear=linear: [linear(x) for x in rows])  # type: ignore[misc]
+    times: dict[linear.LinearBackend, float] = {"torch": _seconds(lambda: [F.linear(x, weight, bias) for x in rows])}
+    for name, function in _accurate(largest, backends).items():
+        times[name] = _seconds(lambda function=function: [function(x) for x in rows])  # type: ignore[misc]
     names = (name for name in backends if times.get(name, torch.inf) < 1.1 * min(times.values()))
-    best: LinearBackend = next(names, "torch")
+    best: linear.LinearBackend = next(names, "torch")
     others = ", ".join(f"{name} took {times[name] / times[best]:.1f} times as long" for name in times if name != best)
     return best, others or "no other is accurate here"
 

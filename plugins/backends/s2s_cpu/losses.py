@@ -11,7 +11,7 @@ __all__ = ["accepts_logits", "consistency_", "label_smoothing_"]
 import torch
 from torch import Tensor
 
-from s2s.backend import ConsistencyAndGradient, ConsistencyWeights, LossAndGradient
+from s2s.backend import operators
 from s2s_cpu.library import call
 from s2s_cpu.rules import DTYPE_BITS
 from s2s_cpu.threads import compute_in_threads, n_shares
@@ -19,7 +19,7 @@ from s2s_cpu.threads import compute_in_threads, n_shares
 
 def label_smoothing_(
     logits: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float
-) -> LossAndGradient:
+) -> operators.LossAndGradient:
     """logits [n, V], which become the gradient; target, counts [n]"""
     loss, nll = logits.new_empty((2, len(logits)), dtype=torch.float)
     rows = (logits, target.contiguous(), counts.contiguous(), loss, nll)
@@ -29,12 +29,17 @@ def label_smoothing_(
         call("s2s_label_smoothing", x, DTYPE_BITS[x.dtype], *x.shape, y, counted, on_target, on_each, scratch, *sums)
 
     compute_in_threads(compute, rows, n_shares(*logits.shape))
-    return LossAndGradient(loss, nll, logits)
+    return operators.LossAndGradient(loss, nll, logits)
 
 
 def consistency_(
-    logits: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float, weights: ConsistencyWeights
-) -> ConsistencyAndGradient:
+    logits: Tensor,
+    target: Tensor,
+    counts: Tensor,
+    on_target: float,
+    on_each: float,
+    weights: operators.ConsistencyWeights,
+) -> operators.ConsistencyAndGradient:
     """logits [n, 2, V], which become the gradient; target, counts [n]"""
     n, _, n_symbols = logits.shape
     loss, nll, kl = (logits.new_empty(shape, dtype=torch.float) for shape in ((n,), (n, 2), (n, 2)))
@@ -47,7 +52,7 @@ def consistency_(
         call("s2s_consistency", x, *sizes, y, counted, on_target, on_each, four, scratch, *sums)
 
     compute_in_threads(compute, rows, n_shares(n, 2 * n_symbols))
-    return ConsistencyAndGradient(loss, nll, kl, logits)
+    return operators.ConsistencyAndGradient(loss, nll, kl, logits)
 
 
 def accepts_logits(logits: Tensor, *_: object, **__: object) -> bool:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from s2s.backend import draw_mask
+from s2s.backend import operators
 from s2s_cpu.library import call
 from s2s_cpu.rules import DTYPE_BITS, WIDTH_MULTIPLE, in_torch_func
 from s2s_cpu.threads import compute_in_threads, n_shares
@@ -66,7 +66,7 @@ def accepts_sum_and_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> 
 class _AddDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor | None, y: Tensor, p: float) -> Tensor:
-        numbers, *rest = draw_mask(y.shape, p)
+        numbers, *rest = operators.draw_mask(y.shape, p)
         ctx.save_for_backward(numbers)
         ctx.rest, ctx.dtype = rest, y.dtype
         return _dropped(x, y, numbers, rest, torch.float32)
@@ -95,7 +95,7 @@ def _dropped(x: Tensor | None, y: Tensor, numbers: Tensor, rest: list[Any], dtyp
 class _AddDropoutNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, p: float, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-        numbers, *rest = draw_mask(y.shape, p) if p else (None, 0, 1.0)
+        numbers, *rest = operators.draw_mask(y.shape, p) if p else (None, 0, 1.0)
         total, out = x.new_empty(x.shape), x.new_empty(x.shape)
         statistics = x.new_empty(x.numel() // x.size(-1), 2)  # [R, 2]
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from s2s.backend import attention_weights, draw_mask
+from s2s.backend import operators
 from s2s_cpu.library import call
 from s2s_cpu.rules import DTYPE_BITS, in_torch_func
 from s2s_cpu.structs import HeadRowsStruct, ShortAttentionStruct
@@ -53,7 +53,7 @@ class ShortAttention(torch.autograd.Function):
         """[B, T, h, d_v]"""
         n_sentences, n_heads, n_queries, _ = q.shape
         shape = n_sentences, n_heads, n_queries, k.size(2)
-        mask = draw_mask(torch.Size(shape), dropout) if dropout else None
+        mask = operators.draw_mask(torch.Size(shape), dropout) if dropout else None
         bias = None if bias is None else bias[:, 0, 0].float().contiguous()  # [B, S]
         weights = None
         if any(ctx.needs_input_grad):
@@ -92,7 +92,7 @@ def reference_gradients(ctx: Any, d_out: Tensor, requested: tuple[bool, ...]) ->
     """The gradients of q, k and v as torch computes them, with a graph."""
     q, k, v, bias, kept = ctx.saved_tensors
     with torch.enable_grad():
-        weights = attention_weights(q, k, None if bias is None else bias[:, None, None], ctx.causal)
+        weights = operators.attention_weights(q, k, None if bias is None else bias[:, None, None], ctx.causal)
         factors = ~kept[..., : k.size(2)].signbit() * ctx.factor
         out = ((weights * factors).to(v.dtype) @ v).transpose(1, 2)
     inputs = [x for x, needed in zip((q, k, v), requested, strict=True) if needed]

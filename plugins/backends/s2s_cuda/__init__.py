@@ -10,7 +10,7 @@ from s2s import hookimpl
 @hookimpl
 def s2s_operators() -> None:
     """Implement the capture of decoding steps; no command captures any on a CPU."""
-    import s2s.backend as backend
-    from s2s_cuda.decoding_graph import graph_decoding
+    from s2s.backend import graph_decoding
+    from s2s_cuda import decoding_graph
 
-    backend.graph_decoding.implement(graph_decoding, lambda *_: True)
+    graph_decoding.implement(decoding_graph.graph_decoding, lambda *_: True)

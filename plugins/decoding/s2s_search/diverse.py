@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s.backend import top_k, top_k_log_probs
+from s2s.backend import operators
 from s2s.decoding import Beams, BeamSearch, Candidates, FinishedHypotheses, SearchResult
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class DiverseBeamSearch(BeamSearch):
         width, groups = self.config.group_size, self.groups()
         n = (len(groups) + 1) * width  # the last group needs 2 * width, others may have chosen K - width of its best
         run, states = beams.run, beams.constraint_state
-        log_probs, tokens = top_k_log_probs(logits, n, run.banned, allowed, run.request.normalize)  # [B, K, n]
+        log_probs, tokens = operators.top_k_log_probs(
+            logits, n, run.banned, allowed, run.request.normalize
+        )  # [B, K, n]
         if (allocation := run.constraint.allocation) and states is not None and allowed is not None:
             log_probs, tokens = allocation.add_required(states, logits, allowed, log_probs, tokens, run.banned)
         lives, finished, chosen = [], [], tokens[:, 0, :0]
@@ -81,7 +83,7 @@ class DiverseBeamSearch(BeamSearch):
         )  # padding in `chosen` matches no candidate
         score = beams.score[:, members, None] + log_probs[:, members] - self.config.diversity_penalty * times
         n, allocation = 2 * self.config.group_size, beams.run.constraint.allocation
-        score, index = top_k(score.flatten(1), score[0].numel() if allocation else n)
+        score, index = operators.top_k(score.flatten(1), score[0].numel() if allocation else n)
         parents = members.start + index // tokens.size(2)
         token, log_prob = (values[:, members].flatten(1).gather(1, index) for values in (tokens, log_probs))
         candidates = Candidates(score, parents, token, log_prob, beams.node.gather(1, parents))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from s2s.backend import ConsistencyWeights, consistency_
+from s2s.backend import operators
 from s2s.nn import LabelSmoothed, LabelSmoothedConfig, Positions, sum_over_chunks
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ConsistencySums(NamedTuple):
 class Consistency:
     """A weighted sum of the smoothed cross-entropies of two passes, p and q, and of both divergences between them."""
 
-    def __init__(self, weights: ConsistencyWeights, eps: float, chunk: int | None) -> None:
+    def __init__(self, weights: operators.ConsistencyWeights, eps: float, chunk: int | None) -> None:
         self.label_smoothed = LabelSmoothed(LabelSmoothedConfig(eps=eps))
         self.weights, self.chunk = weights, chunk
 
@@ -54,7 +54,7 @@ class Consistency:
     def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[ConsistencySums, Tensor]:
         """The sums, and d loss / d logits [n, 2, V], possibly in place."""
         smoothing = self.label_smoothed.weights(logits.size(-1))
-        loss, nll, kl, gradient = consistency_(
+        loss, nll, kl, gradient = operators.consistency_(
             logits, at.target, at.counts, smoothing.on_target, smoothing.on_each, self.weights
         )
         return ConsistencySums(loss.sum(), *nll.sum(0), *kl.sum(0)), gradient

@@ -7,7 +7,7 @@ __all__ = ["RDrop"]
 from typing import TYPE_CHECKING
 
 from s2s import Context, Objective, Sums
-from s2s.backend import ConsistencyWeights
+from s2s.backend import operators
 from s2s_objectives.consistency import Consistency
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class RDrop(Objective):
 
     def __init__(self, config: RDropConfig, context: Context) -> None:
         half = config.alpha / 2
-        self.consistency = Consistency(ConsistencyWeights(1.0, 1.0, half, half), config.eps, config.chunk)
+        self.consistency = Consistency(operators.ConsistencyWeights(1.0, 1.0, half, half), config.eps, config.chunk)
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """Extras: nll, the mean of both passes; kl, the mean of both directions. Each per target token."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError, Context, Objective, Sums
-from s2s.backend import ConsistencyWeights
+from s2s.backend import operators
 from s2s.nn import WordDropout
 from s2s_objectives.consistency import Consistency
 
@@ -31,7 +31,9 @@ class SimCut(Objective):
 
     def __init__(self, config: SimCutConfig, context: Context) -> None:
         self.cut = config.cut
-        self.consistency = Consistency(ConsistencyWeights(1.0, 0.0, config.alpha, 0.0), config.eps, config.chunk)
+        self.consistency = Consistency(
+            operators.ConsistencyWeights(1.0, 0.0, config.alpha, 0.0), config.eps, config.chunk
+        )
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """Extras: nll of the pass without cuts; kl(it || the pass with cuts). Each per target token."""

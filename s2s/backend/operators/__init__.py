@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 __all__ = [
-    "BLOCKED",
     "OPERATORS",
     "Candidates",
     "ConsistencyAndGradient",
@@ -11,7 +10,6 @@ __all__ = [
     "Finished",
     "Kernel",
     "LossAndGradient",
-    "Operator",
     "TreePaths",
     "add_dropout",
     "add_dropout_norm",
@@ -19,12 +17,10 @@ __all__ = [
     "apply_dropout",
     "attention_weights",
     "consistency_",
-    "description",
     "draw_mask",
     "extend_paths",
     "label_smoothing_",
     "lstm",
-    "math_attention",
     "merge_candidates",
     "merge_finished",
     "padded_attention",
@@ -40,11 +36,9 @@ __all__ = [
 from typing import Any
 
 from s2s.backend.operators.attention import (
-    BLOCKED,
     Kernel,
     TreePaths,
     attention_weights,
-    math_attention,
     padded_attention,
     short_attention,
     tree_attention,
@@ -64,7 +58,7 @@ from s2s.backend.operators.losses import (
     consistency_,
     label_smoothing_,
 )
-from s2s.backend.operators.operator import Operator, description
+from s2s.backend.operators.operator import Operator
 from s2s.backend.operators.paths import extend_paths, reorder_paths
 from s2s.backend.operators.recurrence import lstm
 from s2s.backend.operators.rows import add_dropout, add_dropout_norm, add_norm, apply_dropout, draw_mask

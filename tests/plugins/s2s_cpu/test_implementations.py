@@ -9,14 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from harness.reference_operators import use_references
-from s2s.backend import ConsistencyWeights, Operator, TreePaths, add_norm
-from s2s.backend.operators import BLOCKED, OPERATORS
+from s2s.backend.operators import OPERATORS, ConsistencyWeights, TreePaths, add_norm
+from s2s.backend.operators.attention import BLOCKED
 from s2s.nn.attention import sdpa
 from s2s_cpu.library import native_library
 from s2s_cpu.quantization import dequantize_rows, quantize_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from s2s.backend import Operator
 
 native = pytest.mark.skipif(native_library().functions is None, reason=native_library().reason)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from s2s.backend import TreePaths
+from s2s.backend.operators import TreePaths
 from s2s.errors import ConfigError
 from s2s.nn.attention import sdpa
 from s2s_cpu import compiled, library, structs
@@ -22,7 +22,10 @@ from s2s_cpu.beam_search import top_k_log_probs
 from s2s_cpu.library import native_library
 
 needs_compiler = pytest.mark.skipif(native_library().functions is None, reason=native_library().reason)
-IMPORT = "import s2s; from s2s.backend import OPERATORS, description; s2s.load_plugins(); said = description(); "
+IMPORT = (
+    "import s2s; from s2s.backend.operators import OPERATORS; from s2s.backend.operators.operator import description; "
+    "s2s.load_plugins(); said = description(); "
+)
 REPORT = IMPORT + "print(len(OPERATORS['top_k'].implementations) == 1, said)"
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.reference_operators import use_references
-from s2s.backend import deterministic_backend, prepack
+from s2s.backend.linear import deterministic_backend, prepack
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s.backend import lstm
+from s2s.backend.operators import lstm
 from s2s.plugin import load_plugins
 from s2s_cpu.library import native_library
 from s2s_cpu.lstm import accepts_lstm

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from s2s.backend import add_dropout, add_dropout_norm, apply_dropout
+from s2s.backend.operators import add_dropout, add_dropout_norm, apply_dropout
 from s2s.nn import LabelSmoothed, LabelSmoothedConfig
 from s2s.plugin import load_plugins
 from s2s.task import Vocab

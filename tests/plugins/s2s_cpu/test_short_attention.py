@@ -11,7 +11,8 @@ from torch import Tensor
 
 from harness.reference_operators import references
 from s2s import Vocab
-from s2s.backend.operators import BLOCKED, math_attention, short_attention
+from s2s.backend.operators import short_attention
+from s2s.backend.operators.attention import BLOCKED, math_attention
 from s2s.batch import make_batch
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s.backend import TreePaths
+from s2s.backend.operators import TreePaths
 from s2s.nn.attention import sdpa
 from s2s_cpu import attention, beam_search, rows
 from s2s_cpu.library import call, native_library

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from s2s.backend import apply_linear
+from s2s.backend.linear import apply_linear
 from s2s.plugin import load_plugins
 from s2s_cpu import training_linear
 from s2s_cpu.bf16_linear import apply_weight, has_bf16_linear, input_gradient, weight_gradient

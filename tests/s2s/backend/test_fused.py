@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from s2s.backend import pad_to_beam
+from s2s.backend.growing_state import pad_to_beam
 
 
 def test_hypotheses_come_first_in_the_memory_that_has_room_for_a_beam() -> None:

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from harness.reference_operators import use_references
-from s2s.backend import Operator, providers, top_k
+from s2s.backend import Operator, providers
 from s2s.backend.linear import prepack
-from s2s.backend.operators import description
+from s2s.backend.operators import top_k
+from s2s.backend.operators.operator import description
 from s2s.errors import ConfigError
 
 
@@ -139,7 +140,8 @@ def test_kernels_that_no_plugin_has_are_an_error(wanted: str, monkeypatch: pytes
 
 def test_where_the_plugin_is_blocked_the_references_are_called_and_the_log_says_so() -> None:
     code = (
-        "import s2s, torch; s2s.load_plugins(); from s2s.backend import description, top_k;"
+        "import s2s, torch; s2s.load_plugins(); from s2s.backend.operators import top_k;"
+        "from s2s.backend.operators.operator import description;"
         "print(description(), top_k(torch.tensor([[1.0, 3.0, 2.0]]), 1)[1].tolist(), top_k.implementations)"
     )
     env = {"S2S_BLOCK_PLUGINS": "cpu", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}

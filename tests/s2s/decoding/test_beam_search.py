@@ -27,7 +27,7 @@ from harness.reference_search import (
 )
 from harness.search_calls import find, find_queued
 from harness.table_model import Table
-from s2s.backend import top_k
+from s2s.backend.operators import top_k
 from s2s.decoding import BeamConfig, GreedyConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.decoding.queue import FixedQueue

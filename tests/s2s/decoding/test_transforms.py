@@ -13,7 +13,7 @@ import torch
 from harness.reference_search import EOS, assert_same, batch_of, limit_of, penalty, sources
 from harness.search_calls import StepByStep, find_queued
 from harness.table_model import JoiningTable, Table
-from s2s.backend import prepack
+from s2s.backend.linear import prepack
 from s2s.decoding import (
     AffineTransform,
     BeamConfig,

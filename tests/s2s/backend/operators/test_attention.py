@@ -7,8 +7,8 @@ import itertools
 import pytest
 import torch
 
-from s2s.backend import padded_attention, tree_attention
-from s2s.backend.operators import BLOCKED, TreePaths
+from s2s.backend.operators import TreePaths, padded_attention, tree_attention
+from s2s.backend.operators.attention import BLOCKED
 from s2s.nn.attention import sdpa
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from s2s.backend import merge_candidates, merge_finished, search_finished, unfinished_candidates
+from s2s.backend.operators import merge_candidates, merge_finished, search_finished, unfinished_candidates
 
 if TYPE_CHECKING:
     from s2s.backend.operators.beam_search import Candidates

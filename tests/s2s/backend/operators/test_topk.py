@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from s2s.backend import top_k, top_k_log_probs
+from s2s.backend.operators import top_k, top_k_log_probs
 
 
 class Elsewhere(torch.Tensor):
