@@ -14,7 +14,7 @@ import torch
 
 from s2s.batch import make_batch
 from s2s.compose import arguments_of, compose
-from s2s.config import OF_FILES, OF_MODELS, GenerateConfig, options_marked
+from s2s.config import GenerateConfig, Mark
 from s2s.errors import ConfigError, DataError
 from s2s.generation import load_for_decoding, score
 from s2s.generation.inputs import INPUT_TYPES, as_input, as_inputs
@@ -53,7 +53,7 @@ class TrainedModel:
         """`arguments`: those of s2s-generate."""
         self._arguments, self._plugins = list(arguments), plugins
         schema = plugins.registry.with_options(GenerateConfig)
-        self._of_files, self._of_models = options_marked(schema, OF_FILES), options_marked(schema, OF_MODELS)
+        self._of_files, self._of_models = Mark.options(schema, Mark.OF_FILES), Mark.options(schema, Mark.OF_MODELS)
         _check_options(self._arguments, self._of_files, "inputs are given, and outputs returned, as texts")
         defaults = compose(GenerateConfig, [*self._arguments, "format=jsonl"], plugins).config
         self._nbest, self._raw, self._ready = defaults.nbest, defaults.raw, load_for_decoding(defaults, plugins)

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from s2s.backend.growing_state import GrowingState, bucket_size, pad_to_beam
     from s2s.backend.host import release_freed_memory, training_threads
     from s2s.backend.matmul import select_matmul
-    from s2s.backend.matmul_rate import matmul_rate
     from s2s.backend.memory import available_memory
     from s2s.backend.operators.operator import Operator
+    from s2s.backend.product_rate import matmul_rate
 
 __getattr__ = lazy_names(
     __name__,
@@ -54,7 +54,7 @@ __getattr__ = lazy_names(
     "device_types",
     "host",
     "matmul",
-    "matmul_rate",
+    "product_rate",
     "memory",
     "growing_state",
 )

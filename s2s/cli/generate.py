@@ -34,17 +34,17 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     config = composed.config
     output = opening.open_output(config)
     logging.basicConfig(format="warning: %(message)s")
-    generator, made_of, description = load(composed, plugins)
+    generator, provenance, description = load(composed, plugins)
     read = text_formats.input_format(config, plugins.registry)
     # raises errors before anything is written
     write = text_formats.output_format(config, generator, plugins.registry, output.line_counting_option)
-    if output.supports_resume and output.is_done(made_of):
+    if output.supports_resume and output.is_done(provenance):
         return _report(options, f"{config.output} is finished; to make it anew, {output.how_to_begin_anew}")
     if options.dry_run:
         return _report(options, f"all is in order; nothing was read or written; on {description}")
     with contextlib.closing(output):
         n_lines = write.n_lines(config.nbest)
-        n_written = output.resume(made_of, n_lines) if output.supports_resume else output.begin(made_of)
+        n_written = output.resume(provenance, n_lines) if output.supports_resume else output.begin(provenance)
         if n_written:
             _report(options, f"{n_written:,} outputs are there already")
         started = time.monotonic()

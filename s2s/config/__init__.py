@@ -7,14 +7,10 @@ beside the component. A value may refer to another option, anywhere in the confi
 from __future__ import annotations
 
 __all__ = [
-    "AT_START",
-    "NEUTRAL",
-    "OF_FILES",
-    "OF_MODELS",
-    "RERANKS",
     "SHARE",
     "Config",
     "GenerateConfig",
+    "Mark",
     "Precision",
     "Range",
     "TrainConfig",
@@ -23,12 +19,11 @@ __all__ = [
     "check_all_used",
     "check_ranges",
     "format_duration",
-    "options_marked",
 ]
 
 from s2s.config.duration import format_duration
 from s2s.config.generate import GenerateConfig
-from s2s.config.marks import AT_START, NEUTRAL, OF_FILES, OF_MODELS, RERANKS, options_marked
+from s2s.config.marks import Mark
 from s2s.config.ranges import SHARE, Range, above, at_least, check_all_used, check_ranges
 from s2s.config.run import Config
 from s2s.config.training import Precision, TrainConfig

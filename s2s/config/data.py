@@ -6,7 +6,7 @@ __all__ = ["DataConfig", "PrepareConfig"]
 
 from dataclasses import dataclass, field
 
-from s2s.config.marks import NEUTRAL
+from s2s.config.marks import Mark
 from s2s.config.ranges import THREADS, at_least, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
@@ -16,15 +16,15 @@ from s2s.registry import Choice
 class DataConfig:
     """From raw examples to batches."""
 
-    prepared: str = field(default="runs/prepared", metadata=NEUTRAL)
+    prepared: str = field(default="runs/prepared", metadata=Mark.NEUTRAL)
     """Folder of the prepared corpora; created when missing, rebuilt when its inputs change."""
     max_len: int = 256
     """Longest source or target, in tokens with eos; longer pairs are dropped and counted."""
     max_ratio: float | None = None
     """Largest length ratio of the two sides, in tokens; null keeps every pair."""
-    workers: int = field(default=0, metadata=NEUTRAL)
+    workers: int = field(default=0, metadata=Mark.NEUTRAL)
     """Threads that encode text during preparation; 0 takes one per core."""
-    timeout: float = field(default=300.0, metadata=NEUTRAL)
+    timeout: float = field(default=300.0, metadata=Mark.NEUTRAL)
     """Seconds that an update waits for its batch before the run ends with an error."""
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ __all__ = ["GenerateConfig"]
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from s2s.config.marks import ADDED, NEUTRAL, OF_FILES, OF_MODELS, RERANKS, options_marked
+from s2s.config.marks import Mark
 from s2s.config.ranges import THREADS, at_least, check_all_used, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
@@ -24,36 +24,36 @@ class GenerateConfig:
     s2s-generate run=my_run input=in.jsonl output=out.jsonl format=jsonl nbest=4
     """
 
-    run: str | list[str] = field(default="", metadata=OF_MODELS | NEUTRAL)
+    run: str | list[str] = field(default="", metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Run directory, its name under runs/, or last. Several, as in run=[a,b], are an ensemble: the mean of
     their probabilities. They share a task and its vocabulary; their architectures may differ."""
-    checkpoint: str | list[str] = field(default="auto", metadata=OF_MODELS | NEUTRAL)
+    checkpoint: str | list[str] = field(default="auto", metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """auto (the average, else the best, else the last), average, best, last, or a name or path; one for all runs, or
     a list with one for each. Several of a single run are an ensemble, too."""
-    fusion: str = field(default="", metadata=OF_MODELS | NEUTRAL)
+    fusion: str = field(default="", metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Shallow fusion: run of task=language_model, with the same vocabulary, whose log-probabilities are added."""
-    fusion_weight: float = field(default=0.3, metadata=OF_MODELS | NEUTRAL)
+    fusion_weight: float = field(default=0.3, metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Factor on the language model's log-probabilities."""
-    fusion_checkpoint: str = field(default="auto", metadata=OF_MODELS | NEUTRAL)
+    fusion_checkpoint: str = field(default="auto", metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Checkpoint of the language model, as `checkpoint`."""
-    input: str = field(default="-", metadata=OF_FILES | NEUTRAL)
+    input: str = field(default="-", metadata=Mark.OF_FILES | Mark.NEUTRAL)
     """File to read; - is standard input."""
-    output: str = field(default="-", metadata=OF_FILES | NEUTRAL)
+    output: str = field(default="-", metadata=Mark.OF_FILES | Mark.NEUTRAL)
     """File to write; - is standard output."""
-    shard: str = field(default="", metadata=OF_FILES | NEUTRAL)
+    shard: str = field(default="", metadata=Mark.OF_FILES | Mark.NEUTRAL)
     """Shard of the input for this command, such as 3/16; the last to finish merges the outputs. After a kill, the same
     command continues. Under torchrun each process takes a shard."""
-    resume: bool = field(default=False, metadata=OF_FILES | NEUTRAL)
+    resume: bool = field(default=False, metadata=Mark.OF_FILES | Mark.NEUTRAL)
     """Continue the output file of a killed command."""
-    input_fields: dict[str, Any] = field(default_factory=dict, metadata=ADDED)
+    input_fields: dict[str, Any] = field(default_factory=dict, metadata=Mark.ADDED)
     """Fields that the task reads of inputs, for all that do not have them themselves, such as input_fields.language=de;
     the objects of a jsonl file may have them as keys."""
     raw: bool = False
     """The input is raw text, which the task tokenises into words if it needs them."""
-    input_format: str = field(default="auto", metadata=OF_FILES)
+    input_format: str = field(default="auto", metadata=Mark.OF_FILES)
     """text: each line is an input. tsv: the first column is. jsonl: objects with `src`. auto: jsonl or tsv with that
     `format`, but text with format=jsonl for a file whose first line is not JSON. Or what a plugin registers."""
-    format: str = field(default="text", metadata=OF_FILES)
+    format: str = field(default="text", metadata=Mark.OF_FILES)
     """text: one line per input. aligned: the output, |||, its alignment. tsv: input, output, score. jsonl: objects with
     `src` and `hyp`; other fields of the input are kept. Or a view of the run's task, such as pretty, svg and html of
     trees, or what a plugin registers, such as attention and figures."""
@@ -68,11 +68,11 @@ class GenerateConfig:
     whose caches hold no more, and 4000 elsewhere."""
     buffer_size: int = 2000
     """Inputs read ahead, so that those of similar length are decoded together; from a pipe, those that have arrived."""
-    split: Any = field(default="auto", metadata=ADDED)
+    split: Any = field(default="auto", metadata=Mark.ADDED)
     """Running text, as in translation: true: decoded sentence by sentence; false: each input whole. auto: true, unless
     most sources of the training text had several sentences, or lines, which are then kept together. White space and
     symbols between sentences are copied, as is white space at the edges of lines."""
-    segmenter: Any = field(default="rules", metadata=ADDED | {"names": "segmenter"})
+    segmenter: Any = field(default="rules", metadata=Mark.ADDED | {"names": "segmenter"})
     """What finds sentences: rules, for all languages, or what a plugin registers."""
     max_source: int = 1024
     """Longest input, in tokens with eos; not given: the run's data.max_len, if it is larger. The model may have a lower
@@ -82,40 +82,40 @@ class GenerateConfig:
     too long are truncated. truncate: with a warning and a count. Or an error."""
     constrained: bool = True
     """Only outputs that the task allows, such as well-formed trees; false: any output, which the task may repair."""
-    transforms: list[Any] = field(default_factory=list, metadata=ADDED)
+    transforms: list[Any] = field(default_factory=list, metadata=Mark.ADDED)
     """Changes of the logits before tokens are chosen, such as [{name: bias, texts: [cat], bias: -2}] or
     [{name: shortlist, file: target.txt}], or what a plugin registers. Log-probabilities are those of the changed
     distribution."""
     candidates: int = 0
     """Outputs of the search among which an option such as coverage or mbr chooses `nbest`; 0: the size of the beam."""
-    device: str = field(default="auto", metadata=OF_MODELS | NEUTRAL)
+    device: str = field(default="auto", metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Where to compute: auto, cpu, cuda, mps, xpu, or a plugin's device; cuda:1 is the second of its type."""
-    precision: Literal["fp32", "bf16", "fp16"] = field(default="fp32", metadata=OF_MODELS)
+    precision: Literal["fp32", "bf16", "fp16"] = field(default="fp32", metadata=Mark.OF_MODELS)
     """Arithmetic of the model."""
-    threads: int = field(default=0, metadata=OF_MODELS | NEUTRAL)
+    threads: int = field(default=0, metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Threads on a CPU, each of which searches a part of the input, of at least eight sentences; in bf16, with
     matmul=torch and with other backends, threads of each product. 0: one, or torch's default without functions in C."""
-    workers: int | None = field(default=None, metadata=OF_MODELS | NEUTRAL)
+    workers: int | None = field(default=None, metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Processes on a CPU that share the weights and the buffered inputs; with more than one, each has one thread.
     0: as many as there are idle cores, measured at the start. null: on Linux 0 for an input file of more than a few
     lines, if no threads are given, else 1. No more of them search at a time than fit in memory."""
-    matmul: Literal["auto", "exact", "torch", "onednn", "native"] = field(default="auto", metadata=OF_MODELS)
+    matmul: Literal["auto", "exact", "torch", "onednn", "native"] = field(default="auto", metadata=Mark.OF_MODELS)
     """Library for fp32 products with weights on a CPU. onednn: prepacked weights, bitwise the same in every batch.
     native: the same by functions in C, with a fused decoding step where the architecture has one. exact:
     the first of native, onednn and torch that is available and exact, without measuring. auto: the fastest, measured at
     the start; for an output file, which another process may continue or share, exact."""
-    graph: bool | None = field(default=None, metadata=OF_MODELS | NEUTRAL)
+    graph: bool | None = field(default=None, metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Capture decoding steps in CUDA graphs, one for each of a few shapes, where the architecture's state supports it;
     null: on CUDA."""
-    quantization: Literal["none", "bf16", "int8"] = field(default="none", metadata=OF_MODELS)
+    quantization: Literal["none", "bf16", "int8"] = field(default="none", metadata=Mark.OF_MODELS)
     """On a CPU. bf16: weights in bf16, which halves what is read in each step, and on processors with AVX512-BF16
     the inputs of linear maps as well; sums stay in fp32.
     int8: weights and activations in 8-bit integers; each row has its own scale, so that outputs do not depend on their
     batch."""
-    backend: str = field(default="native", metadata=OF_MODELS)
+    backend: str = field(default="native", metadata=Mark.OF_MODELS)
     """What runs the model. native: s2s. ctranslate2: the model that `s2s-export format=ctranslate2` wrote of this
     checkpoint, with its own stop rule; for length_penalty=gnmt its n-best are re-scored. Or what a plugin registers."""
-    search: Choice = field(default_factory=Choice, metadata={"may_stay_open": True, **NEUTRAL})
+    search: Choice = field(default_factory=Choice, metadata={"may_stay_open": True, **Mark.NEUTRAL})
     """The search; options that are not given are as in the run."""
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ class GenerateConfig:
     @property
     def reranked_by(self) -> str:
         """The option that re-ranks the outputs of the search, such as "mbr=chrf"; empty: none."""
-        values = ((name, getattr(self, name)) for name in options_marked(type(self), RERANKS))
+        values = ((name, getattr(self, name)) for name in Mark.options(type(self), Mark.RERANKS))
         return next((f"{name}={value}" for name, value in values if value), "")
 
     @property

@@ -7,7 +7,7 @@ __all__ = ["CheckpointConfig", "Config", "LogConfig", "ValidConfig"]
 from dataclasses import dataclass, field
 
 from s2s.config.data import DataConfig
-from s2s.config.marks import NEUTRAL
+from s2s.config.marks import Mark
 from s2s.config.ranges import at_least, check_ranges
 from s2s.config.training import TrainConfig
 from s2s.errors import ConfigError
@@ -78,7 +78,7 @@ class Config:
     s2s-train runs/my_run/config.yaml train.steps=200_000
     """
 
-    run: str = field(default="", metadata=NEUTRAL)
+    run: str = field(default="", metadata=Mark.NEUTRAL)
     """Run directory, or its name under runs/; empty: runs/<task>-<arch>."""
     seed: int = 1
     """Seed of initialisation, dropout and the order of the data."""
@@ -94,17 +94,17 @@ class Config:
     """The learning rate schedule."""
     recipe: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
     """Chooses values that are not given. Empty: auto, if neither arch nor an experiment is given. none: no recipe."""
-    search: Choice = field(default_factory=lambda: Choice(name="beam"), metadata=NEUTRAL)
+    search: Choice = field(default_factory=lambda: Choice(name="beam"), metadata=Mark.NEUTRAL)
     """The search, at validation and by default in s2s-generate."""
     data: DataConfig = field(default_factory=DataConfig)
     """From raw examples to batches."""
     train: TrainConfig = field(default_factory=TrainConfig)
     """Updates, precision, devices."""
-    valid: ValidConfig = field(default_factory=ValidConfig, metadata=NEUTRAL)
+    valid: ValidConfig = field(default_factory=ValidConfig, metadata=Mark.NEUTRAL)
     """When and how the run is validated."""
-    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig, metadata=NEUTRAL)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig, metadata=Mark.NEUTRAL)
     """When checkpoints are written, and which are kept."""
-    log: LogConfig = field(default_factory=LogConfig, metadata=NEUTRAL)
+    log: LogConfig = field(default_factory=LogConfig, metadata=Mark.NEUTRAL)
     """Screen, files and TensorBoard."""
 
     def __post_init__(self) -> None:

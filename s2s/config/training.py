@@ -7,7 +7,7 @@ __all__ = ["Precision", "TrainConfig"]
 from dataclasses import dataclass, field
 from typing import Literal
 
-from s2s.config.marks import NEUTRAL
+from s2s.config.marks import Mark
 from s2s.config.ranges import SHARE, THREADS, above, at_least, check_all_used, check_ranges
 from s2s.errors import ConfigError
 
@@ -18,12 +18,12 @@ Precision = Literal["fp32", "bf16", "fp16", "auto"]
 class TrainConfig:
     """One training run."""
 
-    steps: int = field(default=100_000, metadata=NEUTRAL)
+    steps: int = field(default=100_000, metadata=Mark.NEUTRAL)
     """Updates in all (section 5.2)."""
     tokens: int | str = 25_000
     """Tokens on each side of one update's batch, over all devices (section 5.1). auto: as many as fit into memory at
     once, measured when the run begins."""
-    micro_tokens: int | str | None = field(default="auto", metadata=NEUTRAL)
+    micro_tokens: int | str | None = field(default="auto", metadata=Mark.NEUTRAL)
     """Tokens on each side that one device processes at once; gradients are accumulated over the rest, with the same
     result. auto: all of them where memory suffices, else as many as fit. null: all of them."""
     precision: Precision = "fp32"
@@ -46,18 +46,18 @@ class TrainConfig:
     """Largest norm of the gradient; null never clips (the paper does not)."""
     ema: float | None = None
     """Decay of an exponential moving average of the weights, used for validation; null keeps none."""
-    average: int = field(default=0, metadata=NEUTRAL)
+    average: int = field(default=0, metadata=Mark.NEUTRAL)
     """Checkpoints whose mean is written at the end of the run (base: 5, big: 20); 0 writes none."""
-    average_of: Literal["last", "best"] = field(default="last", metadata=NEUTRAL)
+    average_of: Literal["last", "best"] = field(default="last", metadata=Mark.NEUTRAL)
     """Which checkpoints are averaged."""
-    max_bad: int = field(default=10, metadata=NEUTRAL)
+    max_bad: int = field(default=10, metadata=Mark.NEUTRAL)
     """Consecutive updates skipped for a loss or gradient that is not finite, after which the run ends; in a run of
     less than twice as many, half of its updates."""
-    device: str = field(default="auto", metadata=NEUTRAL)
+    device: str = field(default="auto", metadata=Mark.NEUTRAL)
     """Where to compute: auto, cpu, cuda, mps, xpu, or a plugin's device; cuda:1 is the second of its type."""
-    timeout: float = field(default=600.0, metadata=NEUTRAL)
+    timeout: float = field(default=600.0, metadata=Mark.NEUTRAL)
     """Seconds that a process waits for the others before the run ends with an error that names the missing ranks."""
-    threads: int = field(default=0, metadata=NEUTRAL)
+    threads: int = field(default=0, metadata=Mark.NEUTRAL)
     """Threads on the CPU; 0: as many as an update has work for, up to torch's default, or fewer under a
     container's CPU quota."""
 

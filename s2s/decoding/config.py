@@ -7,7 +7,7 @@ __all__ = ["BeamConfig", "BiasConfig", "GreedyConfig", "SearchConfig", "Shortlis
 from dataclasses import dataclass, field
 from typing import Literal
 
-from s2s.config.marks import ADDED
+from s2s.config.marks import Mark
 from s2s.config.ranges import Range, above, at_least, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
@@ -23,7 +23,7 @@ class SearchConfig(Choice):
     """See max_len_a; parsing takes 300 (section 6.3)."""
     ban_unk: bool = False
     """Never generate the unknown token."""
-    repetition_penalty: float = field(default=1.0, metadata=ADDED)
+    repetition_penalty: float = field(default=1.0, metadata=Mark.ADDED)
     """Above 1: tokens that the output already has are less probable. Positive logits are divided by it, negative ones
     multiplied (Keskar et al., 2019). Log-probabilities are then those of the changed distribution."""
 
@@ -53,7 +53,7 @@ class BeamConfig(SearchConfig):
     `beam` best finished ones; the outputs are the same, but take longer (with groups they differ, since finished
     hypotheses carry no diversity penalty). first_k: when `beam` hypotheses have finished, even if a better one may
     follow."""
-    temperature: float = field(default=1.0, metadata=ADDED)
+    temperature: float = field(default=1.0, metadata=Mark.ADDED)
     """Logits are divided by it; below 1 the distribution is sharper. Log-probabilities are those of the changed
     distribution."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EngineInput", "LoadedGenerator", "LoadedModels", "load", "load_for_decoding", "made_of"]
+__all__ = ["EngineInput", "LoadedGenerator", "LoadedModels", "load", "load_for_decoding", "provenance"]
 
 import os
 from dataclasses import MISSING, asdict, dataclass, fields, replace
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from s2s.compose.composition import recompose
-from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, options_marked
-from s2s.config.marks import ADDED
+from s2s.config import GenerateConfig, Mark
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate, resolve_matmul, torch_threads
@@ -38,8 +37,8 @@ class LoadedGenerator(NamedTuple):
     """A generator, and what its outputs depend on."""
 
     generator: Generator
-    made_of: dict[str, Any]
-    """See the function `made_of`"""
+    provenance: dict[str, Any]
+    """See the function `provenance`"""
     description: str
     """What runs the computation, in words"""
 
@@ -76,7 +75,7 @@ class LoadedModels:
     def generator(self, composed: ComposedConfig[GenerateConfig]) -> LoadedGenerator:
         """A generator with other search and output options; search options that are not given are those of the run."""
         task = self.models.first.task
-        settled = {name: getattr(self.config, name) for name in options_marked(type(self.config), OF_MODELS)}
+        settled = {name: getattr(self.config, name) for name in Mark.options(type(self.config), Mark.OF_MODELS)}
         chosen = self.search_config(composed)
         if "max_source" not in composed.explicit:  # lengths that the run was trained on are not too long for it
             settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
@@ -85,7 +84,7 @@ class LoadedModels:
         sources = self.models.first.sources
         generator = Generator(self.models.model, task, search, self.device, config, self.plugins, sources)
         return LoadedGenerator(
-            generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), description
+            generator, provenance(generator.config, self.models.provenance, chosen, self.device.type), description
         )
 
     def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:
@@ -147,9 +146,9 @@ def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig
     return chosen
 
 
-def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
+def provenance(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
     """Everything that the bytes of the outputs depend on; the contents of the input only for an output file."""
-    neutral = options_marked(type(config), NEUTRAL)
+    neutral = Mark.options(type(config), Mark.NEUTRAL)
     is_hashed = config.output != "-" and Path(config.input).is_file()
     return {
         "input": sha256(Path(config.input)) if is_hashed else config.input,
@@ -161,10 +160,10 @@ def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, 
 
 
 def _recorded(options: Any) -> dict[str, Any]:
-    """The values of options, without those that are marked `ADDED` and have their defaults."""
+    """The values of options, without those that are marked `Mark.ADDED` and have their defaults."""
     defaults = {
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(options)
-        if ADDED.items() <= item.metadata.items()
+        if Mark.ADDED.items() <= item.metadata.items()
     }
     return {k: v for k, v in asdict(options).items() if k not in defaults or v != defaults[k]}

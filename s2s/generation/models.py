@@ -33,7 +33,7 @@ class Models(NamedTuple):
     model: Seq2Seq
     members: Sequence[Seq2Seq]
     """The models of which `model` consists"""
-    made_of: dict[str, Any]
+    provenance: dict[str, Any]
     """What identifies the weights"""
     description: str
     """What is combined, in words; empty for a single model"""
@@ -68,7 +68,7 @@ def _fused(models: Models, config: GenerateConfig, plugins: Plugins, device: tor
     return models._replace(
         model=fused,
         members=[*models.members, language_model.model],
-        made_of={**models.made_of, "fusion": fusion},
+        provenance={**models.provenance, "fusion": fusion},
         description=description,
     )
 

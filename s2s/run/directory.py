@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from s2s.checkpoint import directory as checkpoint
 from s2s.compose import differences, flatten, to_yaml
-from s2s.config import NEUTRAL, Config, options_marked
+from s2s.config import Config, Mark
 from s2s.errors import CheckpointError, UserError
 from s2s.io.atomic import write_file
 from s2s.io.json_files import dump_checked, read_checked
@@ -224,9 +224,9 @@ class RunDirectory:
 
 
 def _may_change(key: str, config: Config) -> bool:
-    """Whether an option, or the whole section in which it stands, may change when a run continues (`NEUTRAL`)."""
+    """Whether an option, or the whole section in which it stands, may change when a run continues (`Mark.NEUTRAL`)."""
     section, _, name = key.partition(".")
     owner = getattr(config, section, None)
-    return section in options_marked(type(config), NEUTRAL) or (
-        is_dataclass(owner) and name in options_marked(type(owner), NEUTRAL)
+    return section in Mark.options(type(config), Mark.NEUTRAL) or (
+        is_dataclass(owner) and name in Mark.options(type(owner), Mark.NEUTRAL)
     )

@@ -16,7 +16,7 @@ from s2s.compose import compose
 from s2s.compose.options import hints_of, is_section
 from s2s.compose.settings import Setting
 from s2s.compose.yaml12 import read_file, to_text
-from s2s.config import AT_START, NEUTRAL, Config, options_marked
+from s2s.config import Config, Mark
 from s2s.errors import CheckpointError
 from s2s.io.atomic import write_file
 from s2s.io.json_files import dump_record, read_record
@@ -87,7 +87,7 @@ def _added(config: Config, registry: Registry) -> Iterator[tuple[str, dict[str, 
         for prefix, section in sections.items():
             if not isinstance(section, added.config):
                 continue
-            neutral, at_start = (options_marked(added.config, mark) for mark in (NEUTRAL, AT_START))
+            neutral, at_start = (Mark.options(added.config, mark) for mark in (Mark.NEUTRAL, Mark.AT_START))
             for item in fields(added.config):
                 value = getattr(section, item.name)
                 if item.name in added.names and item.name not in neutral and value != _default(item):

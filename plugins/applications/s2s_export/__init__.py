@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from s2s import Choice, ConfigError, Registry, hookimpl
-from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, at_least, check_ranges
+from s2s.config import GenerateConfig, Mark, at_least, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ class ExportConfig:
 class InferenceOptions(GenerateConfig):
     """The exported model of backend=ctranslate2."""
 
-    exported: str = field(default="", metadata=OF_MODELS | NEUTRAL)
+    exported: str = field(default="", metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Folder of the exported model; empty: export/BACKEND in the run's directory."""
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ class Engine:
     def __init__(self, name: str, loaded: LoadedGenerator, max_waiting: int) -> None:
         """max_waiting: maximum number of source tokens, over all requests, not yet answered."""
         self.name, self.description, self.max_waiting = name, loaded.description, max_waiting
-        self.generator, self.made_of = loaded.generator, loaded.made_of
+        self.generator, self.provenance = loaded.generator, loaded.provenance
         self.aligning_generator = _with_alignment(loaded.generator)
         """The generator that aligns words; None if the architecture gives no attention"""
         self.task, self.model = self.generator.task, self.generator.search.model

@@ -96,7 +96,7 @@ class Jobs:
 
     async def add(self, engine: Engine, body: AsyncIterator[bytes], *, split: bool, raw: bool) -> Job:
         """Write a file as it arrives; raises RefusedError, and keeps nothing, if it is too long or not UTF-8."""
-        job = Job(secrets.token_hex(16), engine.name, split, raw, made_of=_made_of(engine))
+        job = Job(secrets.token_hex(16), engine.name, split, raw, made_of=_provenance(engine))
         path = self.path(job, "input.txt")
         path.parent.mkdir(mode=0o700)
         try:
@@ -169,18 +169,18 @@ class Jobs:
         job.n_done, job.n_bytes = self._count_written(job)
         if job.n_done >= job.n_lines or job.run not in self.engines:
             return
-        made_of = _made_of(self.engines[job.run])
-        if changed := differences(job.made_of, made_of):
+        provenance = _provenance(self.engines[job.run])
+        if changed := differences(job.made_of, provenance):
             which = ", ".join(f"{key} was {old!r} and is {new!r}" for key, (old, new) in changed.items())
             why = which if job.made_of else "an earlier version did not record what its lines were made with"
             logger.warning("job %s of %s begins anew: %s", job.id, job.run, why)
-            self._begin_anew(job, made_of)
+            self._begin_anew(job, provenance)
         self.waiting.put_nowait(job)
 
-    def _begin_anew(self, job: Job, made_of: dict[str, Any]) -> None:
+    def _begin_anew(self, job: Job, provenance: dict[str, Any]) -> None:
         self.path(job, "output.txt").unlink(missing_ok=True)  # before it is recorded as made by this model
         job.n_done = job.n_bytes = job.n_failed = 0
-        job.made_of = made_of
+        job.made_of = provenance
         self._save(job)
 
     def _save(self, job: Job) -> None:
@@ -222,10 +222,10 @@ def _recorded(path: Path) -> Job | None:
     return None
 
 
-def _made_of(engine: Engine) -> dict[str, Any]:
+def _provenance(engine: Engine) -> dict[str, Any]:
     """What the outputs of an engine depend on, as it is read from job.json."""
-    made_of: dict[str, Any] = json.loads(json.dumps(engine.made_of, default=str))
-    return made_of
+    provenance: dict[str, Any] = json.loads(json.dumps(engine.provenance, default=str))
+    return provenance
 
 
 def _reason(error: Exception) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, Plugins
 from s2s.compose import arguments_of, compose
-from s2s.config import OF_FILES, GenerateConfig, options_marked
+from s2s.config import GenerateConfig, Mark
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.generation import load_for_decoding
 from s2s_serve import ServeConfig
@@ -146,7 +146,7 @@ def _nbest(config: ServeConfig, name: str, search: Choice) -> int:
 
 def _check_options(config: ServeConfig, plugins: Plugins) -> None:
     """Raise ConfigError for options of s2s-generate that would have no effect."""
-    file_options = options_marked(plugins.registry.with_options(GenerateConfig), OF_FILES)
+    file_options = Mark.options(plugins.registry.with_options(GenerateConfig), Mark.OF_FILES)
     reasons = dict.fromkeys(file_options, "a server reads and writes no files; leave it out")
     reasons |= dict.fromkeys(("raw", "fields"), "every request has its own; leave it out")
     reasons |= {"nbest": "give nbest, without generate", "run": "give run, without generate"}

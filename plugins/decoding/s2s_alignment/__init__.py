@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from s2s import Choice, Registry, hookimpl
-from s2s.config import RERANKS, GenerateConfig, at_least, check_all_used, check_ranges
+from s2s.config import GenerateConfig, Mark, at_least, check_all_used, check_ranges
 
 if TYPE_CHECKING:
     from s2s import Seq2Seq, Task
@@ -23,7 +23,7 @@ class AlignmentOptions(GenerateConfig):
     """Replace an output word that has an unknown token with the source word that the token attends to most."""
     attention_layer: int = 0
     """Decoder layer, from 1, whose attention is used for alignment; 0: the architecture's choice."""
-    coverage: float = field(default=0.0, metadata=RERANKS)
+    coverage: float = field(default=0.0, metadata=Mark.RERANKS)
     """Finished outputs are re-ranked by score + coverage * sum over source tokens of log min(1, attention received):
     Wu et al. (2016), who take 0.2. It does not change the search."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Registry, hookimpl
-from s2s.config import RERANKS, GenerateConfig, check_all_used
+from s2s.config import GenerateConfig, Mark, check_all_used
 
 if TYPE_CHECKING:
     from s2s import Plugins, Task
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class MbrOptions(GenerateConfig):
     """Minimum Bayes risk."""
 
-    mbr: Any = field(default="", metadata=RERANKS)
+    mbr: Any = field(default="", metadata=Mark.RERANKS)
     """Minimum Bayes risk: a metric by name, or as {name: chrf, word_order: 2}. Candidates are ranked by their mean
     metric score with every candidate as the reference, which becomes their score."""
     mbr_weights: Literal["uniform", "model"] = "uniform"

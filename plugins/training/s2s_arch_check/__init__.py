@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from s2s import Registry, hookimpl
-from s2s.config import NEUTRAL, TrainConfig
+from s2s.config import Mark, TrainConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class CheckOptions(TrainConfig):
     """A check of the architecture."""
 
-    check: bool = field(default=True, metadata=NEUTRAL)
+    check: bool = field(default=True, metadata=Mark.NEUTRAL)
     """Run a tiny batch through the model before the first update, to find an architecture that breaks its contract."""
 
 

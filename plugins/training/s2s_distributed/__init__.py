@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from s2s import Choice, ConfigError, Registry, hookimpl
-from s2s.config import NEUTRAL, TrainConfig, at_least, check_ranges
+from s2s.config import Mark, TrainConfig, at_least, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 class DistributedConfig(TrainConfig):
     """Options of training in several processes."""
 
-    devices: int | str = field(default=1, metadata=NEUTRAL)
+    devices: int | str = field(default=1, metadata=Mark.NEUTRAL)
     """Processes to start on this machine, each with its own device; auto: one for each GPU. Under torchrun, torchrun
     decides."""
-    strategy: str = field(default="ddp", metadata=NEUTRAL)
+    strategy: str = field(default="ddp", metadata=Mark.NEUTRAL)
     """Parameters in each process. ddp: all; fsdp: a shard of each, gathered layer by layer when needed; or what
     a plugin registers."""
-    restarts: int = field(default=3, metadata=NEUTRAL)
+    restarts: int = field(default=3, metadata=Mark.NEUTRAL)
     """Times that train.devices restarts the processes after one was killed or did not join."""
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from s2s import ConfigError, Registry, hookimpl
-from s2s.config import AT_START, TrainConfig
+from s2s.config import Mark, TrainConfig
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class FineTuningOptions(TrainConfig):
     """Weights to start from, and weights that stay as they are."""
 
-    init_from: str | None = field(default=None, metadata=AT_START)
+    init_from: str | None = field(default=None, metadata=Mark.AT_START)
     """Run whose weights this one begins with, or RUN@CHECKPOINT (best, last, average, step-001000). Where vocabularies
     differ, rows of embeddings and of the output projection follow their tokens."""
-    init_map: dict[str, str | None] = field(default_factory=dict, metadata=AT_START)
+    init_map: dict[str, str | None] = field(default_factory=dict, metadata=Mark.AT_START)
     """Where train.init_from finds a tensor: regular expression on the names of this model's tensors -> the name there,
     with \\1 for the first group; null keeps it as initialised. The first expression found in a name is used."""
     freeze: list[str] = field(default_factory=list)

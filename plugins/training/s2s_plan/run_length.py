@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError
-from s2s.config import NEUTRAL, TrainConfig
+from s2s.config import Mark, TrainConfig
 
 if TYPE_CHECKING:
     from s2s.config import Config
@@ -35,7 +35,7 @@ def interval(steps: int) -> int:
 class PlanConfig(TrainConfig):
     """The option of a run whose length is measured."""
 
-    budget: str = field(default="", metadata=NEUTRAL)
+    budget: str = field(default="", metadata=Mark.NEUTRAL)
     """Time for updates and validations, such as 30m, 2h or 1h30m: train.steps, the schedule and the intervals follow
     from the speed that is measured when the run begins. Empty: train.steps applies."""
 

@@ -36,11 +36,11 @@ class OutputStream:
         """The numbers of the input lines, from 0, whose outputs belong here; None: all."""
         return None
 
-    def is_done(self, made_of: Mapping[str, Any]) -> bool:
+    def is_done(self, provenance: Mapping[str, Any]) -> bool:
         """Whether an earlier command with the same input, checkpoint and options finished it; never for a stream."""
         return False
 
-    def begin(self, made_of: Mapping[str, Any]) -> int:
+    def begin(self, provenance: Mapping[str, Any]) -> int:
         """Start anew; returns 0, the number of outputs already written."""
         if self.name != "-":
             self.file: IO[bytes] = Path(self.name).open("wb")  # noqa: SIM115  closed by `close`
@@ -50,9 +50,9 @@ class OutputStream:
             self.file = sys.stdout.buffer
         return 0
 
-    def resume(self, made_of: Mapping[str, Any], n_lines: int) -> int:
+    def resume(self, provenance: Mapping[str, Any], n_lines: int) -> int:
         """Continue; returns the number of outputs, of `n_lines` lines each, already written."""
-        return self.begin(made_of)
+        return self.begin(provenance)
 
     def write(self, lines: Iterable[str]) -> None:
         """Write the lines of one output."""

@@ -39,7 +39,7 @@ ENTRY = struct.Struct("<QI")
 class ResumableFile(OutputStream):
     """Appends groups of lines; a group that a kill cut short is removed when the file is continued.
 
-    `made_of` is everything that its contents depend on, as JSON can represent it.
+    `provenance` is everything that its contents depend on, as JSON can represent it.
     """
 
     how_to_begin_anew = "remove it or leave out resume=true"
@@ -63,7 +63,7 @@ class ResumableFile(OutputStream):
         records = (self.header, self.record)
         return [self.path, self.partial, self.checksums, *records, *map(temporary, records)]
 
-    def is_done(self, made_of: Mapping[str, Any]) -> bool:
+    def is_done(self, provenance: Mapping[str, Any]) -> bool:
         """Whether an earlier command finished the file; DataError if it is the output of something else."""
         if not self.path.exists() or self.partial.exists():
             return False
@@ -71,33 +71,33 @@ class ResumableFile(OutputStream):
             raise DataError(
                 f"{self.path} is there, and nothing says what it was made of; remove it, or {self.otherwise}"
             )
-        self._check_same(f"{self.path} is another output", self.made_of(f"or {self.otherwise}"), made_of)
+        self._check_same(f"{self.path} is another output", self.provenance(f"or {self.otherwise}"), provenance)
         if self._read(self.header):  # the command was killed after it had renamed FILE.partial
             self._tidy_up()
         return True
 
-    def made_of(self, advice: str = "and make it again") -> dict[str, Any]:
+    def provenance(self, advice: str = "and make it again") -> dict[str, Any]:
         """What the finished file was made of; DataError if its contents have changed since."""
         record = self._read(self.record)
         if record is None or record["sha256"] != sha256(self.path):
             raise DataError(f"{self.path} is not as it was written; remove it, {advice}")
-        made_of: dict[str, Any] = record["made_of"]
-        return made_of
+        provenance: dict[str, Any] = record["made_of"]
+        return provenance
 
-    def begin(self, made_of: Mapping[str, Any]) -> int:
+    def begin(self, provenance: Mapping[str, Any]) -> int:
         """Start anew, with 0 groups; an earlier FILE stays until this one is finished."""
         self._open()
         os.truncate(self.descriptor, 0)
-        write_file(self.header, dump_record({"output": self.path.name, "made_of": made_of}))
+        write_file(self.header, dump_record({"output": self.path.name, "made_of": provenance}))
         self.checksums.write_bytes(b"")
         return 0
 
-    def resume(self, made_of: Mapping[str, Any], n_lines: int) -> int:
+    def resume(self, provenance: Mapping[str, Any], n_lines: int) -> int:
         """Continue FILE.partial; returns the number of its groups, of `n_lines` each, that are as they were written."""
         if not self.partial.exists() or not self.partial.stat().st_size:  # killed before the header was written
-            return self.begin(made_of)
+            return self.begin(provenance)
         self._open()
-        self._check_same(f"{self.partial} cannot be continued", self._header()["made_of"], made_of)
+        self._check_same(f"{self.partial} cannot be continued", self._header()["made_of"], provenance)
         os.truncate(self.descriptor, self._n_intact())
         n_groups, end = self._whole_groups(n_lines)
         os.truncate(self.descriptor, end)

@@ -68,13 +68,13 @@ class ShardFile(ResumableFile):
     def files(self) -> list[Path]:
         return [*super().files(), *self.whole.files()]
 
-    def is_done(self, made_of: Mapping[str, Any]) -> bool:
+    def is_done(self, provenance: Mapping[str, Any]) -> bool:
         """Whether the shard is finished, or all shards are finished and merged."""
-        if super().is_done(made_of):
+        if super().is_done(provenance):
             merge(self)  # the command that finished last may have been killed before it could
             return True
         none_left = not any(self.path.parent.glob(f"{glob.escape(self.whole.path.name)}.shard-*"))
-        return none_left and self.whole.is_done(made_of)
+        return none_left and self.whole.is_done(provenance)
 
     def finish(self) -> None:
         super().finish()
@@ -126,9 +126,9 @@ def merge(file: ShardFile) -> None:
 
 def _agreed(shards: list[ResumableFile]) -> dict[str, Any]:
     """What all shards were made of; DataError if they differ."""
-    first = shards[0].made_of()
+    first = shards[0].provenance()
     for shard in shards[1:]:
-        if changed := differences(first, shard.made_of()):
+        if changed := differences(first, shard.provenance()):
             what = ", ".join(f"{key} was {old!r} and {new!r}" for key, (old, new) in changed.items())
             raise DataError(
                 f"{shard.path} and {shards[0].path} are not shards of one output: {what}; remove what is old, and make "

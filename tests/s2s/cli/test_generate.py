@@ -23,7 +23,7 @@ from s2s.cli.generate import main
 from s2s.data.text import MAX_LINE
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.generation.build import LoadedGenerator, made_of
+from s2s.generation.build import LoadedGenerator, provenance
 from s2s.generation.files.input_lines import lines_of, piped
 from s2s.generation.files.pipeline import buffers
 from s2s.generation.files.resumable_file import ENTRY
@@ -82,7 +82,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         chosen = BeamConfig(name="beam", **composed.explicit.get("search", {}))
         generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config, plugins)
         weights = {"checkpoint": sha256(tmp_path / "MANIFEST.json")}
-        return LoadedGenerator(generator, made_of(config, weights, chosen, "cpu"), "a CPU")
+        return LoadedGenerator(generator, provenance(config, weights, chosen, "cpu"), "a CPU")
 
     monkeypatch.setattr("s2s.generation.build.load", load)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.config import NEUTRAL, OF_MODELS, RERANKS, Config, GenerateConfig, TrainConfig, options_marked
+from s2s.config import Config, GenerateConfig, Mark, TrainConfig
 from s2s.config.data import DataConfig, PrepareConfig
 from s2s.config.run import CheckpointConfig, LogConfig, ValidConfig
 from s2s.errors import ConfigError
@@ -54,14 +54,14 @@ def test_some_choices_need_not_be_made(kind: Any, name: str) -> None:
 def test_options_are_found_by_all_of_their_metadata() -> None:
     @dataclass(kw_only=True)
     class More(GenerateConfig):
-        own: int = field(default=0, metadata=dict(OF_MODELS))
+        own: int = field(default=0, metadata=dict(Mark.OF_MODELS))
 
-    assert {"run", "precision", "own"} <= set(options_marked(More, OF_MODELS))
-    assert not {"nbest", "input"} & set(options_marked(More, OF_MODELS))
-    assert set(options_marked(More, OF_MODELS | NEUTRAL)) == set(options_marked(More, OF_MODELS)) & set(
-        options_marked(More, NEUTRAL)
+    assert {"run", "precision", "own"} <= set(Mark.options(More, Mark.OF_MODELS))
+    assert not {"nbest", "input"} & set(Mark.options(More, Mark.OF_MODELS))
+    assert set(Mark.options(More, Mark.OF_MODELS | Mark.NEUTRAL)) == set(Mark.options(More, Mark.OF_MODELS)) & set(
+        Mark.options(More, Mark.NEUTRAL)
     )
-    assert "search" in options_marked(More, {"neutral": True})
+    assert "search" in Mark.options(More, {"neutral": True})
 
 
 @pytest.mark.parametrize("seed", [0, 2**63 - 1])
@@ -166,7 +166,7 @@ def test_an_option_of_generation_that_makes_no_sense_is_refused(given: dict[str,
 class Reranked(GenerateConfig):
     """With an option of a plugin that ranks outputs anew."""
 
-    mbr: str = field(default="", metadata=RERANKS)
+    mbr: str = field(default="", metadata=Mark.RERANKS)
 
 
 def test_candidates_are_requested_of_the_search_where_something_chooses_among_them() -> None:

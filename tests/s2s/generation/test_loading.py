@@ -12,12 +12,12 @@ import torch
 
 from harness.small_runs import build, letters_config, letters_plugins
 from s2s.compose import compose
-from s2s.config import RERANKS, GenerateConfig
+from s2s.config import GenerateConfig, Mark
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
 from s2s.generation import build as loading
-from s2s.generation.build import load, load_for_decoding, made_of, resolve_candidates
+from s2s.generation.build import load, load_for_decoding, provenance, resolve_candidates
 from s2s.generation.models import Models
 from s2s.registry import Choice
 
@@ -67,8 +67,8 @@ def test_a_search_is_that_of_the_run_but_for_what_is_given(
 
 def test_a_loaded_run_decodes_and_says_what_computes(models: Models, plugins: Plugins) -> None:
     found = generator(plugins)
-    assert found.made_of["input"] == "-"
-    assert found.made_of["search"]["beam"] == 3
+    assert found.provenance["input"] == "-"
+    assert found.provenance["search"]["beam"] == 3
     assert found.description.startswith("cpu, ")
     assert [output.src for output in found.generator(["abc", ""])] == ["abc", ""]
     assert not found.description.endswith("; ")
@@ -190,7 +190,7 @@ def test_a_process_takes_the_device_of_its_number_on_the_machine(
 class Reranked(GenerateConfig):
     """With an option that chooses among the outputs of the search."""
 
-    mbr: str = field(default="chrf", metadata=RERANKS)
+    mbr: str = field(default="chrf", metadata=Mark.RERANKS)
 
 
 class Beam(Choice):
@@ -236,15 +236,15 @@ def test_without_a_choice_among_candidates_the_options_stay() -> None:
 def test_the_bytes_of_a_file_depend_on_input_weights_search_device_and_options_but_not_on_names(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("a")
     config = GenerateConfig(run="x", input=str(tmp_path / "in"), output="out", nbest=2, format="tsv", threads=5)
-    found = made_of(config, {"checkpoint": "of x"}, Choice(name="greedy"), "cpu")
+    found = provenance(config, {"checkpoint": "of x"}, Choice(name="greedy"), "cpu")
     assert found["input"] == hashlib.sha256(b"a").hexdigest()
     assert found["search"] == {"name": "greedy"}
     assert (found["checkpoint"], found["device"], found["nbest"], found["format"]) == ("of x", "cpu", 2, "tsv")
     assert not {"run", "output", "threads"} & set(found)
-    stream = made_of(replace(config, output="-"), {"checkpoint": "of x"}, Choice(name="greedy"), "cpu")
+    stream = provenance(replace(config, output="-"), {"checkpoint": "of x"}, Choice(name="greedy"), "cpu")
     assert stream == found | {"input": str(tmp_path / "in")}, "a file that nothing continues is not read twice"
     (tmp_path / "in").unlink()
-    assert made_of(config, {}, Choice(), "cpu")["input"] == str(tmp_path / "in")
+    assert provenance(config, {}, Choice(), "cpu")["input"] == str(tmp_path / "in")
 
 
 FIRST_RECORD = {
@@ -283,9 +283,9 @@ FIRST_RECORD = {
 def test_an_option_that_was_added_is_recorded_only_if_it_is_given() -> None:
     """Otherwise nothing that an earlier version began could be continued."""
     weights = {"checkpoint": "c"}
-    assert made_of(GenerateConfig(run="x"), weights, BeamConfig(name="beam"), "cpu") == FIRST_RECORD
+    assert provenance(GenerateConfig(run="x"), weights, BeamConfig(name="beam"), "cpu") == FIRST_RECORD
     config = GenerateConfig(run="x", input_fields={"language": "de"}, transforms=[{"name": "bias"}])
-    found = made_of(config, weights, BeamConfig(name="beam", temperature=0.5, repetition_penalty=2.0), "cpu")
+    found = provenance(config, weights, BeamConfig(name="beam", temperature=0.5, repetition_penalty=2.0), "cpu")
     assert found == FIRST_RECORD | {
         "input_fields": {"language": "de"},
         "transforms": [{"name": "bias"}],

@@ -34,5 +34,5 @@ def test_a_single_run_is_loaded_and_known_by_its_manifest(run: Any, options: dic
     found = load_models(GenerateConfig(**options), None, CPU)  # type: ignore[arg-type]
     assert run.asked == [("runs/x", "last")]
     assert (found.first, found.directory, found.model, found.members) == (run, Path("runs/x"), run.model, [run.model])
-    assert found.made_of == {"checkpoint": hashlib.sha256(b"{}").hexdigest()}
+    assert found.provenance == {"checkpoint": hashlib.sha256(b"{}").hexdigest()}
     assert found.description == ""

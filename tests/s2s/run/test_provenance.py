@@ -25,13 +25,13 @@ OUTSIDE = """
 from dataclasses import dataclass, field
 import s2s, torch
 from s2s.checkpoint import latest
-from s2s.config import AT_START, NEUTRAL, TrainConfig
+from s2s.config import Mark, TrainConfig
 
 @dataclass(kw_only=True)
 class Options(TrainConfig):
-    start_at: float = field(default=0.0, metadata=AT_START)
+    start_at: float = field(default=0.0, metadata=Mark.AT_START)
     '''Value of the first weights.'''
-    shown: str = field(default="", metadata=NEUTRAL)
+    shown: str = field(default="", metadata=Mark.NEUTRAL)
     '''A word.'''
     lost: float = 0.0
     '''Factor of every loss, say.'''

@@ -119,8 +119,8 @@ def test_processes_of_torchrun_share_the_input_and_one_speaks(here: Path, capfd:
 def test_a_part_says_who_multiplied(here: Path) -> None:
     """Not whoever was faster just then: another part, or the same continued, must find the same."""
     assert main([*COMMON, "output=out.tsv", "shard=1/2"]) == 0
-    made_of = ResumableFile(here / "out.tsv.shard-00001-of-00002").made_of()
-    assert made_of["matmul"] in ("native", "onednn", "torch")
+    provenance = ResumableFile(here / "out.tsv.shard-00001-of-00002").provenance()
+    assert provenance["matmul"] in ("native", "onednn", "torch")
 
 
 def test_parts_of_different_making_are_not_joined(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
