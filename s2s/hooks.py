@@ -1,4 +1,4 @@
-"""The hooks: what any plugin may observe, answer or wrap."""
+"""The hooks: what any plugin may observe, provide or wrap."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Hooks:
 
     @hookspec(firstresult=True)
     def s2s_plan(self, config: Config, plugins: Plugins) -> Planner | None:
-        """Decide what the configuration leaves open, or refuse it: a planner; None: the core's."""
+        """The planner of a run; None: the core's."""
 
     @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
@@ -91,6 +91,7 @@ class Plugins:
     """What `load_plugins` found: the hooks to call and the names to choose from."""
 
     hook: Any
+    """pluggy's caller of hooks: `plugins.hook.s2s_observe(trainer=…)`; the methods are those of `Hooks`"""
     registry: Registry
     loaded: Mapping[str, str]
     """Plugin name -> distribution and version, or the file it came from."""

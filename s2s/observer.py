@@ -1,7 +1,8 @@
 """Following a run: the events that an observer receives, and what it may use of the trainer.
 
-The parts of a `TrainerView` are protocols: they list what plugins may rely on, with its types. Everything is to be
-read, except `length`, which an observer may change on all ranks after the same update, to end the run sooner or later.
+The parts of a `TrainerView` are protocols: they list what plugins may rely on, with its types. Everything is
+read-only, except `length`, which an observer may change on all ranks after the same update, to end the run sooner or
+later.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Ranks(Protocol):
         """Whether the flag is true on any rank; all of them must call it."""
 
     def all_gather(self, value: T) -> list[T]:
-        """The values of all ranks, in rank order; JSON must be able to hold them."""
+        """The values of all ranks, in rank order; they must be JSON-serialisable."""
 
 
 class Progress(Protocol):

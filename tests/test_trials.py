@@ -6,6 +6,8 @@ import ast
 import asyncio
 import json
 import re
+import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,12 +18,12 @@ from s2s.cli import generate
 from s2s.cli.train import main as train
 from s2s.compose import compose
 from s2s.config.data import PrepareConfig
-from s2s.errors import DataError
+from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
 from s2s_testing import check_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 PAGE = "".join((ROOT / "docs" / "plugins" / name).read_text(encoding="utf-8") for name in ("tasks.md", "corpora.md"))
@@ -207,6 +209,78 @@ def test_a_multilingual_task_keeps_the_contract_of_a_task(folder: Path, tmp_path
     config: Any = entry.config
     options = {"train": str(folder / "pairs.jsonl"), "languages": ["de", "fr"], "vocab_size": 30}
     check_task(entry, config(name="multilingual", **options), tmp_path)
+
+
+@pytest.fixture
+def styled(folder: Path, tmp_path: Path) -> Callable[..., Any]:
+    """A multilingual task whose inputs also have a style, with a default, of one corpus of these rows."""
+
+    @dataclass(kw_only=True)
+    class Styled:
+        language: str
+        style: str = "plain"
+        level: int = 1
+
+        def __post_init__(self) -> None:
+            if self.level > 3:
+                raise ValueError(f"level={self.level} must be at most 3")
+
+    def task(*rows: dict[str, Any], **common: Any) -> Any:
+        registry = load_plugins(["multilingual.py"]).registry
+        entry: Any = registry.get("task", "multilingual")
+        text = "".join(json.dumps({"src": "a", "tgt": "ja", **row}) + "\n" for row in rows)
+        (tmp_path / "rows.jsonl").write_text(text)
+        corpus = {"files": str(tmp_path / "rows.jsonl"), "fields": {"language": "de", **common}}
+        built = entry.build(entry.config(train={"x": corpus}, languages=["de"], subword="characters", vocab_size=30))
+        built.fields, built.marks, built.symbols = Styled, ("<{style}>",), lambda: ["<plain>", "<polite>"]
+        return built
+
+    return task
+
+
+def test_a_default_of_a_field_is_that_of_training_too(styled: Callable[..., Any], tmp_path: Path) -> None:
+    task = styled({}, {"style": "polite", "id": 7})
+    plain, polite = task.usable()
+    assert plain.fields == {"language": "de", "style": "plain", "level": 1}
+    assert polite.fields == {"language": "de", "style": "polite", "level": 1, "id": 7}
+    task.learn(tmp_path)
+    firsts = [task.src.pieces[pair.src[0]] for pair in task.encode([plain, polite])]
+    assert firsts == ["<plain>", "<polite>"]
+
+
+@pytest.mark.parametrize(
+    ("row", "common", "error"),
+    [
+        ({"style": ["x"]}, {}, "train corpus x, example 1: style=.*expected str"),
+        ({"level": "high"}, {}, "train corpus x, example 1: level=high: expected int"),
+        ({"level": 4}, {}, "train corpus x, example 1: level=4 must be at most 3"),
+        ({}, {"stile": "polite"}, r"train corpus x, fields: stile: task=.* reads no such field.*style"),
+    ],
+)
+def test_a_bad_field_is_refused_in_training(
+    row: dict[str, Any], common: dict[str, Any], error: str, styled: Callable[..., Any]
+) -> None:
+    task = styled(row, **common)
+    with pytest.raises((DataError, ConfigError), match=error):
+        list(task.examples("train", "x"))
+
+
+def test_the_commands_of_the_page_work_as_typed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    page = (ROOT / "docs" / "plugins" / "tasks.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    commands = [shlex.split(line) for line in page.splitlines() if line.startswith("    s2s-")]
+    for name in ("a.en", "a.de", "b.en", "b.fr"):
+        (tmp_path / name).write_text("".join(f"{a} {b}\n" for a in "abcde" for b in "abcde"))
+    (tmp_path / "multilingual.py").write_text(FILES["multilingual.py"], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    small = ["task.subword=characters", "task.vocab_size=40", "train.steps=2", *SMALL, *STEPS, "--quiet"]
+    assert commands[0][0] == "s2s-train"
+    assert train([*commands[0][1:], *small, "train.steps=2"]) == 0
+    assert commands[1][:2] == ["s2s-generate", "plugins=[./multilingual.py]"]
+    (tmp_path / "input.txt").write_text("a b\n")
+    assert generate.main([*commands[1][1:-2], "input=input.txt", "threads=1", "--quiet"]) == 0
+    assert capsysbinary.readouterr().out.endswith(b"\n")
 
 
 def test_an_example_without_a_language_is_named(folder: Path, tmp_path: Path) -> None:

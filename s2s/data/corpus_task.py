@@ -5,12 +5,13 @@ from __future__ import annotations
 __all__ = ["CorpusTask"]
 
 from abc import abstractmethod
-from dataclasses import MISSING, fields
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from s2s.compose.field_values import FieldValues
 from s2s.data.corpora import Corpora
 from s2s.data.corpus_options import CorpusOptions, FileForm, parse_corpora
-from s2s.errors import DataError
+from s2s.errors import ConfigError, DataError, did_you_mean
 from s2s.task import Dependencies, Example, Rejected, Task
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class CorpusTask(Task):
         """
         super().__init__(config)
         common = {"invalid": config.invalid} if hasattr(config, "invalid") else {}
-        self.sources = Corpora(registry, self.named_corpora, common if shared is None else shared)
+        self.data_sources = Corpora(registry, self.named_corpora, common if shared is None else shared)
 
     def named_corpora(self, split: str) -> list[CorpusOptions]:
         """The corpora that the option of a split names."""
@@ -51,21 +52,33 @@ class CorpusTask(Task):
 
     def dependencies(self) -> Dependencies:
         """The corpora of training and development, and all that determines ids."""
-        return self.sources.dependencies(self.settings(), self.files())
+        return self.data_sources.dependencies(self.settings(), self.files())
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""
-        return self.sources.names_and_weights(split)
+        return self.data_sources.names_and_weights(split)
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """The examples of one corpus; raises DataError for one without a field that the task needs."""
-        examples = self.sources.examples(split, corpus)
-        needed = {item.name for item in fields(self.fields) if _is_required(item)} if self.fields else set()
-        return self._checked(examples, needed, f"{split} corpus {corpus}") if needed else examples
+        """The examples of one corpus, with the fields that the task declares in their types, defaults included.
+
+        Raises ConfigError for a common field of the corpus that the task does not declare, and DataError for an example
+        without a required field or with a value of another type.
+        """
+        examples = self.data_sources.examples(split, corpus)
+        if self.fields is None:
+            return examples
+        values = FieldValues(self.fields)
+        for name in self.data_sources.in_split(split)[corpus].fields:
+            if name not in values.options:
+                hint = did_you_mean(name, values.options)
+                raise ConfigError(
+                    f"{split} corpus {corpus}, fields: {name}: task={self.config.name} reads no such field.{hint}"
+                )
+        return self._completed(examples, values, f"{split} corpus {corpus}")
 
     def describe(self) -> Iterable[str]:
         """The lines that corpora report."""
-        return self.sources.describe()
+        return self.data_sources.describe()
 
     def usable(self, split: str = "train") -> Iterator[Example]:
         """The examples of all corpora of a split that are not rejected."""
@@ -74,18 +87,19 @@ class CorpusTask(Task):
                 if isinstance(example, Example):
                     yield example
 
-    def _checked(
-        self, examples: Iterator[Example | Rejected], needed: set[str], place: str
+    def _completed(
+        self, examples: Iterator[Example | Rejected], values: FieldValues, place: str
     ) -> Iterator[Example | Rejected]:
         for number, one in enumerate(examples, 1):
-            if isinstance(one, Example) and not needed <= one.fields.keys():
-                name = min(needed - one.fields.keys())
-                raise DataError(
-                    f"{place}, example {number:,}: no field '{name}', which task={self.config.name} reads; if all "
-                    f"examples have the same, give it as fields: {{{name}: …}} beside the files of the corpus"
-                )
-            yield one
-
-
-def _is_required(item: Any) -> bool:
-    return item.default is MISSING and item.default_factory is MISSING
+            if isinstance(one, Example):
+                for name in values.missing(one.fields):
+                    raise DataError(
+                        f"{place}, example {number:,}: no field '{name}', which task={self.config.name} reads; if all "
+                        f"examples have the same, give it as fields: {{{name}: …}} beside the files of the corpus"
+                    )
+                try:
+                    yield replace(one, fields={**one.fields, **values.complete(one.fields)})
+                except ConfigError as error:
+                    raise DataError(f"{place}, example {number:,}: {error}") from None
+            else:
+                yield one

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from s2s.vocab import Side
 
 SETTINGS = "task.json"
-HALF = 32
+SEED_BITS = 32
 """Bits of a seed for each side"""
 
 
@@ -51,7 +51,7 @@ class TextTask(CorpusTask):
         self.metrics = getattr(config, "metrics", self.metrics)
         self.metric_options = _metric_options(config)
         coverage = {} if config.character_coverage == 1 else {"character_coverage": config.character_coverage}
-        self.kind = tokenizer_kind(config.subword, self.sources.registry, defaults=coverage)
+        self.kind = tokenizer_kind(config.subword, self.data_sources.registry, defaults=coverage)
         if not self.kind.learns and (option := config.size_option()):
             raise ConfigError(f"{option}: task.subword names a complete vocabulary, which has a size; leave it out")
 
@@ -164,7 +164,7 @@ class TextTask(CorpusTask):
         if alpha == 0:
             return None
         src, tgt = self.src.sampler(alpha), self.tgt.sampler(alpha)
-        return lambda pair, seed: Encoded(src(pair.src, seed), tgt(pair.tgt, seed >> HALF))
+        return lambda pair, seed: Encoded(src(pair.src, seed), tgt(pair.tgt, seed >> SEED_BITS))
 
     def _marks(self, fields: Mapping[str, Any]) -> list[int]:
         """Ids of the marks of a source with these fields; raises DataError for one that is no symbol."""

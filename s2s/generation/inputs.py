@@ -19,12 +19,10 @@ __all__ = [
 ]
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from s2s.compose.conversion import convert
-from s2s.compose.options import options_of
+from s2s.compose.field_values import FieldValues
 from s2s.decoding.constraints import ConstraintSet
 from s2s.errors import ConfigError, DataError, PluginError, did_you_mean
 from s2s.generation.candidates import Input
@@ -56,10 +54,9 @@ class InputFields:
         Raises PluginError if two dataclasses have a field of the same name.
         """
         self.task, self.defaults = task, defaults
-        self.configs = [config for config in (task.fields, *others) if config]
+        self.values = [FieldValues(config) for config in (task.fields, *others) if config]
         self.options: dict[str, Option] = {}
-        for option in (option for config in self.configs for option in options_of(config)):
-            name = option.field.name
+        for name, option in (pair for values in self.values for pair in values.options.items()):
             if name in self.options:
                 owners = f"{self.options[name].owner.__qualname__} and {option.owner.__qualname__}"
                 raise PluginError(f"{owners} both have a field '{name}' of inputs; choose another name for one of them")
@@ -73,24 +70,14 @@ class InputFields:
                 raise DataError(f"{name}: task={self.task.config.name} reads no such field of an input.{hint}")
         recorded = {name: value for name, value in one.record.items() if name in self.options}
         values = {**self.defaults, **recorded, **one.fields}
-        for name, option in self.options.items():
-            if option.required and name not in values:
-                hint = did_you_mean(name, one.record)
-                raise DataError(f"{name} is missing: task={self.task.config.name} reads it of every input.{hint}")
+        for name in (name for part in self.values for name in part.missing(values)):
+            hint = did_you_mean(name, one.record)
+            raise DataError(f"{name} is missing: task={self.task.config.name} reads it of every input.{hint}")
         try:
-            typed = {name: convert(self.options[name], value, "") for name, value in values.items()}
-            return self._checked(typed)
+            completed = [part.complete(values) for part in self.values]
         except ConfigError as error:
             raise DataError(str(error)) from None
-
-    def _checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values and defaults of all fields, after the checks of the dataclasses."""
-        complete: dict[str, Any] = {}
-        for config in self.configs:
-            names = [item.name for item in fields(config)]
-            built = config(**{name: values[name] for name in names if name in values})
-            complete |= {name: getattr(built, name) for name in names}
-        return complete
+        return {name: value for part in completed for name, value in part.items()}
 
 
 def as_input(one: AnyInput) -> Input:

@@ -1,4 +1,4 @@
-"""A run's configuration without the plugins that it was begun with: provenance.json records what they had added to it.
+"""Loading a run whose plugins are not installed any more, with provenance.json, which records the options they added.
 
 Option -> its value, the plugin that declares it, and whether the run needs that plugin to continue. Only options of
 plugins are recorded, unless they are neutral or at their defaults. To generate, a run needs none of them.
@@ -44,7 +44,8 @@ class RunConfig(NamedTuple):
 
 
 def read_config(directory: Path, plugins: Plugins) -> RunConfig:
-    """The configuration of a run; options of plugins that are not loaded are left out, as they acted in training.
+    """The configuration of a run; options of plugins that are not loaded are left out: they had their
+    effect in training.
 
     Raises ConfigError for an option that neither the run nor any plugin has declared, so that a misspelt one in a file
     that was edited does not pass.
@@ -62,7 +63,7 @@ def read_config(directory: Path, plugins: Plugins) -> RunConfig:
 
 
 def check_not_needed(directory: Path, plugins: Plugins) -> None:
-    """Raise CheckpointError if the run was trained with an option without whose plugin it would go on otherwise."""
+    """Raise CheckpointError if continuing the run requires a plugin that is not loaded."""
     schema = plugins.registry.with_options(Config)
     for key, option in _recorded(directory).items():
         if option["needed"] and not _is_declared(key, schema):

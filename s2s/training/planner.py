@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class Planner:
     """Decides what the user has left open, stage by stage in the order of these methods.
 
-    This one decides nothing, and serves where no plugin provides another; theirs derive from it. From `configure` on,
-    every process calls each method, and must get the same result. What must stay the same when the run is resumed is
-    kept in `directory`, that of the run; `corpora` are the training corpora.
+    This one decides nothing. It is used if no plugin provides a planner, and is the base class of those that plugins
+    provide. From `configure` on, every process calls each method, and must get the same result. `directory` is that of
+    the run, where a planner keeps what must stay the same when the run is resumed; `corpora` are for training.
     """
 
     plugins: Plugins
@@ -73,7 +73,9 @@ class Planner:
         return ()
 
     def _undecided(self, key: str, value: str, advice: str) -> ConfigError:
-        return ConfigError(f"{key}={value}: nothing here decides it; {advice}.{self.plugins.registry.absent_hint()}")
+        return ConfigError(
+            f"{key}={value}: no loaded plugin chooses a value; {advice}.{self.plugins.registry.absent_hint()}"
+        )
 
 
 def planner_of(config: Config, plugins: Plugins) -> Planner:

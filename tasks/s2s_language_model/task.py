@@ -53,7 +53,7 @@ class LanguageModel(CorpusTask):
                 "vocabulary it gets, as in task.train=news.de task.tokenizer=runs/my_run"
             )
         super().__init__(config, registry)
-        self._kind = tokenizer_kind(config.subword, self.sources.registry)
+        self._kind = tokenizer_kind(config.subword, self.data_sources.registry)
 
     def settings(self) -> dict[str, Any]:
         """The tokeniser with how its files are read."""

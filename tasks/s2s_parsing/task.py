@@ -61,7 +61,7 @@ class Parsing(CorpusTask):
         self.form = Numbered(form) if config.word_ends == "number" else form
         styles = dict.fromkeys(style_of(corpus) for corpus in self.named_corpora("train")) if config.style else ()
         self.styles = Styles([*styles], config.style)
-        self._kind = tokenizer_kind(config.subword, self.sources.registry)
+        self._kind = tokenizer_kind(config.subword, self.data_sources.registry)
         self._cleaning = TreeCleaning(config)
 
     def named_corpora(self, split: str) -> list[CorpusOptions]:

@@ -83,7 +83,7 @@ def test_memory_is_not_measured(bare: Plugins) -> None:
     train_step: Any = None
     assert planner.batch(config, train_step, [], Path("run")) == BatchPlan(25_000)
     config.train.tokens = "auto"
-    with pytest.raises(ConfigError, match=r"train\.tokens=auto: nothing here decides it; give a number"):
+    with pytest.raises(ConfigError, match=r"train\.tokens=auto: no loaded plugin chooses a value; give a number"):
         planner.batch(config, train_step, [], Path("run"))
 
 

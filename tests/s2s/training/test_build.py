@@ -272,7 +272,7 @@ def test_without_a_plugin_that_measures_it_a_precision_must_be_given(
     with pytest.raises(ConfigError) as caught:
         trial_run(letters_config(plugins, *given).config, plugins, World()).__enter__()
     assert str(caught.value) == (
-        "train.precision=auto: nothing here decides it; give fp32 or bf16. "
+        "train.precision=auto: no loaded plugin chooses a value; give fp32 or bf16. "
         "Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: plan."
     )
 
@@ -286,6 +286,6 @@ def test_without_a_plugin_that_measures_memory_batches_are_as_large_as_they_are_
     with pytest.raises(ConfigError) as caught:
         built(tmp_path, "train.tokens=auto").__enter__()
     assert str(caught.value) == (
-        "train.tokens=auto: nothing here decides it; give a number. "
+        "train.tokens=auto: no loaded plugin chooses a value; give a number. "
         "Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: plan."
     )

@@ -39,11 +39,15 @@ def test_without_a_recipe_the_configuration_stays(recipe: str) -> None:
 
 def test_what_nothing_decides_is_refused() -> None:
     planner, hint = Planner(plugins()), r"\. Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: plan\.$"
-    with pytest.raises(ConfigError, match=r"^recipe=ours: nothing here decides it; leave it out" + hint):
+    with pytest.raises(ConfigError, match=r"^recipe=ours: no loaded plugin chooses a value; leave it out" + hint):
         planner.configure(composed("ours"), None)
-    with pytest.raises(ConfigError, match=r"^train\.precision=auto: nothing here decides it; give fp32 or bf16" + hint):
+    with pytest.raises(
+        ConfigError, match=r"^train\.precision=auto: no loaded plugin chooses a value; give fp32 or bf16" + hint
+    ):
         planner.precision(NOTHING, [], NOTHING)
-    with pytest.raises(ConfigError, match=r"^train\.tokens=auto: nothing here decides it; give a number" + hint):
+    with pytest.raises(
+        ConfigError, match=r"^train\.tokens=auto: no loaded plugin chooses a value; give a number" + hint
+    ):
         planner.batch(Config(train=TrainConfig(tokens="auto")), NOTHING, [], NOTHING)
 
 
