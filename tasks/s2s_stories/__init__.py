@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AccuracyConfig", "BabiConfig", "GeneratedConfig", "StoriesConfig", "s2s_register"]
+__all__ = ["BabiConfig", "GeneratedConfig", "StoriesConfig", "s2s_register"]
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,11 +49,6 @@ class BabiConfig(Choice):
 
 
 @dataclass(kw_only=True)
-class AccuracyConfig(Choice):
-    """Share of outputs that equal a reference, in percent."""
-
-
-@dataclass(kw_only=True)
 class StoriesConfig(Choice):
     """From a story and a question to the answer."""
 
@@ -86,10 +81,9 @@ class StoriesConfig(Choice):
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    """The task, its corpora and its metric."""
+    """The task and its corpora."""
     registry.corpus("stories", GeneratedConfig, "s2s_stories.generator:Generated")
     registry.corpus("babi", BabiConfig, "s2s_stories.babi:Babi")
-    registry.metric("accuracy", AccuracyConfig, "s2s_stories.accuracy:Accuracy")
     registry.task("stories", StoriesConfig, partial(_build, registry))
 
 

@@ -11,8 +11,9 @@ import pytest
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected
-from s2s_stories import AccuracyConfig, BabiConfig, GeneratedConfig, StoriesConfig
-from s2s_stories.accuracy import Accuracy
+from s2s_metrics import WordsConfig
+from s2s_metrics.words import Accuracy
+from s2s_stories import BabiConfig, GeneratedConfig, StoriesConfig
 from s2s_stories.babi import Babi
 from s2s_stories.generator import PEOPLE, PLACES, THINGS, Generated, Story, story
 from s2s_stories.task import Stories, tokens
@@ -122,7 +123,7 @@ def test_files_of_babi_are_read(tmp_path: Path) -> None:
 
 
 def test_accuracy_counts_answers_that_equal_a_reference() -> None:
-    accuracy = Accuracy(AccuracyConfig(name="accuracy"))
+    accuracy = Accuracy(WordsConfig(name="accuracy"))
     score = accuracy(["garden", "attic ", "lamp", "a b"], [["garden", "attic", "melon", "a  b"]], samples=100)
     assert score.value == 75
     assert score.signature == "accuracy|nrefs:1|bs:100|seed:12345"

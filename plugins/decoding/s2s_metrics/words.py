@@ -64,7 +64,7 @@ class WordMetric(Metric):
 
     def _signature(self, n_refs: int, samples: int, seed: int) -> str:
         resampled = [f"bs:{samples}", f"seed:{seed}"] if samples else []
-        return "|".join([f"nrefs:{n_refs}", *resampled, f"case:{'lc' if self.config.lowercase else 'mixed'}"])
+        return "|".join([self.name, f"nrefs:{n_refs}", *resampled, *(["case:lc"] if self.config.lowercase else [])])
 
 
 class WordErrorRate(WordMetric):
