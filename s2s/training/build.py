@@ -15,6 +15,7 @@ from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.config import Config, GenerateConfig
 from s2s.data.batching import Batches
 from s2s.data.preparation import PreparedData, prepare
+from s2s.data.wrong_files import wrong_file_signs
 from s2s.distributed import World
 from s2s.distributed.sharding import OneProcess
 from s2s.distributed.strategy import chosen_strategy
@@ -118,6 +119,9 @@ class _Builder:
             prepared = prepare(task, self.config.data, self.log.info, verify=self.world.local_rank == 0)
         if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
             raise DataError(f"task={self.config.task.name} has no training data; give task.train=…")
+        if self.world.is_main:
+            for sign in wrong_file_signs(task, prepared):
+                self.log.warn(sign)
         self.run.copy_tokenizer(prepared.tokenizer)
         self.run.record_data(prepared.identity, prepared.directory, prepared.sources)
         return prepared
