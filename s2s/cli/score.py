@@ -45,7 +45,9 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
     systems, refs = read_aligned(config.hyp, config.ref)
     if options.dry_run:
         return print(f"{len(refs[0]):,} sentences, {len(systems)} systems, {len(metrics)} metrics: ready")
-    results = [compare(metric, systems, refs, config.samples, config.seed) for metric in metrics]
+    results = [
+        compare(metric, systems, refs, config.samples, config.seed, test=config.paired_test) for metric in metrics
+    ]
     if config.per_sentence:
         results = [
             [replace(c, sentences=metric.per_sentence(systems[c.system], refs)) for c in compared]

@@ -52,6 +52,9 @@ class ScoreConfig:
     """Bootstrap samples for the 95% interval and for comparisons; 0: none."""
     seed: int = 12345
     """Seed of the bootstrap."""
+    paired_test: Literal["bootstrap", "randomization"] = "bootstrap"
+    """Test of the difference between two systems: paired bootstrap, or paired approximate randomisation, whose trials
+    are as many as `samples`; sacrebleu's default of the second is 10_000."""
 
     def __post_init__(self) -> None:
         check_ranges("", self, samples=at_least(0, 1_000_000), seed=at_least(1), tokens=at_least(1))

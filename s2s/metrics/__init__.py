@@ -18,7 +18,7 @@ __all__ = [
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from s2s.errors import ConfigError, PluginError
 from s2s.lazy import lazy_names
@@ -105,6 +105,22 @@ class Metric(ABC):
 
         return [paired_p_value(self, baseline, system, refs, samples, seed) for system in systems]
 
+    def randomization_p_values(
+        self,
+        baseline: Sequence[str],
+        systems: Sequence[Sequence[str]],
+        refs: Sequence[Sequence[str]],
+        samples: int,
+        seed: int,
+    ) -> list[float]:
+        """The same by paired approximate randomisation: outputs of the two systems change places at random.
+
+        The default scores every pair of shuffled systems anew, which works for any metric and is slow.
+        """
+        from s2s.metrics.resampling import randomization_p_value
+
+        return [randomization_p_value(self, baseline, system, refs, samples, seed) for system in systems]
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -115,7 +131,9 @@ class Comparison:
     difference: float | None = None
     """Score minus the baseline's; None for the baseline itself."""
     p_value: float | None = None
-    """Of the difference, by paired bootstrap; None for the baseline and without samples."""
+    """Of the difference; None for the baseline and without samples."""
+    test: str = "bootstrap"
+    """That gave the p-value: bootstrap or randomization"""
     sentences: list[dict[str, Any]] | None = None
     """`Metric.per_sentence`; None if not requested."""
 
@@ -126,6 +144,8 @@ def compare(
     refs: Sequence[Sequence[str]],
     samples: int = 1000,
     seed: int = 12345,
+    *,
+    test: Literal["bootstrap", "randomization"] = "bootstrap",
 ) -> list[Comparison]:
     """Score every system, and test each but the first against the first."""
     if samples < 0 or seed < 1:
@@ -135,9 +155,11 @@ def compare(
     (first, baseline), *others = systems.items()
     p_values: Sequence[float | None] = [None] * len(others)
     if samples and others:
-        p_values = metric.p_values(baseline, [hyps for _, hyps in others], refs, samples, seed)
+        p_values_of = metric.p_values if test == "bootstrap" else metric.randomization_p_values
+        p_values = p_values_of(baseline, [hyps for _, hyps in others], refs, samples, seed)
     return [Comparison(first, scores[first])] + [
-        _compared(name, scores[name], scores[first], p) for (name, _), p in zip(others, p_values, strict=True)
+        replace(_compared(name, scores[name], scores[first], p), test=test)
+        for (name, _), p in zip(others, p_values, strict=True)
     ]
 
 

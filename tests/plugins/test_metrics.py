@@ -23,7 +23,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.metrics import Metric, Score, build_metrics, compare
-from s2s.metrics.resampling import paired_p_value, resamples
+from s2s.metrics.resampling import paired_p_value, randomization_p_value, resamples
 from s2s.plugin import load_plugins
 from s2s_metrics import BleuConfig, BleuMosesConfig, ChrfConfig, GleuConfig, TerConfig
 from s2s_metrics.gleu import Gleu
@@ -528,3 +528,18 @@ def test_of_several_references_the_nearest_counts_and_case_may_be_ignored() -> N
     assert score.low is not None
     assert score.low <= score.value <= (score.high or 0)
     assert not score.higher_is_better
+
+
+def test_paired_randomization_is_sacrebleus_and_any_metric_has_the_same(tmp_path: Path) -> None:
+    hyps = {"a": GOOD * 4, "b": BAD * 4, "c": (GOOD[:3] + BAD[3:]) * 4, "d": (GOOD[:4] + REF[4:]) * 4}
+    for name, lines in {"ref": REF * 4, **hyps}.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    command = f"{sys.executable} -m sacrebleu ref -i a b c d -m bleu --paired-ar --paired-ar-n 200 -f json"
+    table = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    ours = compare(metric("bleu"), hyps, [REF * 4], samples=200, test="randomization")
+    assert [one.p_value for one in ours] == [theirs["BLEU"].get("p_value") for theirs in json.loads(table)]
+    bootstrap = compare(metric("bleu"), hyps, [REF * 4], samples=200)
+    assert [one.p_value for one in ours] != [one.p_value for one in bootstrap]
+    for one, lines in zip(ours[1:], list(hyps.values())[1:], strict=True):
+        slow = randomization_p_value(metric("bleu"), hyps["a"], lines, [REF * 4], samples=200, seed=12345)
+        assert slow == pytest.approx(one.p_value)

@@ -118,10 +118,33 @@ class SacreMetric(Metric):
         seed: int,
     ) -> list[float]:
         """sacrebleu's own paired bootstrap."""
+        return self._paired("bs", baseline, systems, refs, samples, seed)
+
+    def randomization_p_values(
+        self,
+        baseline: Sequence[str],
+        systems: Sequence[Sequence[str]],
+        refs: Sequence[Sequence[str]],
+        samples: int,
+        seed: int,
+    ) -> list[float]:
+        """sacrebleu's own paired approximate randomisation."""
+        return self._paired("ar", baseline, systems, refs, samples, seed)
+
+    def _paired(
+        self,
+        test_type: str,
+        baseline: Sequence[str],
+        systems: Sequence[Sequence[str]],
+        refs: Sequence[Sequence[str]],
+        samples: int,
+        seed: int,
+    ) -> list[float]:
+        """The p-values of one of sacrebleu's tests."""
         named = [(str(i), self.prepare(lines)) for i, lines in enumerate([baseline, *systems])]
         prepared = [self.prepare(ref) for ref in refs]
         with _sacrebleu_seed(seed):
-            test = PairedTest(named, {self.name: self.scorer}, prepared, test_type="bs", n_samples=samples)
+            test = PairedTest(named, {self.name: self.scorer}, prepared, test_type=test_type, n_samples=samples)
             _, results = test()
         (column,) = results.keys() - {"System"}
         return [float(result.p_value) for result in results[column][1:]]  # type: ignore[union-attr, arg-type]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from s2s.metrics import Comparison
 
 SIGNIFICANT = 0.05
+TESTS = {"bootstrap": "paired bootstrap", "randomization": "paired approximate randomisation"}
 
 
 def as_json(results: Sequence[Sequence[Comparison]], n_sentences: int, n_refs: int) -> str:
@@ -26,8 +27,10 @@ def as_json(results: Sequence[Sequence[Comparison]], n_sentences: int, n_refs: i
 
 
 def _fields(c: Comparison) -> dict[str, Any]:
-    sentences = {} if c.sentences is None else {"sentences": c.sentences}
-    return {"system": c.system, **asdict(c.score), "difference": c.difference, "p_value": c.p_value, **sentences}
+    others: dict[str, Any] = {} if c.sentences is None else {"sentences": c.sentences}
+    if c.test != "bootstrap":
+        others["test"] = c.test
+    return {"system": c.system, **asdict(c.score), "difference": c.difference, "p_value": c.p_value, **others}
 
 
 def as_text(results: Sequence[Sequence[Comparison]], n_sentences: int, n_refs: int) -> str:
@@ -36,7 +39,7 @@ def as_text(results: Sequence[Sequence[Comparison]], n_sentences: int, n_refs: i
     for compared in results:
         lines += ["", *_block(compared)]
     if any(c.p_value is not None for compared in results for c in compared):
-        lines += ["", f"difference to {results[0][0].system}; p by paired bootstrap, * below {SIGNIFICANT}"]
+        lines += ["", f"difference to {results[0][0].system}; p by {TESTS[results[0][-1].test]}, * below {SIGNIFICANT}"]
     return "\n".join(lines)
 
 
