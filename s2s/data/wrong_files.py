@@ -72,9 +72,9 @@ def _sample(task: Task, corpus: MappedCorpus) -> Texts:
 
 
 def _look_like_targets(lines: Sequence[str], sides: Texts) -> bool:
-    """Whether lines have the n-grams of targets; not where those of training sources themselves do not tell the sides.
+    """Whether lines have the n-grams of targets; False where the training sides do not differ clearly.
 
-    Half of the training lines are counted, and the other half must be told apart by the counts.
+    Half of the training lines are counted, and the counts must separate the other half.
     """
     if min(len(lines), len(sides.src)) < LEAST:
         return False
