@@ -99,8 +99,39 @@ def test_a_text_has_the_lines_that_a_file_with_it_has(server: Served) -> None:
     (found,) = server.post("/v1/generate", {"text": "a dog\u2028sees\x0ca cat", "split": False}).json()["results"]
     (plain,) = server.post("/v1/generate", {"text": "a dog sees a cat", "split": False}).json()["results"]
     assert found["hyp"] == plain["hyp"]
-    assert lines_of("a\r\nb\n\nc\n") == ["a", "b", "", "c"]
-    assert lines_of("") == lines_of("\n") == [""]
+    assert lines_of("a\r\nb\n\nc\n") == [("", "a", ""), ("\r\n", "b", ""), ("\n", "", ""), ("\n", "c", "\n")]
+    assert lines_of("") == [("", "", "")]
+    assert lines_of("\n") == [("", "", "\n")]
+
+
+@pytest.mark.parametrize("symbol", ["", "😀", "—", "•", "#", "* * *", "\u2028"], ids=ascii)
+def test_symbols_between_sentences_are_kept_and_no_sentence_is_lost(server: Served, symbol: str) -> None:
+    """As by s2s-generate, whose output it is."""
+    gap = f" {symbol} " if symbol else " "
+    (found,) = server.post("/v1/generate", {"text": f"The old dog.{gap}A cat eats."}).json()["results"]
+    assert [part["src"] for part in found["sentences"]] == ["The old dog.", "A cat eats."]
+    first, second = (part["hyp"] for part in found["sentences"])
+    assert found["hyp"] == f"{first}{gap}{second}"
+
+
+@pytest.mark.parametrize("split", [True, False])
+@pytest.mark.parametrize(
+    "text", ["{}\n", "\n", "", "    {}", "{}\n  {}\n", "{}\r\n\r\n\t{}\r\n", " {}\u3000"], ids=ascii
+)
+def test_white_space_at_the_edges_of_lines_comes_back(server: Served, text: str, split: bool) -> None:
+    source = "the old dog"
+    (alone,) = server.post("/v1/generate", {"text": source}).json()["results"]
+    (whole,) = server.post("/v1/generate", {"text": text.replace("{}", source), "split": split}).json()["results"]
+    assert whole["hyp"] == text.replace("{}", alone["hyp"])
+
+
+def test_an_output_that_the_limit_has_cut_is_marked(server: Served, run: str) -> None:
+    body = {"text": "the old dog sees the cat"}
+    limit = {"min_len": 1, "search": {"max_len_a": 0.0, "max_len_b": 1}}
+    (cut,) = post(run, "/v1/generate", body, generate=limit).json()["results"]
+    (whole,) = server.post("/v1/generate", body).json()["results"]
+    assert [one.get("finished") for one in (cut, *cut["sentences"])] == [False, False]
+    assert [one.get("finished") for one in (whole, *whole["sentences"])] == [None, None]
 
 
 def test_the_same_request_gives_the_same_bytes_alone_and_in_a_crowd(server: Served) -> None:
@@ -124,11 +155,10 @@ def test_a_text_keeps_its_lines_and_is_taken_apart_into_sentences(server: Served
     assert [(part["line"], part["src"]) for part in whole["sentences"]] == [
         (0, "The old dog sees the cat."),
         (0, "The cat eats."),
-        (1, ""),
         (2, "A dog eats the old cat."),
     ]
     hyps = [part["hyp"] for part in whole["sentences"]]
-    assert whole["hyp"] == f"{hyps[0]} {hyps[1]}\n\n{hyps[3]}"
+    assert whole["hyp"] == f"{hyps[0]} {hyps[1]}\n\n{hyps[2]}"
     shifted, n_src, n_tgt = [], 0, 0
     for part in whole["sentences"]:
         shifted += [[n_src + i, n_tgt + j] for i, j in part["align"]]
@@ -143,8 +173,8 @@ def test_sentences_stream_in_order_and_end_with_the_whole(server: Served) -> Non
     assert answer.headers["content-type"].startswith("text/event-stream")
     blocks = [block.split("\n") for block in answer.text.removesuffix("\n\n").split("\n\n")]
     events = [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
-    assert [name for name, _ in events] == ["sentence"] * 5 + ["done"]
-    assert [(e["text"], e["sentence"], e["of"]) for _, e in events[:-1]] == [*((0, i, 4) for i in range(4)), (1, 0, 1)]
+    assert [name for name, _ in events] == ["sentence"] * 4 + ["done"]
+    assert [(e["text"], e["sentence"], e["of"]) for _, e in events[:-1]] == [*((0, i, 3) for i in range(3)), (1, 0, 1)]
     assert events[-1][1] == plain
 
 
@@ -182,7 +212,7 @@ BAD: dict[str, tuple[Any, int, str]] = {
     "too many outputs": ({"text": "a", "nbest": 9}, 422, "nbest: 9 are more than the 4"),
     "unknown run": ({"text": "a", "run": "../x"}, 422, "run: no such run here; there are en-de"),
     "unknown view": ({"text": "a", "views": ["svg"]}, 422, "views"),
-    "prefix of two lines": ({"text": "a\nb", "prefix": "der"}, 422, "one line"),
+    "prefix of two lines": ({"text": "a\nb", "prefix": "der", "split": False}, 422, "one line"),
     "half a character": ({"text": "\ud800"}, 422, "surrogate"),
     "too long": ({"text": "a " * 15_000}, 413, "30,000 characters are more than the 20,000"),
     "no time": ({"text": "the old dog", "deadline": 1e-9}, 503, "not finished within"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def text_fields(
+    engine: Engine,
     text: str,
     sentences: Sequence[Sentence],
     outputs: Sequence[Output],
@@ -29,11 +30,11 @@ def text_fields(
     n: int,
 ) -> dict[str, Any]:
     """The fields of a text: its best output, the n best if requested, and its sentences."""
-    candidates = join_lines(sentences, outputs, n)
+    candidates = join_lines(engine, sentences, outputs, n)
     best = candidates[0]
-    whole: dict[str, Any] = {"src": text, "hyp": best.hyp, "score": _rounded(best.score)}
+    whole: dict[str, Any] = {"src": text} | _scored(best)
     if n > 1:
-        whole["nbest"] = [{"hyp": each.hyp, "score": _rounded(each.score)} for each in candidates]
+        whole["nbest"] = [_scored(each) for each in candidates]
     if best.align:
         whole["align"] = best.align
     return whole | {"sentences": parts}
@@ -43,13 +44,19 @@ async def sentence_fields(engine: Engine, sentence: Sentence, output: Output, bo
     """The fields of a sentence: source, line, outputs best first, and the requested fields of each."""
     write = lambda: [_candidate(engine, each, body) for each in output.nbest[: body.nbest]]  # noqa: E731
     candidates = await engine.in_text_thread(write) if body.views else write()
-    fields = {"line": sentence.line, "src": sentence.input.src, **candidates[0]}
+    fields = {"line": sentence.line, "src": sentence.segment.src, **candidates[0]}
     if body.nbest > 1:
         fields["nbest"] = candidates
-    if "attention" in body.fields and len(sentence.segments) == 1 and sentence.segments[0].ids:
-        (segment,), best = sentence.segments, output.best
+    if "attention" in body.fields and sentence.segment.ids:
+        segment, best = sentence.segment, output.best
         fields["attention"] = await engine.call(lambda: attention_of(engine, segment, best.tokens, best.pieces))
     return fields
+
+
+def _scored(candidate: Candidate) -> dict[str, Any]:
+    """The text and its score; `finished` is false where the limit on the length has cut it."""
+    cut = {} if candidate.finished else {"finished": False}
+    return {"hyp": candidate.hyp, "score": _rounded(candidate.score), **cut}
 
 
 def _candidate(engine: Engine, candidate: Candidate, body: GenerateBody) -> dict[str, Any]:
@@ -59,7 +66,7 @@ def _candidate(engine: Engine, candidate: Candidate, body: GenerateBody) -> dict
         "log_probs": [_rounded(p) for p in candidate.log_probs],
         "align": candidate.align,
     }
-    fields: dict[str, Any] = {"hyp": candidate.hyp, "score": _rounded(candidate.score)}
+    fields = _scored(candidate)
     fields |= {name: value for name, value in optional.items() if name in body.fields}
     if body.views and candidate.hyp:
         fields["views"] = {name: engine.task.views[name](candidate.hyp) for name in body.views}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["Sentence", "TextCandidate", "TextOptions", "join_lines", "lines_of", "outputs", "read_text", "text_outputs"]
+__all__ = ["Sentence", "TextOptions", "join_lines", "lines_of", "outputs", "read_text", "text_outputs"]
 
 import asyncio
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import DataError
 from s2s.generation import Input, Output, Segment
@@ -16,8 +16,7 @@ from s2s_serve.refusal import RefusedError, invalid, unavailable
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from s2s.decoding import Hypothesis
-    from s2s.generation import Generator
+    from s2s.generation import Candidate, Generator
     from s2s_serve.engine import Engine
 
 WINDOW = 16
@@ -47,24 +46,13 @@ class Sentence:
 
     line: int
     """The line of the text, from 0"""
-    input: Input
-    segments: list[Segment]
-    """Parts that are decoded separately: one, unless the sentence is too long"""
+    segment: Segment
+    """With the text between it and the one before"""
 
     @property
     def n_tokens(self) -> int:
-        """Source tokens, each eos included."""
-        return sum(len(segment.ids) + 1 for segment in self.segments)
-
-
-class TextCandidate(NamedTuple):
-    """One output of a whole text."""
-
-    hyp: str
-    score: float
-    """The sum of the scores of its sentences"""
-    align: list[tuple[int, int]]
-    """Pairs of source and output word numbers"""
+        """Source tokens, eos included."""
+        return len(self.segment.ids) + 1
 
 
 async def read_text(engine: Engine, text: str, options: TextOptions) -> list[Sentence]:
@@ -73,30 +61,60 @@ async def read_text(engine: Engine, text: str, options: TextOptions) -> list[Sen
 
 
 def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentence]:
-    task, constrained = generator.task, bool(options.prefix or options.phrases)
+    if options.split and generator.read.layout:
+        return _numbered(_segments(generator, [text], options, None)[0])
     lines = lines_of(text)
-    if constrained and len(lines) > 1:
-        raise invalid("prefix and phrases are for a text of one line")
-    sentences = []
-    for number, line in enumerate(lines):
-        layout = generator.read.layout if options.split and not constrained else None
-        parts = [piece.text for piece in layout.pieces(line)] if layout else [line]
-        texts = [task.read_raw(part) if options.raw else part for part in parts]
-        inputs = [Input(text, options.prefix, options.phrases, options.fields) for text in texts]
-        try:
-            segments, error = generator.read(inputs, "text")
-        except DataError as bad:
-            raise invalid(str(bad)) from bad
-        if error:
-            raise invalid(str(error))
-        sentences += [Sentence(number, one, of) for one, of in zip(inputs, segments, strict=True)]
+    if (options.prefix or options.phrases) and len(lines) > 1:
+        raise invalid("prefix and phrases are for a text of one line where it is not split")
+    by_line = _segments(generator, [line for _, line, _ in lines], options, "text")
+    return _numbered(
+        [
+            replace(segment, before=before + segment.before, after=segment.after + after)
+            for (before, _, after), (segment,) in zip(lines, by_line, strict=True)
+        ]
+    )
+
+
+def _segments(
+    generator: Generator, texts: Sequence[str], options: TextOptions, unit: Literal["text"] | None
+) -> list[list[Segment]]:
+    """Those of each text; raises RefusedError if one is invalid."""
+    texts = [generator.task.read_raw(text) for text in texts] if options.raw else texts
+    inputs = [Input(text, options.prefix, options.phrases, options.fields) for text in texts]
+    try:
+        segments, error = generator.read(inputs, unit)
+    except DataError as bad:
+        raise invalid(str(bad)) from bad
+    if error:
+        raise invalid(str(error))
+    return segments
+
+
+def _numbered(segments: Sequence[Segment]) -> list[Sentence]:
+    """The segments of a text with the numbers of the lines in which they begin."""
+    sentences, line = [], 0
+    for segment in segments:
+        line += _n_line_ends(segment.before)
+        sentences.append(Sentence(line, segment))
+        line += _n_line_ends(segment.src)
     return sentences
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a text, as s2s-generate reads them from a file: other separators, such as U+2028, end none."""
-    *lines, last = re.split("\r?\n", text)
-    return [*lines, last] if last or not lines else lines
+def _n_line_ends(text: str) -> int:
+    return len(f"{text}.".splitlines()) - 1
+
+
+def lines_of(text: str) -> list[tuple[str, str, str]]:
+    """The lines of a text as s2s-generate reads them from a file, each between the line ends around it.
+
+    That before it, the line, and behind the last line its own: other separators, such as U+2028, end none.
+    """
+    parts = re.split("(\r?\n)", text)
+    lines = [(before, line, "") for before, line in zip(["", *parts[1::2]], parts[::2], strict=True)]
+    if len(lines) > 1 and not lines[-1][1]:
+        (end, _, _), (before, line, _) = lines.pop(), lines.pop()
+        lines.append((before, line, end))
+    return lines
 
 
 async def outputs(engine: Engine, sentences: Sequence[Sentence], options: TextOptions) -> AsyncGenerator[Output]:
@@ -113,52 +131,30 @@ async def outputs(engine: Engine, sentences: Sequence[Sentence], options: TextOp
 
 
 async def _output(engine: Engine, sentence: Sentence, options: TextOptions, window: asyncio.Semaphore) -> Output:
+    segment = sentence.segment
+    if not segment.ids:
+        return Output.empty(segment.src)
     try:
         async with window:
-            results = [await _search(engine, segment, options) for segment in sentence.segments]
+            hypotheses = await engine.search(segment, nbest=options.nbest, align=options.align)
     except (RefusedError, asyncio.CancelledError):
         raise
     except Exception as error:  # of the search; the engine has logged it
         raise unavailable("the search has failed on this batch; try again") from error
     write = (engine.aligning_generator if options.align and engine.aligning_generator else engine.generator).write
-
-    def written() -> Output:
-        parts = [
-            write.output(segment, hypotheses) if segment.ids else Output.empty(segment.src)
-            for segment, hypotheses in zip(sentence.segments, results, strict=True)
-        ]
-        return write.join_segments(sentence.input, sentence.segments, parts)
-
-    return await engine.in_text_thread(written)
+    return await engine.in_text_thread(lambda: write.output(segment, hypotheses))
 
 
-async def _search(engine: Engine, segment: Segment, options: TextOptions) -> list[Hypothesis]:
-    return await engine.search(segment, nbest=options.nbest, align=options.align) if segment.ids else []
-
-
-async def text_outputs(engine: Engine, text: str, options: TextOptions) -> list[TextCandidate]:
+async def text_outputs(engine: Engine, text: str, options: TextOptions) -> list[Candidate]:
     """The `options.nbest` best outputs of a whole text; raises RefusedError while too many others wait."""
     sentences = await read_text(engine, text, options)
     with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
         parts = [output async for output in outputs(engine, sentences, options)]
-    return join_lines(sentences, parts, options.nbest)
+    return join_lines(engine, sentences, parts, options.nbest)
 
 
-def join_lines(sentences: Sequence[Sentence], outputs: Sequence[Output], n: int) -> list[TextCandidate]:
+def join_lines(engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Output], n: int) -> list[Candidate]:
     """The n best outputs of a text: the k-th joins the k-th best output of each sentence."""
-    n_candidates = min(n, max(len(output.nbest) for output in outputs))
-    return [_joined(sentences, outputs, k) for k in range(n_candidates)]
-
-
-def _joined(sentences: Sequence[Sentence], outputs: Sequence[Output], k: int) -> TextCandidate:
-    lines: dict[int, list[str]] = {}
-    align: list[tuple[int, int]] = []
-    score, n_src, n_tgt = 0.0, 0, 0
-    for sentence, output in zip(sentences, outputs, strict=True):
-        candidate = output.nbest[min(k, len(output.nbest) - 1)]
-        lines.setdefault(sentence.line, []).append(candidate.hyp)
-        align += [(n_src + i, n_tgt + j) for i, j in candidate.align]
-        score += candidate.score
-        n_src, n_tgt = n_src + len(sentence.input.src.split()), n_tgt + len(candidate.hyp.split())
-    texts = [hyps[0] if len(hyps) == 1 else " ".join(hyps) for hyps in lines.values()]
-    return TextCandidate("\n".join(texts), score, align)
+    segments = [sentence.segment for sentence in sentences]
+    text = "".join(segment.before + segment.src + segment.after for segment in segments)
+    return engine.generator.write.join_segments(Input(text), segments, outputs).nbest[:n]

@@ -157,7 +157,7 @@ class Jobs:
             try:
                 sentences = await read_text(engine, line, options)
                 found = [output async for output in outputs(engine, sentences, options)]
-                return " ".join(join_lines(sentences, found, 1)[0].hyp.split("\n"))
+                return " ".join(join_lines(engine, sentences, found, 1)[0].hyp.split("\n"))
             except RefusedError as refused:
                 if refused.status == invalid("").status:
                     break

@@ -124,7 +124,7 @@ async def _events(
                     fields[number].append(data)
                     yield "sentence", position | data
     each = zip(body.texts, sentences, results, fields, strict=True)
-    yield "done", {"run": engine.name, "results": [text_fields(*text, body.nbest) for text in each]}
+    yield "done", {"run": engine.name, "results": [text_fields(engine, *text, body.nbest) for text in each]}
 
 
 async def _last(events: AsyncGenerator[tuple[str, dict[str, Any]]]) -> Response:

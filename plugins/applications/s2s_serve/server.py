@@ -20,7 +20,7 @@ from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.generation import load_for_decoding
 from s2s_serve import ServeConfig
 from s2s_serve.engine import Engine
-from s2s_serve.generating import TextCandidate, TextOptions, text_outputs
+from s2s_serve.generating import TextOptions, text_outputs
 from s2s_serve.jobs import Jobs
 from s2s_serve.metrics import Metrics
 from s2s_serve.refusal import busy, deadline_exceeded, invalid, too_large
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from s2s import Choice
+    from s2s.generation import Candidate
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class Server:
         finally:
             self.metrics.n_running -= 1
 
-    async def outputs(self, text: str, run: str = "", *, nbest: int = 1) -> list[TextCandidate]:
+    async def outputs(self, text: str, run: str = "", *, nbest: int = 1) -> list[Candidate]:
         """The outputs of a text, best first; raises RefusedError for what no request may ask for.
 
         run: name of a served run; empty: the first.

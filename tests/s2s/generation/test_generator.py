@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 from dataclasses import replace
@@ -383,3 +384,75 @@ def test_what_is_asked_must_come_out_as_it_is(model: Copy, asked: dict[str, Any]
 def test_what_says_something_of_nothing_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"has no effect without .*; give that, too, or leave it out"):
         generate_config(**options)
+
+
+def running(model: Seq2Seq, **options: Any) -> Generator:
+    """A generator for running text that is split at full stops."""
+    generate = generator(model, Encoding(), **options)
+    generate.read.layout = TextLayout(FullStops(), "sentence")
+    return generate
+
+
+def test_every_sentence_of_a_text_is_decoded_and_the_rest_is_copied(model: Copy) -> None:
+    generate = running(model)
+    (output,) = generate(["  ab. cd.\r\n\n\tx\u2028y. \u00a0"])
+    assert output.hyp == "  AB. CD.\r\n\n\tX\u2028Y. \u00a0"
+    assert [part.src for part in output.parts] == ["ab", "cd", "x", "y"]
+    assert (generate.counts.split, generate.counts.inputs, generate.counts.empty) == (1, 1, 0)
+    (blank,) = generate([" \n"])
+    assert (blank.hyp, blank.parts, generate.counts.empty) == (" \n", [], 1)
+
+
+@pytest.mark.parametrize("nbest", [1, 3])
+def test_a_line_of_one_sentence_is_decoded_as_without_splitting(model: Copy, nbest: int) -> None:
+    lines = words(40)
+    stripped = [line.strip() for line in lines]
+    plain = list(generator(model, nbest=nbest)(stripped))
+    split = list(running(model, nbest=nbest)(stripped))
+    assert split == plain
+    edges = [line[: len(line) - len(line.lstrip())] for line in lines]
+    found = running(model, nbest=nbest)(lines)
+    assert [output.hyp for output in found if output.hyp.strip()] == [
+        f"{edge}{output.hyp}{line[len(line.rstrip()) :]}"
+        for edge, output, line in zip(edges, plain, lines, strict=True)
+        if output.hyp
+    ]
+
+
+def test_a_prefix_is_kept_in_the_first_sentence_and_a_phrase_in_its_own(model: Copy) -> None:
+    (output,) = running(model)([Input("abc. dxy.", prefix="xa", phrases=("xy",))])
+    first, second = output.parts
+    assert first.hyp.startswith("XA")
+    assert "XY" in second.hyp
+    with pytest.raises(DataError, match=r"phrase 'q': .* split=false"):
+        next(running(model)([Input("abc. dxy.", phrases=("q",))]))
+
+
+@pytest.mark.parametrize("search", ["beam", "sample"])
+def test_what_the_limit_cuts_is_marked_and_counted(model: Copy, search: str) -> None:
+    options = {"max_len_a": 0.0, "max_len_b": 3}
+    plugins = shipped()
+    entry = plugins.registry.get("search", search)
+    cutting = entry.build(entry.config(name=search, **options))
+    generate = Generator(model, Capitals(), cutting, "cpu", generate_config(), plugins)
+    outputs = list(generate(["abc", "abcdef", "x", "abcd", ""]))
+    assert [(output.hyp, output.best.finished) for output in outputs] == [
+        ("ABC", True),
+        ("ABC", False),
+        ("X", True),
+        ("ABC", False),
+        ("", True),
+    ]
+    assert ", 2 outputs cut at the limit in " in generate.counts.describe({}, 1.0)
+
+
+def test_inputs_longer_than_any_of_training_are_counted_and_told_of_once(
+    model: Copy, caplog: pytest.LogCaptureFixture
+) -> None:
+    generate = running(model)
+    generate.read.longest_trained = 3
+    with caplog.at_level(logging.WARNING):
+        list(generate(["abc. abc", "abcd", "ab. abcde. abcdef", "abc"]))
+    assert generate.counts.longer == 2
+    (record,) = caplog.records
+    assert "an input of 4 tokens is longer than any source of the training text (3)" in record.getMessage()
