@@ -75,7 +75,7 @@ def compose(
 
 
 def recompose(config: T, explicit: Mapping[str, Any], plugins: Plugins) -> T:
-    """Another configuration with `given` merged into it: a run's search with `search.beam=8`."""
+    """Another configuration with `explicit` merged into it: a run's search with `search.beam=8`."""
     settings = [*settings_of(plain(config), "run"), *settings_of(explicit, COMMAND_LINE)]
     return build_config(merge(type(config), settings, plugins.registry)).config
 

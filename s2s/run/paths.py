@@ -52,7 +52,7 @@ def set_last_run(path: Path) -> None:
 
 
 def candidates(directory: Path, name: str) -> list[Path]:
-    """The checkpoints that checkpoint=`wanted` may mean, in the order in which they are tried."""
+    """The checkpoints that checkpoint=`name` may mean, in the order in which they are tried."""
     folder = directory / "checkpoints"
     newest = list(reversed(checkpoint.steps(folder)))
     best = atomic.read_link(directory / "best")

@@ -75,7 +75,7 @@ class Run:
 
     @staticmethod
     def read_weights(directory: Path, name: str) -> tuple[Path, dict[str, Tensor]]:
-        """The first valid checkpoint that `wanted` may mean and its evaluated weights; logs why others were skipped."""
+        """The first valid checkpoint that `name` may mean and its evaluated weights; logs why others were skipped."""
         reasons = []
         for path in candidates(directory, name):
             try:
