@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s import backend
+from s2s.backend import operators
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.chunked_loss import Positions
 from s2s.nn.loss import LabelSmoothed
@@ -87,7 +87,7 @@ def test_threads_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [label_smoothing_, backend.label_smoothing_.reference], ids=["native", "reference"]
+    "function", [label_smoothing_, operators.label_smoothing_.reference], ids=["native", "reference"]
 )
 @pytest.mark.parametrize(("exact", "rounded"), [(257, 256), (259, 260), (258.5, 258)], ids=["down", "up", "nearest"])
 def test_a_gradient_between_two_numbers_of_bf16_goes_to_the_nearest_and_a_tie_to_the_even(
@@ -100,7 +100,7 @@ def test_a_gradient_between_two_numbers_of_bf16_goes_to_the_nearest_and_a_tie_to
     assert gradient.tolist() == [[-rounded / 1024, rounded / 1024]]
 
 
-WEIGHTS = backend.ConsistencyWeights(1.0, 0.5, 2.0, 3.0)
+WEIGHTS = operators.ConsistencyWeights(1.0, 0.5, 2.0, 3.0)
 
 
 def pairs(n_symbols: int, dtype: torch.dtype, scale: float = 3.0) -> tuple[Tensor, Tensor, Tensor]:
@@ -126,7 +126,7 @@ def consistency_in_float64(
     return loss.detach(), (nll * counts[:, None]).detach(), (kl * counts[:, None]).detach(), logits.grad
 
 
-@pytest.mark.parametrize("function", [consistency_, backend.consistency_.reference], ids=["native", "reference"])
+@pytest.mark.parametrize("function", [consistency_, operators.consistency_.reference], ids=["native", "reference"])
 @pytest.mark.parametrize("n_symbols", [2, 15, 16, 17, 1003])
 @pytest.mark.parametrize(("dtype", "error"), [(torch.float, 1e-6), (torch.bfloat16, 4e-3)], ids=["fp32", "bf16"])
 def test_consistency_is_that_of_the_definition(
@@ -151,7 +151,7 @@ def test_distributions_may_have_nothing_in_common() -> None:
     assert gradient.isfinite().all()
 
 
-@pytest.mark.parametrize("function", [consistency_, backend.consistency_.reference], ids=["native", "reference"])
+@pytest.mark.parametrize("function", [consistency_, operators.consistency_.reference], ids=["native", "reference"])
 def test_what_does_not_count_may_be_anything(function: Callable[..., Any]) -> None:
     logits, target, counts = pairs(20, torch.float)
     logits[~counts] = torch.nan
@@ -162,10 +162,10 @@ def test_what_does_not_count_may_be_anything(function: Callable[..., Any]) -> No
 
 def test_weights_may_be_whole_numbers_and_arguments_have_names() -> None:
     logits, target, counts = pairs(20, torch.float)
-    whole = backend.ConsistencyWeights(1, 1, 2, 2)
-    expected = backend.consistency_.reference(logits, target, counts, 0.9, 0.1 / 20, whole).loss
+    whole = operators.ConsistencyWeights(1, 1, 2, 2)
+    expected = operators.consistency_.reference(logits, target, counts, 0.9, 0.1 / 20, whole).loss
     named = {"target": target, "counts": counts, "on_target": 0.9, "on_each": 0.1 / 20, "weights": whole}
-    torch.testing.assert_close(backend.consistency_(logits, **named).loss, expected)
+    torch.testing.assert_close(operators.consistency_(logits, **named).loss, expected)
 
 
 @pytest.mark.parametrize("place", [(0, 0), (0, 33), (1, 5)])

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from s2s.backend import operators
 from s2s.backend.operators import add_dropout, add_dropout_norm, apply_dropout
 from s2s.nn import LabelSmoothed, LabelSmoothedConfig
 from s2s.plugin import load_plugins
@@ -122,13 +123,13 @@ def test_a_row_has_the_same_bits_in_any_batch_and_with_any_number_of_threads(
 
     def of(rows: slice) -> list[Tensor]:
         torch.manual_seed(1)
-        monkeypatch.setattr(residual, "draw_mask", lambda *_: (numbers[rows], *rest))
+        monkeypatch.setattr(operators, "draw_mask", lambda *_: (numbers[rows], *rest))
         a, b = x[rows].detach().requires_grad_(), y[rows].detach().requires_grad_()
         leaves = a, b, norm.weight, norm.bias
         found = gradients(add_dropout_norm(a, b, 0.3, norm), d_out[rows], *leaves)
         return found[:3] + gradients(add_dropout(a, b, 0.3), d_out[rows], a, b)
 
-    numbers, *rest = residual.draw_mask(x.shape, 0.3)
+    numbers, *rest = operators.draw_mask(x.shape, 0.3)
     alone = [torch.cat(parts) for parts in zip(*(of(slice(i, i + 1)) for i in range(7)), strict=True)]
     assert all(map(torch.equal, of(slice(None)), alone))
 
