@@ -6,6 +6,8 @@ import asyncio
 import itertools
 import json
 import random
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -430,6 +432,17 @@ def test_openapi_describes_every_route(server: Served) -> None:
     paths = server.ask(lambda client: client.get("/openapi.json")).json()["paths"]
     assert {"/v1/generate", "/v1/score", "/v1/parse", "/v1/jobs", "/translate", "/languages", "/detect"} <= set(paths)
     assert {"/healthz", "/metrics", "/v1/runs"} <= set(paths)
+
+
+@pytest.mark.parametrize("module", ["py3langid", "prometheus_client"])
+def test_a_part_of_the_extra_that_is_missing_is_named(run: str, module: str) -> None:
+    code = f"import sys; sys.modules[{module!r}] = None; from s2s_serve import command; sys.exit(command.main())"
+    process = subprocess.run(
+        [sys.executable, "-c", code, f"run={run}", "port=0", "--quiet"], capture_output=True, text=True, timeout=60
+    )
+    message = f"s2s-serve: error: s2s-serve needs {module}: pip install 's2s-toolkit[serve]'"
+    assert (process.returncode, process.stderr.splitlines()[-1]) == (2, message)
+    assert "Traceback" not in process.stderr
 
 
 @pytest.mark.parametrize(("option", "reason"), [("workers", "has one process"), ("threads", "searches in one thread")])

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from s2s.compose import ComposedConfig
 
 
+EXTRA = ("uvicorn", "fastapi", "starlette", "pydantic", "prometheus_client", "py3langid")
+"""Modules of the extra `serve`"""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     return run_command(ServeConfig, serve, argv)
@@ -28,19 +32,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Options) -> None:
     """Load all runs, and answer requests until SIGTERM or SIGINT; running requests are finished."""
+    config = composed.config
+    logging.basicConfig(format="%(levelname)s: %(message)s")
     try:
         import uvicorn
 
         from s2s_serve.app import create_app
         from s2s_serve.server import load_server
+
+        server = load_server(config, plugins)
+        app = create_app(server)
     except ModuleNotFoundError as error:
-        if error.name not in ("uvicorn", "fastapi", "starlette", "pydantic", "prometheus_client", "py3langid"):
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRA:
             raise
-        raise ConfigError(f"s2s-serve needs {error.name}: pip install 's2s-toolkit[serve]'") from error
-    config = composed.config
-    logging.basicConfig(format="%(levelname)s: %(message)s")
-    server = load_server(config, plugins)
-    app = create_app(server)
+        raise ConfigError(f"s2s-serve needs {package}: pip install 's2s-toolkit[serve]'") from error
     if options.dry_run:
         return
     settings = uvicorn.Config(
