@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import io
+import json
 import re
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+import sentencepiece
 import torch
 
 import s2s
@@ -94,3 +97,73 @@ def test_what_does_not_fit_is_named(
     code, _, err = call("s2s-train", train(*options), capsys)
     assert code == 2
     assert error in err
+
+
+@pytest.fixture
+def published(here: Path) -> list[str]:
+    """A folder `marian` as it is published, with the files of a tokeniser; the options of a run from it."""
+    pieces: dict[str, None] = {}
+    for side, name in (("en", "source.spm"), ("de", "target.spm")):
+        model = io.BytesIO()
+        lines = (here / f"a.{side}").read_text().splitlines()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines), model_writer=model, vocab_size=30, minloglevel=2, hard_vocab_limit=False
+        )
+        (here / "marian").mkdir(exist_ok=True)
+        (here / "marian" / name).write_bytes(model.getvalue())
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+        pieces |= dict.fromkeys(processor.id_to_piece(i) for i in range(3, processor.get_piece_size()))
+    names = ["</s>", "<unk>", ">>de<<", *pieces, "<pad>"]
+    (here / "marian" / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
+    v, pad = len(names), len(names) - 1
+    ids = {"pad_token_id": pad, "eos_token_id": 0, "bos_token_id": 0, "decoder_start_token_id": pad}
+    save_marian(here / "marian", vocab_size=v, decoder_vocab_size=v, **ids)
+    without = [option for option in SMALL if not option.startswith("task.vocab_size")]
+    subword = "task.subword={name: marian, folder: marian}"
+    return [*without, *OPTIONS, subword, "run=x", "train.steps=0", "--quiet"]
+
+
+def test_an_imported_run_translates_text(here: Path, published: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Ids and outputs are those of transformers, for which `MarianTokenizer` needs no network."""
+    from transformers import MarianMTModel, MarianTokenizer
+
+    plugin = [f"plugins=[./{NAME}]", "train.from_marian=marian"]
+    code, _, err = call("s2s-train", [*plugin, *published], capsys)
+    assert code == 0, err
+    trained = s2s.load("x", device="cpu")
+    theirs = MarianTokenizer.from_pretrained(here / "marian")
+    theirs.punc_normalizer = str
+    lines = (here / "a.en").read_text().splitlines()[:5]
+    outputs = (here / "a.de").read_text().splitlines()[:5]
+    sources = [ids[:-1] for ids in theirs(lines).input_ids]
+    task = trained.task
+    assert task.encode_source(lines) == sources
+    assert [list(pair.tgt) for pair in task.encode([s2s.Example("a", line) for line in outputs])] == [
+        ids[:-1] for ids in theirs(text_target=outputs).input_ids
+    ]
+    assert [task.detokenize(ids, "") for ids in task.tgt.encode(outputs)] == outputs
+    assert task.encode_source([">>de<<" + lines[0]])[0] == [2, *sources[0]]
+    vocab = task.vocab
+    assert (vocab.eos, vocab.unk, vocab.pad, vocab.start) == (0, 1, vocab.src - 1, (vocab.src - 1,))
+    model = MarianMTModel.from_pretrained(here / "marian").eval()
+    for line, ids in zip(lines, sources, strict=True):
+        prefix = [vocab.pad]
+        with torch.no_grad():
+            for _ in range(4):
+                logits = model(input_ids=torch.tensor([[*ids, 0]]), decoder_input_ids=torch.tensor([prefix])).logits
+                prefix.append(int(logits[0, -1].argmax()))
+        best = [i for i in prefix[1:] if i != vocab.pad]
+        output = trained.translate([line], search={"name": "greedy"})[0]
+        assert output.startswith(task.detokenize(best[: best.index(0)] if 0 in best else best, ""))
+
+
+def test_an_imported_run_is_continued_without_the_plugin(
+    here: Path, published: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = [f"plugins=[./{NAME}]", "train.from_marian=marian"]
+    code, _, err = call("s2s-train", [*plugin, *published], capsys)
+    assert code == 0, err
+    (here / NAME).unlink()
+    code, _, err = call("s2s-train", [*published, "train.steps=2"], capsys)
+    assert code == 0, err
+    assert (here / "runs/x/checkpoints/step-000002").exists()

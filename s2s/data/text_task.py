@@ -42,7 +42,7 @@ class TextTask(CorpusTask):
     marks: Sequence[str] = ()
     """Symbols before every source, each with its fields filled in: ("<2{language}>",)"""
     src: Tokenizer
-    """Set, as `tgt`, by `learn` or `load`; the same object if the vocabulary is joint"""
+    """Set, as `tgt`, by `learn` or `load`; of the same tokens if the vocabulary is joint"""
     tgt: Tokenizer
 
     def __init__(self, config: TextConfig, registry: Registry | None = None) -> None:
@@ -104,7 +104,8 @@ class TextTask(CorpusTask):
                     f"{model.path}: its vocabulary is {model.identity[:12]}, but {SETTINGS} beside it was written "
                     f"for {str(written['models'].get(side))[:12]}; copy the folder whole, or prepare again"
                 )
-        self.src, self.tgt = models.get("joint") or models["src"], models.get("joint") or models["tgt"]
+        joint = models.get("joint")
+        self.src, self.tgt = (joint.for_side("src"), joint.for_side("tgt")) if joint else (models["src"], models["tgt"])
         self.vocab = _vocab(self.src, self.tgt, joint=self.config.joint)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:

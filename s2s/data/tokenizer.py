@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.registry import Registry
+    from s2s.vocab import Side
 
 
 class Tokenizer(ABC):
@@ -57,6 +58,10 @@ class Tokenizer(ABC):
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {piece: i for i, piece in enumerate(self.pieces)}
+
+    def for_side(self, side: Side) -> Tokenizer:
+        """As it is used for one side of a joint vocabulary; override it if sides segment text differently."""
+        return self
 
     @abstractmethod
     def encode(self, lines: Sequence[str]) -> list[list[int]]:

@@ -1,8 +1,8 @@
-"""Tokenisers beside subwords: task.subword=characters, whitespace, and hf, which reads a tokenizer.json."""
+"""Tokenisers beside subwords: task.subword=characters, whitespace, hf (tokenizer.json) and marian (MarianMTModel)."""
 
 from __future__ import annotations
 
-__all__ = ["HuggingFaceConfig", "ListedConfig", "s2s_register"]
+__all__ = ["HuggingFaceConfig", "ListedConfig", "MarianConfig", "s2s_register"]
 
 from dataclasses import dataclass, field
 
@@ -35,8 +35,17 @@ class HuggingFaceConfig(Choice):
     """The tokens with which decoding starts, such as ['</s>','deu_Latn']; empty: bos."""
 
 
+@dataclass(kw_only=True)
+class MarianConfig(Choice):
+    """The tokeniser of a MarianMTModel, with the ids of its vocab.json; decoding starts with its <pad>."""
+
+    folder: str = ""
+    """Folder with vocab.json, source.spm and target.spm, which are copied into the run."""
+
+
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.add("tokenizer", "characters", ListedConfig, "s2s_tokenizers.listed:CharacterKind")
     registry.add("tokenizer", "whitespace", ListedConfig, "s2s_tokenizers.listed:WhitespaceKind")
+    registry.add("tokenizer", "marian", MarianConfig, "s2s_tokenizers.marian:MarianKind")
     registry.add("tokenizer", "hf", HuggingFaceConfig, "s2s_tokenizers.hugging_face:HuggingFaceKind")

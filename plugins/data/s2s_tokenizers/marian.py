@@ -1,0 +1,130 @@
+"""The tokeniser of a MarianMTModel: subwords by sentencepiece, with the ids of vocab.json."""
+
+from __future__ import annotations
+
+__all__ = ["Marian", "MarianKind"]
+
+import hashlib
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import sentencepiece
+
+from s2s import ConfigError, DataError
+from s2s.data import MAX_LINE, Tokenizer, TokenizerKind, missing_file_error
+from s2s.io import expand_user, parse_json, read_bytes, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from s2s import Side
+    from s2s_tokenizers import MarianConfig
+
+VOCAB = "vocab.json"
+SPM: dict[Side, str] = {"src": "source.spm", "tgt": "target.spm"}
+"""The model that segments the texts of a side"""
+FILES = (VOCAB, *SPM.values())
+BLANK, UNKNOWN = "▁", "⁇"
+
+
+class MarianKind(TokenizerKind):
+    """Takes over the files of a folder, as MarianTokenizer of transformers writes them."""
+
+    learns = False
+
+    def __init__(self, config: MarianConfig) -> None:
+        if not config.folder:
+            raise ConfigError("task.subword=marian: which folder? Give task.subword={name: marian, folder: FOLDER}")
+        self.config = config
+
+    def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
+        """Copy the files into the folder `path`."""
+        if symbols:
+            raise ConfigError(f"task.subword=marian has no tokens for {', '.join(symbols)}; choose another tokeniser")
+        contents = {file.name: _read(file) for file in self.files()}
+        path.mkdir()
+        for name, content in contents.items():
+            write_file(path / name, content)
+
+    def load(self, path: Path) -> Marian:
+        """Read the copy."""
+        return Marian(path)
+
+    def files(self) -> Sequence[Path]:
+        """vocab.json, source.spm and target.spm of the folder."""
+        folder = expand_user(self.config.folder, "task.subword.folder")
+        return [folder / name for name in FILES]
+
+
+class Marian(Tokenizer):
+    """Text to ids and back. Source and target share their tokens, but each side segments text by a model of its own."""
+
+    def __init__(self, path: Path, side: Side = "src") -> None:
+        """side: whose model segments texts."""
+        self.path = path
+        self._processor = _processor(path / SPM[side])
+        try:
+            ids = {str(piece): int(i) for piece, i in parse_json(_read(path / VOCAB)).items()}
+            self.pieces = [piece for piece, _ in sorted(ids.items(), key=lambda item: item[1])]
+            self.pad, self.unk, self.eos = (ids[piece] for piece in ("<pad>", "<unk>", "</s>"))
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise DataError(f"{path / VOCAB}: no vocabulary of a MarianMTModel: {error}") from None
+        if sorted(ids.values()) != list(range(len(ids))):
+            raise DataError(f"{path / VOCAB}: its ids must be 0 to {len(ids) - 1:,}, each of one token")
+        self.bos, self.start = self.pad, (self.pad,)
+
+    def for_side(self, side: Side) -> Marian:
+        """The same tokens, with the model of a side."""
+        return Marian(self.path, side)
+
+    @cached_property
+    def identity(self) -> str:
+        """The sha256 of all files."""
+        return hashlib.sha256(b"".join(_read(self.path / name) for name in FILES)).hexdigest()
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of every line; one that begins with the tag of a language, such as >>fr<<, keeps it as a token.
+
+        Raises DataError for a line that is too long.
+        """
+        if (longest := max(map(len, lines), default=0)) > MAX_LINE:
+            raise DataError(f"a text of {longest:,} characters is too long: at most {MAX_LINE:,} are encoded")
+        return [self._encode(line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")) for line in lines]
+
+    def _encode(self, line: str) -> list[int]:
+        tag, end, text = line.partition("<<") if line.startswith(">>") else ("", "", line)
+        pieces = [tag + end] if end else []
+        pieces += self._processor.encode(text if end else line, out_type=str)
+        return [self._ids.get(piece, self.unk) for piece in pieces]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; special tokens are skipped, unk becomes ⁇."""
+        shown = [int(i) for i in ids if i == self.unk or i not in self.special]
+        pieces = [UNKNOWN if i == self.unk else self.pieces[i] for i in shown]
+        return "".join(pieces).replace(BLANK, " ").strip(" ")
+
+    @cached_property
+    def spellings(self) -> list[bytes]:
+        """What each token adds to a text, in UTF-8; empty for special ones."""
+        texts = [piece.replace(BLANK, " ").encode() for piece in self.pieces]
+        return [b"" if i in self.special else text for i, text in enumerate(texts)]
+
+
+def _processor(path: Path) -> Any:
+    """The model of a side."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.load_from_serialized_proto(_read(path))
+    except RuntimeError:
+        raise DataError(f"{path}: not a model of sentencepiece, or damaged") from None
+    return processor
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_bytes(path)
+    except FileNotFoundError:
+        raise missing_file_error(path) from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
