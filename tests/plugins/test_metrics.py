@@ -421,7 +421,7 @@ SHORT = ["a b", "the cat", "no"], ["a b c", "the cat sat", "yes no"]
         ("chrf", {"whitespace": True, "word_order": 2}, CHRF(whitespace=True, word_order=2)),
         ("ter", {"asian_support": True, "normalize": True}, TER(asian_support=True, normalized=True)),
     ],
-    ids=str,
+    ids=["floor", "add-k", "order-2", "order-6", "effective-order", "whitespace", "asian-support"],
 )
 @pytest.mark.parametrize(("hyps", "refs"), [(GOOD, REF), SHORT, ASIAN], ids=["long", "short", "asian"])
 def test_further_options_are_sacrebleus(
