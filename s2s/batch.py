@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["Batch", "Packing", "SequenceOffsets", "batch_by_length", "make_batch"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -92,6 +92,11 @@ class Batch:
             n_src_tokens=int(src_lengths.sum()),
             packing=packing,
         )
+
+    @classmethod
+    def extend(cls, batch: Batch, **values: Any) -> Self:
+        """The same pairs in a subclass with more fields, which have these values."""
+        return cls(**{item.name: getattr(batch, item.name) for item in fields(Batch)}, **values)
 
     @property
     def inputs(self) -> tuple[Any, ...]:

@@ -176,6 +176,41 @@ def test_reinforce_takes_any_number_of_samples(here: Path) -> None:
     assert (objective(model, batch).loss.item(), objective(model, batch).normaliser) == (0, 0)
 
 
+def test_ppo_of_the_page_is_a_plugin(here: Path) -> None:
+    arguments = ["plugins=[gru,spelling,ppo]", "task=spelling", "arch=gru_tiny", "objective=ppo", *SETTINGS]
+    assert train([*arguments, "train.steps=2", "run=ppo", "--quiet"]) == 0
+    log = (here / "runs" / "ppo" / "log.jsonl").read_text().splitlines()
+    updates = [record for record in map(json.loads, log) if record["kind"] == "update"]
+    assert len(updates) == 2
+    assert all(0 <= record["reward"] <= 1 and record["value_loss"] >= 0 for record in updates)
+
+
+def test_ppo_takes_any_number_of_samples(here: Path) -> None:
+    """Two of a sentence, none, and one; then a batch without any."""
+    entry = loaded().registry.get("objective", "ppo")
+    model, vocab = Table(9, spread=1.0), Vocab(src=9, tgt=9)
+    batch = make_batch([([4], [5]), ([6], [7]), ([8], [5])], vocab)
+    drawn = [[[5], [6]], [], [[7, 7]]]
+    context: Any = SimpleNamespace(
+        vocab=vocab,
+        search=lambda *_: lambda *_: drawn,
+        metric=lambda *_: lambda hyps, refs: [10.0 * len(hyp) for hyp in hyps],
+        texts=lambda batch, outputs: [["x" * len(ids) for ids in of] for of in outputs],
+    )
+    objective = entry.build(entry.config(), context)
+    with torch.no_grad():
+        samples = objective.rollout(model, batch)
+    values = objective.critic(samples.src, samples.src_pad)
+    rewards = torch.tensor([0.1, 0.1, 0.2])
+    sums = objective(model, samples)
+    by_hand = ((values - rewards) ** 2 - (rewards - values.detach())).sum()  # all ratios are 1
+    assert sums.loss.item() == pytest.approx(by_hand.item(), rel=1e-5)
+    assert (sums.normaliser, sums.extras["ratio"].item()) == (3, 3)
+    drawn[:] = [[], [], []]
+    none = objective(model, objective.rollout(model, batch))
+    assert (none.loss.item(), none.normaliser, set(none.extras)) == (0, 0, set(objective.extras))
+
+
 def test_the_wrapper_of_the_page_freezes_and_the_schedule_halves(here: Path) -> None:
     plugins = loaded()
     arguments = ["task=spelling", "task.train=x.tsv", "arch=gru_tiny", "schedule=stairs", "train.steps=8"]

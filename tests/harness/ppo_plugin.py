@@ -1,109 +1,63 @@
-"""A local plugin: proximal policy optimization of whole outputs (Schulman et al., 2017), with a learnt baseline.
+"""A local plugin: proximal policy optimization as on the page about objectives; it can be killed between two updates.
 
-The reward of an output is the share of its tokens that occur in the source. KILL="3 1 file": the process kills itself
-in the second update of the third batch, unless the file is there."""
+The reward of an output is the share of its tokens that occur in the source. KILL="9 file": the process kills itself in
+its ninth update, counted by the size of the file.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
-from dataclasses import dataclass, fields
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-
-from s2s import Batch, Choice, Context, Objective, Registry, Sums, evaluating, hookimpl, make_batch, rows_without_eos
-from s2s.nn import target_log_probs
+from s2s import Batch, Context, Registry, Sums, hookimpl, rows_without_eos
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from s2s import Seq2Seq
 
-
-@dataclass(kw_only=True)
-class PPOConfig(Choice):
-    """Proximal policy optimization."""
-
-    n: int = 4
-    """Samples of each source."""
-    clip: float = 0.2
-    """How far the probability of a sample may move from that at the rollout."""
-    updates: int = 3
-    """Updates on the samples of a batch."""
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins" / "objectives.md"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Samples(Batch):
-    """A batch whose targets were sampled: M outputs."""
-
-    log_probs: Tensor
-    """[M], when they were sampled"""
-    rewards: Tensor
-    """[M]"""
-    advantages: Tensor
-    """[M]"""
+def _page_module() -> Any:
+    """The page's ppo.py as a module."""
+    (code,) = re.findall(
+        r"^```python\n# ppo\.py\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    module = sys.modules["ppo_of_the_page"] = ModuleType("ppo_of_the_page")
+    exec(compile(code, str(PAGE), "exec"), module.__dict__)
+    return module
 
 
-class Critic(nn.Module):
-    """The expected reward of a source, from the bag of its tokens."""
-
-    def __init__(self, n_tokens: int) -> None:
-        super().__init__()
-        self.embedding, self.out = nn.Embedding(n_tokens, 8), nn.Linear(8, 1)
-
-    def forward(self, src: Tensor, pad: Tensor) -> Tensor:
-        """src, pad [M, S] -> [M]"""
-        mean = self.embedding(src).masked_fill(pad[..., None], 0.0).sum(1) / (~pad).sum(1, keepdim=True)
-        return self.out(mean)[:, 0]
+ppo = _page_module()
 
 
-class PPO(nn.Module, Objective):
-    """-min(ratio A, clip(ratio) A) + (V - r)^2, summed over the sampled outputs."""
+class MortalPPO(ppo.PPO):  # type: ignore[misc]
+    """With a reward that needs no text."""
 
-    extras = ("nll", "reward", "value_loss", "ratio")
+    def __init__(self, config: Any, context: Context) -> None:
+        super().__init__(config, context)
+        self.sample = context.search({"name": "sample", "max_len_a": 1.0, "max_len_b": 3}, "objective.search")
 
-    def __init__(self, config: PPOConfig, context: Context) -> None:
-        super().__init__()
-        self.config, self.vocab, self.n_updates = config, context.vocab, config.updates
-        self.decode = context.search({"name": "sample", "max_len_a": 1.0, "max_len_b": 3}, "objective.search")
-        self.critic = Critic(context.vocab.src)
-        self.n_calls = 0
-
-    def rollout(self, model: Seq2Seq, batch: Batch) -> Samples:
-        """Samples of each source, their log-probabilities and their advantages over the critic's estimate."""
-        self.n_calls = 0
+    def rewards(self, batch: Batch, drawn: Sequence[Sequence[Sequence[int]]]) -> list[float]:
+        """The shares of tokens."""
         sources = rows_without_eos(batch.src, batch.src_pad)
-        pairs = [
-            (source, output)
-            for source, outputs in zip(sources, self.decode(model, batch, self.config.n), strict=True)
-            for output in outputs
-        ]
-        made = make_batch(pairs, self.vocab).to(batch.src.device)
-        rewards = torch.tensor([sum(i in src for i in out) / max(len(out), 1) for src, out in pairs])
-        with evaluating(model):
-            log_probs = target_log_probs(model, made).sum(-1)
-        advantages = rewards - self.critic(made.src, made.src_pad)
-        parts = {item.name: getattr(made, item.name) for item in fields(Batch)}
-        return Samples(**parts, log_probs=log_probs, rewards=rewards, advantages=advantages)
+        pairs = [(source, ids) for source, of in zip(sources, drawn, strict=True) for ids in of]
+        return [sum(i in source for i in ids) / max(len(ids), 1) for source, ids in pairs]
 
     def forward(self, model: Seq2Seq, batch: Batch) -> Sums:
-        """Extras: nll of a sample; mean reward; squared error of the critic; mean ratio of probabilities."""
-        assert isinstance(batch, Samples)
-        self.n_calls += 1
+        """As on the page."""
         if model.training:
-            _die(self.n_calls)
-        log_probs = target_log_probs(model, batch).sum(-1)
-        ratio = (log_probs - batch.log_probs).exp()
-        clipped = ratio.clamp(1 - self.config.clip, 1 + self.config.clip)
-        gain = torch.minimum(ratio * batch.advantages, clipped * batch.advantages)
-        error = (self.critic(batch.src, batch.src_pad) - batch.rewards).square()
-        values = {"nll": -log_probs, "reward": batch.rewards, "value_loss": error, "ratio": ratio}
-        extras = {name: value.detach().sum() for name, value in values.items()}
-        return Sums((error - gain).sum(), len(batch.rewards), extras)
+            _die()
+        return super().forward(model, batch)  # type: ignore[no-any-return]
 
 
-def _die(n_calls: int) -> None:
+def _die() -> None:
     if "KILL" not in os.environ:
         return
     at, file = os.environ["KILL"].split()
@@ -115,4 +69,4 @@ def _die(n_calls: int) -> None:
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    registry.objective("ppo", PPOConfig, PPO)
+    registry.objective("ppo", ppo.PPOConfig, MortalPPO)

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import signal
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -66,8 +66,7 @@ class Clipped(nn.Module, Objective):
         return (chosen * ~batch.tgt_pad).sum(-1)
 
     def rollout(self, model: Seq2Seq, batch: Batch) -> Scored:
-        parts = {item.name: getattr(batch, item.name) for item in fields(Batch)}
-        return Scored(**parts, log_probs=self.log_probs(model, batch))
+        return Scored.extend(batch, log_probs=self.log_probs(model, batch))
 
     def forward(self, model: Seq2Seq, batch: Batch) -> Sums:
         assert isinstance(batch, Scored)
