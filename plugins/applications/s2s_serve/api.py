@@ -23,8 +23,8 @@ class ServeApi(NamedTuple):
     """What a factory of the group `serve_api` returns."""
 
     router: APIRouter
-    """The routes; paths that begin with its prefix have errors in the form of this API, of several the longest"""
+    """The routes. A path's errors have the form of the API with the longest prefix that the path begins with"""
     error_body: Callable[[RefusedError], Any] = error_body
     """The JSON body of an error"""
     checks_keys: bool = False
-    """Whether the routes check API keys by themselves; else every request must carry one, where there are keys"""
+    """Whether the routes check API keys themselves; else, if the server has keys, a request without one is refused"""

@@ -19,6 +19,7 @@ from s2s.config import GenerateConfig, Mark
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.generation import load_for_decoding
 from s2s_serve import ServeConfig
+from s2s_serve.connection import until_disconnect
 from s2s_serve.engine import Engine
 from s2s_serve.generating import TextOptions, text_outputs
 from s2s_serve.jobs import Jobs
@@ -27,6 +28,8 @@ from s2s_serve.refusal import busy, deadline_exceeded, invalid, too_large
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from fastapi import Request
 
     from s2s import Choice
     from s2s.generation import Candidate
@@ -90,16 +93,26 @@ class Server:
         finally:
             self.metrics.n_running -= 1
 
-    async def outputs(self, text: str, run: str = "", *, nbest: int = 1) -> list[Candidate]:
+    async def outputs(
+        self,
+        text: str,
+        run: str = "",
+        *,
+        nbest: int = 1,
+        fields: Mapping[str, Any] | None = None,
+        request: Request | None = None,
+    ) -> list[Candidate]:
         """The outputs of a text, best first; raises RefusedError for what no request may ask for.
 
-        run: name of a served run; empty: the first.
+        run: name of a served run; empty: the first. fields: those that the task reads of an input, such as languages.
+        request: the search for its outputs ends when its client disconnects.
         """
         engine = self.engine(run)
         self.check_texts([text])
         engine.check_nbest(nbest)
+        work = text_outputs(engine, text, TextOptions(nbest=nbest, fields=dict(fields or {})))
         async with self.working():
-            return await text_outputs(engine, text, TextOptions(nbest=nbest))
+            return await (until_disconnect(request, work, self.metrics) if request else work)
 
     def state(self) -> tuple[int, dict[str, Any]]:
         """Status and body of /healthz: ok if every engine has answered a sentence since its last failure."""
