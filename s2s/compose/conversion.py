@@ -135,8 +135,9 @@ def entry_config(entry: Entry, values: Mapping[str, Any], key: str) -> Choice:
     known = {option.field.name: option for option in options_of(entry.config, f"{key}.")}
     for name in values:
         if name not in known:
-            near = [target for target in targets(f"{key}.{name}") if target.rpartition(".")[2] in known]
-            hint = did_you_mean(near[0].rpartition(".")[2] if near else str(name), known.keys() - {"name"})
+            names = [target.rpartition(".")[2] for target in targets(f"{key}.{name}")]
+            near = next((f" Did you mean '{other}'?" for other in names if other in known), "")
+            hint = near or did_you_mean(str(name), known.keys() - {"name"})
             raise ConfigError(f"{key}.{name}: no such option.{hint}")
     return entry.config(**{name: convert(known[name], value, "command line") for name, value in values.items()})
 

@@ -205,7 +205,7 @@ def test_a_sentence_longer_than_the_positions_is_refused() -> None:
     layers = [[1, 4, 3]]
     model = seeded("convs2s", ConvS2SConfig(d_model=4, encoder_layers=layers, decoder_layers=layers, max_positions=3))
     src = torch.full((1, 4), 5)
-    with pytest.raises(DataError, match="knows 3 positions"):
+    with pytest.raises(DataError, match="this model has 3 positions"):
         model.encode(src, src == VOCAB.pad)
 
 

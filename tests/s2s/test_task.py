@@ -59,8 +59,7 @@ def test_the_rest_leaves_things_as_they_are() -> None:
     assert TASK.source_text([97]) == ""
     assert TASK.vocabulary("src") is None
     assert TASK.read_raw("a b") == TASK.as_object("a b") == "a b"
-    assert TASK.split("a b") == ["a b"]
-    assert TASK.join(["a", "b"]) == "a b"
+    assert not TASK.running_text
 
 
 def test_tags_are_the_first_ids_after_the_special_ones() -> None:

@@ -505,10 +505,10 @@ def generated(task: Parsing, max_len_b: int = 30, **options: Any) -> list[Output
 @every_form
 def test_with_the_constraint_nothing_needs_mending(tmp_path: Path, linear: str) -> None:
     task = built(tmp_path, linear=linear)
-    found = generated(task, nbest=3)
-    assert [[leaf.word for leaf in leaves(read_tree(c.hyp))] for o in found for c in o.nbest] == [
-        words_of(line) for line in LINES for _ in range(3)
-    ]
+    for line, output in zip(LINES, generated(task, nbest=3), strict=True):
+        trees = [candidate.hyp for candidate in output.nbest]  # distinct: a short sentence may have fewer than three
+        assert len(set(trees)) == len(trees) >= 1
+        assert all([leaf.word for leaf in leaves(read_tree(tree))] == words_of(line) for tree in trees)
     assert not +task.counts
 
 

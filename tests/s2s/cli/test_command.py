@@ -92,7 +92,7 @@ def test_the_examples_in_help_are_read_as_they_stand(schema: type) -> None:
     for _, *words in examples:
         words = [w for w in words[: words.index("<")] if "<" in words] if "<" in words else words
         words = [w.replace("translation", "copy").replace("task.train", "task.files") for w in words]
-        words = [w for w in words if not w.endswith("config.yaml") and not w.startswith("arch=")]
+        words = [w for w in words if not w.endswith("config.yaml") and not w.startswith(("arch=", "train.budget="))]
         filled = {Config: ["task=copy", "arch=wide"]}.get(schema, [])
         compose(schema, [*filled, *words], toy_plugins())
 

@@ -141,10 +141,18 @@ def test_every_architecture_composes_from_its_defaults_and_builds(name: str) -> 
     assert n_parameters(compose(Config, ["task=translation", f"arch={name}"], plugins()).config) > 0
 
 
+REQUIRED = {
+    "distill": ["objective.teachers=[big]"],
+    "bias": ["logits_transform.texts=[cat]", "logits_transform.bias=-2"],
+    "shortlist": ["logits_transform.file=target.txt"],
+}
+"""Entry -> options that have no default"""
+
+
 @pytest.mark.parametrize(("group", "name"), sorted(plugins().registry.entries), ids=lambda v: v)
 def test_the_defaults_of_every_entry_are_valid_by_themselves(group: str, name: str) -> None:
     aside = {"arch": "arch=transformer"} if group == "schedule" else {}
-    required = ["objective.teachers=[big]"] if name == "distill" else []
+    required = REQUIRED.get(name, [])
     merged = merge_groups([group, *aside], [f"{group}={name}", *aside.values(), *required], plugins())
     config = getattr(build_config(merged).config, group)
     assert config.name == name
