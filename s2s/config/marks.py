@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Mark"]
 
-from dataclasses import fields
+from dataclasses import MISSING, asdict, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,8 @@ class Mark:
     """It does not affect the result, or only through what it names, such as a run: an output file or a run may be
     continued with another value"""
     ADDED = MappingProxyType({"added": True})
-    """The first version with records of outputs did not have it: at its default it is not recorded, so that outputs
-    begun by that version can be continued"""
+    """The first version with records of outputs and validations did not have it: at its default it is not recorded, so
+    that outputs and rankings begun by that version can be continued"""
     AT_START = MappingProxyType({"at_start": True})
     """It acts on a new run only, such as one that names initial weights: a run with a checkpoint needs neither the
     option nor the plugin that declares it"""
@@ -35,3 +35,13 @@ class Mark:
     def options(config: type, mark: Mapping[str, Any]) -> list[str]:
         """The options of a config dataclass with this mark."""
         return [item.name for item in fields(config) if mark.items() <= item.metadata.items()]
+
+    @staticmethod
+    def recorded(options: Any) -> dict[str, Any]:
+        """The values of a config dataclass, without those that are marked `Mark.ADDED` and have their defaults."""
+        defaults = {
+            item.name: item.default if item.default_factory is MISSING else item.default_factory()
+            for item in fields(options)
+            if Mark.ADDED.items() <= item.metadata.items()
+        }
+        return {k: v for k, v in asdict(options).items() if k not in defaults or v != defaults[k]}

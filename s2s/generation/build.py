@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["EngineInput", "LoadedGenerator", "LoadedModels", "load", "load_for_decoding", "provenance"]
 
 import os
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -153,17 +153,7 @@ def provenance(config: GenerateConfig, weights: Mapping[str, Any], search: Choic
     return {
         "input": sha256(Path(config.input)) if is_hashed else config.input,
         **weights,
-        "search": _recorded(search),
+        "search": Mark.recorded(search),
         "device": device,
-        **{name: value for name, value in _recorded(config).items() if name not in neutral},
+        **{name: value for name, value in Mark.recorded(config).items() if name not in neutral},
     }
-
-
-def _recorded(options: Any) -> dict[str, Any]:
-    """The values of options, without those that are marked `Mark.ADDED` and have their defaults."""
-    defaults = {
-        item.name: item.default if item.default_factory is MISSING else item.default_factory()
-        for item in fields(options)
-        if Mark.ADDED.items() <= item.metadata.items()
-    }
-    return {k: v for k, v in asdict(options).items() if k not in defaults or v != defaults[k]}

@@ -9,14 +9,14 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
 from s2s.batch import make_batch
-from s2s.config import Config
+from s2s.config import Config, Mark
 from s2s.data.batching import validation_batches
 from s2s.data.mapped_corpus import MappedCorpus
 from s2s.distributed import World
@@ -87,7 +87,8 @@ class Validation:
         if self.config.valid.best == "nll":
             measured: list[Any] = [corpus.manifest["files"] for corpus in self.corpora]
         else:
-            measured = [self.examples, asdict(self.config.search)]
+            texts = [[one.src, one.tgt, *([one.fields] if one.fields else [])] for one in self.examples]
+            measured = [texts, Mark.recorded(self.config.search)]
         return hashlib.sha256(json.dumps(measured, sort_keys=True, default=str).encode()).hexdigest()
 
     def __call__(self, stop: StopSignal) -> ValidationResult | None:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class DisconnectedError(RefusedError):
-    """The client has closed the connection, so nobody reads this error."""
+    """The client has closed the connection, so this error is only counted."""
 
     def __init__(self) -> None:
         super().__init__(CLIENT_CLOSED_REQUEST, "disconnected", "the client has closed the connection")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -320,3 +322,15 @@ def test_draws_of_an_objective_follow_from_the_seed_and_the_number_of_the_batch(
     replace(validation, objective=Seeds()).losses(StopSignal())
     assert seeds == list(range(40, 40 + len(seeds)))
     assert len(seeds) > 1
+
+
+def test_validations_of_the_first_version_are_ranked_with_those_of_this_one() -> None:
+    """Its basis was the hash of pairs and of all options of the search; those added since have their defaults."""
+    config = SimpleNamespace(valid=SimpleNamespace(best="bleu"), search=BeamConfig(name="beam"))
+    validation: Any = SimpleNamespace(config=config, examples=[Example("a", "b")])
+    added = ("repetition_penalty", "temperature")
+    options = {name: value for name, value in asdict(config.search).items() if name not in added}
+    first = hashlib.sha256(json.dumps([[["a", "b"]], options], sort_keys=True).encode()).hexdigest()
+    assert Validation.basis.fget(validation) == first  # type: ignore[attr-defined]
+    validation.examples = [Example("a", "b", {"language": "de"})]
+    assert Validation.basis.fget(validation) != first  # type: ignore[attr-defined]
