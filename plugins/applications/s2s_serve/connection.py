@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from s2s_serve.metrics import Metrics
-    from s2s_serve.server import Server
 
 CLIENT_CLOSED_REQUEST = 499
 """nginx's status for a client that closed the connection; used only by the metrics"""
@@ -31,10 +30,10 @@ class DisconnectedError(RefusedError):
         super().__init__(CLIENT_CLOSED_REQUEST, "disconnected", "the client has closed the connection")
 
 
-async def cancel_on_disconnect(server: Server, request: Request, work: Coroutine[Any, Any, Response]) -> Response:
+async def cancel_on_disconnect(metrics: Metrics, request: Request, work: Coroutine[Any, Any, Response]) -> Response:
     """The response of `work`, which is cancelled when the client disconnects."""
     try:
-        return await until_disconnect(request, work, server.metrics)
+        return await until_disconnect(request, work, metrics)
     except DisconnectedError:
         return Response(status_code=CLIENT_CLOSED_REQUEST)
 

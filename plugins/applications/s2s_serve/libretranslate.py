@@ -54,7 +54,7 @@ def libretranslate(_: Choice, server: Server) -> ServeApi:
     async def translate(request: Request) -> Response:
         fields = await _fields(request)
         service.check_key(request, fields)
-        return await cancel_on_disconnect(server, request, service.translate(fields))
+        return await cancel_on_disconnect(server.metrics, request, service.translate(fields))
 
     return ServeApi(router=api, error_body=lambda error: {"error": str(error)}, checks_keys=True)
 

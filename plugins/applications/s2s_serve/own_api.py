@@ -58,7 +58,7 @@ def own_api(_: Choice, server: Server) -> ServeApi:
     @api.post("/score", summary="How probable given outputs are", response_model=None)
     async def score_pairs(request: Request, body: ScoreBody) -> Response:
         server.check_texts([text for pair in body.pairs for text in (pair.src, pair.tgt)])
-        return await cancel_on_disconnect(server, request, _scores(server, body))
+        return await cancel_on_disconnect(server.metrics, request, _scores(server, body))
 
     add_job_routes(api, server)
     return ServeApi(router=api)
@@ -82,7 +82,7 @@ async def _generate(server: Server, request: Request, body: GenerateBody) -> Res
     events = _events(server, engine, sentences, body)
     if body.stream:
         return StreamingResponse(_stream(events), media_type="text/event-stream")
-    return await cancel_on_disconnect(server, request, _last(events))
+    return await cancel_on_disconnect(server.metrics, request, _last(events))
 
 
 def _check(server: Server, engine: Engine, body: GenerateBody) -> None:
