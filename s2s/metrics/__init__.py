@@ -8,11 +8,13 @@ from __future__ import annotations
 __all__ = [
     "Comparison",
     "Metric",
+    "PairedTest",
     "Score",
     "bootstrap",
     "build_metrics",
     "compare",
     "interval",
+    "stats_p_value",
 ]
 
 import math
@@ -27,7 +29,7 @@ from s2s.metrics.build import build_metrics
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from s2s.metrics.resampling import bootstrap, interval
+    from s2s.metrics.resampling import bootstrap, interval, stats_p_value
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,16 @@ class Score:
     higher_is_better: bool = True
     detail: dict[str, Any] = field(default_factory=dict)
     """Parts of the score, such as the brevity penalty."""
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """A test of the difference between two systems on the same sentences."""
+
+    samples: int
+    seed: int
+    kind: Literal["bootstrap", "randomization"] = "bootstrap"
+    """Paired bootstrap, or approximate randomisation, in which outputs of the two systems change places"""
 
 
 class Metric(ABC):
@@ -90,36 +102,15 @@ class Metric(ABC):
         return [[next(iter(scores.values())) for scores in row] for row in rows]
 
     def p_values(
-        self,
-        baseline: Sequence[str],
-        systems: Sequence[Sequence[str]],
-        refs: Sequence[Sequence[str]],
-        samples: int,
-        seed: int,
+        self, baseline: Sequence[str], systems: Sequence[Sequence[str]], refs: Sequence[Sequence[str]], test: PairedTest
     ) -> list[float]:
-        """p-value of each system's difference from the baseline, by paired bootstrap.
+        """p-value of each system's difference from the baseline.
 
         The default scores every resample anew, which works for any metric and is slow.
         """
         from s2s.metrics.resampling import paired_p_value  # numpy, which listing plugins does without
 
-        return [paired_p_value(self, baseline, system, refs, samples, seed) for system in systems]
-
-    def randomization_p_values(
-        self,
-        baseline: Sequence[str],
-        systems: Sequence[Sequence[str]],
-        refs: Sequence[Sequence[str]],
-        samples: int,
-        seed: int,
-    ) -> list[float]:
-        """The same by paired approximate randomisation: outputs of the two systems change places at random.
-
-        The default scores every pair of shuffled systems anew, which works for any metric and is slow.
-        """
-        from s2s.metrics.resampling import randomization_p_value
-
-        return [randomization_p_value(self, baseline, system, refs, samples, seed) for system in systems]
+        return [paired_p_value(self, baseline, system, refs, test) for system in systems]
 
 
 @dataclass(frozen=True)
@@ -155,8 +146,7 @@ def compare(
     (first, baseline), *others = systems.items()
     p_values: Sequence[float | None] = [None] * len(others)
     if samples and others:
-        p_values_of = metric.p_values if test == "bootstrap" else metric.randomization_p_values
-        p_values = p_values_of(baseline, [hyps for _, hyps in others], refs, samples, seed)
+        p_values = metric.p_values(baseline, [hyps for _, hyps in others], refs, PairedTest(samples, seed, test))
     return [Comparison(first, scores[first])] + [
         replace(_compared(name, scores[name], scores[first], p), test=test)
         for (name, _), p in zip(others, p_values, strict=True)

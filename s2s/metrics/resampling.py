@@ -5,7 +5,7 @@ Shapes: N sentences, K statistics a sentence.
 
 from __future__ import annotations
 
-__all__ = ["bootstrap", "interval", "paired_p_value", "randomization_p_value", "resamples"]
+__all__ = ["bootstrap", "interval", "paired_p_value", "resamples", "stats_p_value"]
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from s2s.metrics import Metric
+    from s2s.metrics import Metric, PairedTest
 
 
 def resamples(n: int, samples: int, seed: int) -> Iterator[NDArray[np.int64]]:
@@ -41,48 +41,54 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def paired_p_value(
-    metric: Metric,
-    baseline: Sequence[str],
-    system: Sequence[str],
-    refs: Sequence[Sequence[str]],
-    samples: int,
-    seed: int,
+    metric: Metric, baseline: Sequence[str], system: Sequence[str], refs: Sequence[Sequence[str]], test: PairedTest
 ) -> float:
-    """Paired bootstrap for any metric that scores a set of outputs.
+    """p-value of the difference of two systems, for any metric: every resample is scored anew.
 
-    The share of resamples whose difference deviates from the mean difference by more than the observed one, with 1
-    added to both counts, as in sacrebleu's own test.
+    Paired bootstrap, or approximate randomisation (Riezler and Maxwell, 2005): what is drawn and the rule are those of
+    sacrebleu's own tests.
     """
+    observed = metric(system, refs).value - metric(baseline, refs).value
+    if test.kind == "bootstrap":
 
-    def score(lines: Sequence[str], rows: NDArray[np.int64]) -> float:
-        return metric([lines[i] for i in rows], [[ref[i] for i in rows] for ref in refs]).value
+        def score(lines: Sequence[str], rows: NDArray[np.int64]) -> float:
+            return metric([lines[i] for i in rows], [[ref[i] for i in rows] for ref in refs]).value
 
-    observed = abs(metric(system, refs).value - metric(baseline, refs).value)
-    rows = resamples(len(baseline), samples, seed)
-    differences = np.abs([score(system, i) - score(baseline, i) for i in rows])
-    strays = np.count_nonzero(differences - differences.mean() > observed)
-    return (int(strays) + 1) / (samples + 1)
+        drawn = resamples(len(baseline), test.samples, test.seed)
+        differences = [score(system, rows) - score(baseline, rows) for rows in drawn]
+    else:
+        pairs = list(zip(baseline, system, strict=True))
+
+        def chosen(places: NDArray[np.bool_]) -> float:
+            return metric([pair[int(i)] for pair, i in zip(pairs, places, strict=True)], refs).value
+
+        differences = [chosen(swap) - chosen(~swap) for swap in _swaps(len(pairs), test)]
+    return _p_value(observed, differences)
 
 
-def randomization_p_value(
-    metric: Metric,
-    baseline: Sequence[str],
-    system: Sequence[str],
-    refs: Sequence[Sequence[str]],
-    samples: int,
-    seed: int,
+def stats_p_value(
+    baseline: NDArray[np.float64],
+    system: NDArray[np.float64],
+    score: Callable[[NDArray[np.float64]], float],
+    test: PairedTest,
 ) -> float:
-    """Paired approximate randomisation for any metric that scores a set of outputs (Riezler and Maxwell, 2005).
+    """The same from statistics [N, K] of each system's sentences, whose sums [K] have a score."""
+    observed = score(system.sum(0)) - score(baseline.sum(0))
+    if test.kind == "bootstrap":
+        of_system, of_baseline = (bootstrap(stats, score, test.samples, test.seed) for stats in (system, baseline))
+        return _p_value(observed, of_system - of_baseline)
+    exchanged = (np.where(swap[:, None], system - baseline, 0).sum(0) for swap in _swaps(len(system), test))
+    first, second = baseline.sum(0), system.sum(0)
+    return _p_value(observed, [score(first + moved) - score(second - moved) for moved in exchanged])
 
-    The share of the shuffles whose difference deviates from the mean difference by more than the observed one, with 1
-    added to both counts; shuffles and rule are those of sacrebleu's own test.
-    """
-    observed = abs(metric(system, refs).value - metric(baseline, refs).value)
-    pairs = list(zip(baseline, system, strict=True))
-    swapped = np.random.default_rng(seed).integers(2, size=(samples, len(pairs)), dtype=bool)
-    differences = np.empty(samples)
-    for number, row in enumerate(swapped):
-        first, second = ([pair[int(i ^ other)] for pair, i in zip(pairs, row, strict=True)] for other in (False, True))
-        differences[number] = abs(metric(first, refs).value - metric(second, refs).value)
-    strays = np.count_nonzero(differences - differences.mean() > observed)
-    return (int(strays) + 1) / (samples + 1)
+
+def _swaps(n: int, test: PairedTest) -> NDArray[np.bool_]:
+    """[samples, N], True where the outputs of the two systems change places, as sacrebleu draws it."""
+    return np.random.default_rng(test.seed).integers(2, size=(test.samples, n), dtype=bool)
+
+
+def _p_value(observed: float, differences: Sequence[float] | NDArray[np.float64]) -> float:
+    """The share of differences that deviate from their mean by more than the observed one; both counts have 1 added."""
+    sizes = np.abs(differences)
+    strays = np.count_nonzero(sizes - sizes.mean() > abs(observed))
+    return (int(strays) + 1) / (len(sizes) + 1)

@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from s2s.metrics import Metric, Score
+from s2s.metrics import Metric, PairedTest, Score
 from s2s_multitask.task_prefix import text_of
 
 if TYPE_CHECKING:
@@ -42,19 +42,14 @@ class OnTask(Metric):
         return [by_row.get(row, dict.fromkeys(scores[0], math.nan)) for row in range(len(hyps))]
 
     def p_values(
-        self,
-        baseline: Sequence[str],
-        systems: Sequence[Sequence[str]],
-        refs: Sequence[Sequence[str]],
-        samples: int,
-        seed: int,
+        self, baseline: Sequence[str], systems: Sequence[Sequence[str]], refs: Sequence[Sequence[str]], test: PairedTest
     ) -> list[float]:
         """The metric's p-values on the task's lines."""
         rows = self._rows(refs)
         if not rows:
             return [math.nan for _ in systems]
         baseline_lines, *others = (self._own(lines, rows) for lines in (baseline, *systems))
-        return self.metric.p_values(baseline_lines, others, [self._own(of, rows) for of in refs], samples, seed)
+        return self.metric.p_values(baseline_lines, others, [self._own(of, rows) for of in refs], test)
 
     def _rows(self, refs: Sequence[Sequence[str]]) -> list[int]:
         return [row for row, line in enumerate(refs[0]) if text_of(line, self.task) is not None]

@@ -22,8 +22,8 @@ from nltk.translate.gleu_score import corpus_gleu, sentence_gleu
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from s2s.errors import ConfigError, DataError, PluginError
-from s2s.metrics import Metric, Score, build_metrics, compare
-from s2s.metrics.resampling import paired_p_value, randomization_p_value, resamples
+from s2s.metrics import Metric, PairedTest, Score, build_metrics, compare
+from s2s.metrics.resampling import paired_p_value, resamples
 from s2s.plugin import load_plugins
 from s2s_metrics import BleuConfig, BleuMosesConfig, ChrfConfig, GleuConfig, TerConfig
 from s2s_metrics.gleu import Gleu
@@ -164,8 +164,9 @@ def test_a_metric_of_which_nothing_is_known_gets_the_same_paired_test() -> None:
     hyps, refs = random.Random(1).sample(GOOD + BAD, 10), [REF * 2]
     baseline = BAD + GOOD
     for scorer in metrics(["bleu", "chrf"]):
-        (theirs,) = scorer.p_values(baseline, [hyps], refs, samples=60, seed=7)
-        assert paired_p_value(scorer, baseline, hyps, refs, samples=60, seed=7) == pytest.approx(theirs)
+        test = PairedTest(samples=60, seed=7)
+        (theirs,) = scorer.p_values(baseline, [hyps], refs, test)
+        assert paired_p_value(scorer, baseline, hyps, refs, test) == pytest.approx(theirs)
 
 
 class SameLength(Metric):
@@ -541,5 +542,5 @@ def test_paired_randomization_is_sacrebleus_and_any_metric_has_the_same(tmp_path
     bootstrap = compare(metric("bleu"), hyps, [REF * 4], samples=200)
     assert [one.p_value for one in ours] != [one.p_value for one in bootstrap]
     for one, lines in zip(ours[1:], list(hyps.values())[1:], strict=True):
-        slow = randomization_p_value(metric("bleu"), hyps["a"], lines, [REF * 4], samples=200, seed=12345)
+        slow = paired_p_value(metric("bleu"), hyps["a"], lines, [REF * 4], PairedTest(200, 12345, "randomization"))
         assert slow == pytest.approx(one.p_value)

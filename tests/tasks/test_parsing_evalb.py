@@ -19,7 +19,7 @@ from harness.parsing_trees import trees
 from s2s.cli.score import main
 from s2s.cli.scoring.report import as_json, as_text
 from s2s.errors import ConfigError, DataError
-from s2s.metrics import build_metrics, compare
+from s2s.metrics import PairedTest, build_metrics, compare
 from s2s.metrics.resampling import paired_p_value
 from s2s.plugin import load_plugins
 from s2s_parsing import EvalbConfig
@@ -411,9 +411,11 @@ def test_nothing_to_count_is_0_and_not_nan() -> None:
     assert not any(isinstance(value, float) and math.isnan(value) for value in score.detail.values())
 
 
-def test_two_parsers_are_compared_as_by_the_slow_test_that_any_metric_has() -> None:
-    fast = metric().p_values(GOOD, [BAD, GOOD], [REFS], 100, 3)
-    slow = [paired_p_value(metric(), GOOD, other, [REFS], 100, 3) for other in (BAD, GOOD)]
+@pytest.mark.parametrize("kind", ["bootstrap", "randomization"])
+def test_two_parsers_are_compared_as_by_the_slow_test_that_any_metric_has(kind: Any) -> None:
+    test = PairedTest(100, 3, kind)
+    fast = metric().p_values(GOOD, [BAD, GOOD], [REFS], test)
+    slow = [paired_p_value(metric(), GOOD, other, [REFS], test) for other in (BAD, GOOD)]
     assert fast == slow
     first, second = compare(metric(), {"good": GOOD, "bad": BAD}, [REFS], samples=100)
     assert second.difference == pytest.approx(second.score.value - first.score.value)

@@ -19,12 +19,12 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
-from sacrebleu.significance import PairedTest
+from sacrebleu.significance import PairedTest as SacrePairedTest
 from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from s2s import ConfigError, DataError
 from s2s.io import expand_user
-from s2s.metrics import Metric, Score, bootstrap, interval
+from s2s.metrics import Metric, PairedTest, Score, bootstrap, interval
 from s2s_metrics.pairwise import bleu_pairwise, chrf_pairwise
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.base import Signature
 
     from s2s_metrics import BleuConfig, ChrfConfig, TerConfig
+
+TESTS = {"bootstrap": "bs", "randomization": "ar"}
+"""Names of paired tests, ours and sacrebleu's"""
 
 
 class SacreMetric(Metric):
@@ -110,42 +113,14 @@ class SacreMetric(Metric):
         return scorer
 
     def p_values(
-        self,
-        baseline: Sequence[str],
-        systems: Sequence[Sequence[str]],
-        refs: Sequence[Sequence[str]],
-        samples: int,
-        seed: int,
+        self, baseline: Sequence[str], systems: Sequence[Sequence[str]], refs: Sequence[Sequence[str]], test: PairedTest
     ) -> list[float]:
-        """sacrebleu's own paired bootstrap."""
-        return self._paired("bs", baseline, systems, refs, samples, seed)
-
-    def randomization_p_values(
-        self,
-        baseline: Sequence[str],
-        systems: Sequence[Sequence[str]],
-        refs: Sequence[Sequence[str]],
-        samples: int,
-        seed: int,
-    ) -> list[float]:
-        """sacrebleu's own paired approximate randomisation."""
-        return self._paired("ar", baseline, systems, refs, samples, seed)
-
-    def _paired(
-        self,
-        test_type: str,
-        baseline: Sequence[str],
-        systems: Sequence[Sequence[str]],
-        refs: Sequence[Sequence[str]],
-        samples: int,
-        seed: int,
-    ) -> list[float]:
-        """The p-values of one of sacrebleu's tests."""
+        """sacrebleu's own tests."""
         named = [(str(i), self.prepare(lines)) for i, lines in enumerate([baseline, *systems])]
-        prepared = [self.prepare(ref) for ref in refs]
-        with _sacrebleu_seed(seed):
-            test = PairedTest(named, {self.name: self.scorer}, prepared, test_type=test_type, n_samples=samples)
-            _, results = test()
+        prepared, scorers = [self.prepare(ref) for ref in refs], {self.name: self.scorer}
+        with _sacrebleu_seed(test.seed):
+            theirs = SacrePairedTest(named, scorers, prepared, test_type=TESTS[test.kind], n_samples=test.samples)
+            _, results = theirs()
         (column,) = results.keys() - {"System"}
         return [float(result.p_value) for result in results[column][1:]]  # type: ignore[union-attr, arg-type]
 

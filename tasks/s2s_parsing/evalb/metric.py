@@ -12,7 +12,7 @@ import numpy as np
 
 import s2s
 from s2s import ConfigError, DataError
-from s2s.metrics import Metric, Score, bootstrap, interval
+from s2s.metrics import Metric, PairedTest, Score, bootstrap, interval, stats_p_value
 from s2s_parsing.evalb.parameters import find_parameters
 from s2s_parsing.evalb.scoring import ERROR, SKIPPED, VALID, Figures, Scorer
 from s2s_parsing.evalb.totals import LabelTotals, Totals, f1, label_totals, percent
@@ -64,21 +64,11 @@ class Evalb(Metric):
         return [_row(self.scorer(ref, hyp)) for ref, hyp in zip(_only(refs, hyps), hyps, strict=True)]
 
     def p_values(
-        self,
-        baseline: Sequence[str],
-        systems: Sequence[Sequence[str]],
-        refs: Sequence[Sequence[str]],
-        samples: int,
-        seed: int,
+        self, baseline: Sequence[str], systems: Sequence[Sequence[str]], refs: Sequence[Sequence[str]], test: PairedTest
     ) -> list[float]:
-        """Paired bootstrap, as in the base class, but on figures that are counted only once."""
-        first = self._resampled(baseline, refs, samples, seed)
-        p_values = []
-        for system in systems:
-            observed, *differences = np.abs(self._resampled(system, refs, samples, seed) - first)
-            strays = np.count_nonzero(differences - np.mean(differences) > observed)
-            p_values.append((int(strays) + 1) / (samples + 1))
-        return p_values
+        """As in the base class, but from brackets that are counted only once."""
+        first, *others = (self._counted(lines, refs) for lines in (baseline, *systems))
+        return [stats_p_value(first, other, _f1, test) for other in others]
 
     def _warn_of_wrappers(self, gold: Sequence[str], hyps: Sequence[str]) -> None:
         """Warn that a bracket around the trees of one side counts, which no score of EVALB shows."""
@@ -90,14 +80,10 @@ class Evalb(Metric):
                 *(self.name, f"{n:,}", label, self.parameters.name),
             )
 
-    def _resampled(
-        self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int, seed: int
-    ) -> NDArray[np.float64]:
-        """F1 of all sentences, then of every resample: [1 + samples]."""
+    def _counted(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        """Matched, reference's and predicted brackets of every sentence, [N, 3]."""
         gold = _only(refs, hyps)
-        figures = [self.scorer(ref, hyp) for ref, hyp in zip(gold, hyps, strict=True)]
-        stats = self._stats(figures, gold, hyps)
-        return np.array([_f1(stats.sum(0)), *bootstrap(stats, _f1, samples, seed)])
+        return self._stats([self.scorer(ref, hyp) for ref, hyp in zip(gold, hyps, strict=True)], gold, hyps)
 
     def _stats(self, figures: Sequence[Figures], gold: Sequence[str], test: Sequence[str]) -> NDArray[np.float64]:
         """Matched, reference's and predicted brackets of every sentence, [N, 3]."""

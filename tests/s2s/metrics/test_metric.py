@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from s2s.errors import ConfigError, PluginError
-from s2s.metrics import Metric, Score, compare
+from s2s.metrics import Metric, PairedTest, Score, compare
 from s2s.metrics.resampling import bootstrap, interval, paired_p_value, resamples
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def test_systems_are_compared_with_the_first() -> None:
     assert (base.system, base.score.value, base.difference, base.p_value) == ("base", 0.5, None, None)
     assert (same.difference, same.p_value) == (0.0, 1.0)
     assert better.difference == 0.5
-    assert better.p_value == paired_p_value(METRIC, systems["base"], systems["better"], REFS, 50, 3)
+    assert better.p_value == paired_p_value(METRIC, systems["base"], systems["better"], REFS, PairedTest(50, 3))
     assert base.score.signature == "matches|50|3"
     assert [c.p_value for c in compare(METRIC, systems, REFS, samples=0)] == [None] * 3
     assert compare(METRIC, {"only": list("abcd")}, REFS)[0].score.signature == "matches|1000|12345"
@@ -119,7 +119,7 @@ def test_a_metric_that_gives_too_few_p_values_is_an_error() -> None:
 
 
 def test_no_resample_of_equal_outputs_strays() -> None:
-    assert paired_p_value(METRIC, list("ab??"), list("ab??"), REFS, 10, 1) == 1 / 11
+    assert paired_p_value(METRIC, list("ab??"), list("ab??"), REFS, PairedTest(10, 1)) == 1 / 11
 
 
 @pytest.mark.parametrize(("samples", "seed"), [(-1, 1), (0, 0), (10, -3)])
@@ -156,4 +156,4 @@ def test_the_p_value_is_the_share_of_resamples_that_stray_further() -> None:
     mean = sum(differences) / len(differences)
     strays = sum(difference - mean > observed for difference in differences)
     assert 0 < strays < 200
-    assert paired_p_value(METRIC, base, system, refs, 200, 9) == (strays + 1) / 201
+    assert paired_p_value(METRIC, base, system, refs, PairedTest(200, 9)) == (strays + 1) / 201
