@@ -35,7 +35,7 @@ from s2s.backend.product_rate import matmul_rate
 from s2s.backend.selection import DTYPES
 from s2s.data.lazy_batch import pair_lengths
 from s2s.task import Vocab
-from s2s.training.train_step import n_positions_of, n_tokens_of
+from s2s.training.micro_batches import n_positions_of, n_tokens_of
 from s2s_transformer.cost import forward_operations
 from train_data import CORPORA, batches, encoded
 from train_engines import BASE, EngineProcess, arch_of

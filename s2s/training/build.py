@@ -206,11 +206,11 @@ class _Builder:
 
 def data_loader(config: Config, task: Task, prepared: PreparedData, train_step: TrainStep) -> DataLoader:
     """Batches with no more pairs than a static shape can hold."""
-    capacity = train_step.capacity(config.train.n_tokens)
+    capacity = train_step.micro_batches.capacity(config.train.n_tokens)
     max_pairs = capacity.n_pairs if capacity else None
     vary = varied(task, config.data.max_len)
     batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs, vary=vary)
-    return DataLoader(batches, config.data, train_step.local_micro_batches)
+    return DataLoader(batches, config.data, lambda batch: train_step.micro_batches.local(batch))
 
 
 def update_operations(config: Config, model: Seq2Seq) -> float | None:

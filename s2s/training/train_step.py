@@ -17,10 +17,8 @@ from s2s.backend.cuda_graph import CUDAGraphCallable
 from s2s.backend.device_types import device_of
 from s2s.backend.host import release_freed_memory
 from s2s.backend.selection import DTYPES, BackendSelection
-from s2s.batch import make_batch
 from s2s.config import TrainConfig
-from s2s.data.lazy_batch import pair_lengths, split
-from s2s.data.packing import Capacity, pack
+from s2s.data.lazy_batch import pair_lengths
 from s2s.distributed import Sharding, World
 from s2s.distributed.sharding import OneProcess
 from s2s.errors import PluginError
@@ -29,6 +27,7 @@ from s2s.objective import Objective
 from s2s.optim import Schedule
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.task import Vocab
+from s2s.training.micro_batches import MicroBatches, n_tokens_of
 from s2s.training.objective_checks import check_trained, checked_sums
 from s2s.training.step_result import StepResult, ratio, totals_and_counts
 
@@ -97,6 +96,11 @@ class TrainStep:
         module = self.objective.module
         return {"model": self.model, **({"objective": module} if module else {})}
 
+    @property
+    def micro_batches(self) -> MicroBatches:
+        """How global batches are divided now."""
+        return MicroBatches(self.config, self.vocab, self.world, self.backend, self.split_factor)
+
     def __call__(self, batch: Sequence[Pair], step: int) -> StepResult:
         """Train on `batch` as update `step`, counted from 1; nothing changes if loss or gradient is not finite.
 
@@ -123,7 +127,7 @@ class TrainStep:
             n_tokens=n_tokens,
             n_src_tokens=n_src_tokens,
             padding=1 - len(updates) * (n_src_tokens + n_tokens) / n_positions,
-            n_micro_batches=self._n_micro_batches(batch),
+            n_micro_batches=self.micro_batches.count(batch),
             flops=self._flops(batch),
         )
 
@@ -134,7 +138,7 @@ class TrainStep:
         """
         n_tokens = n_tokens_of(batch)[1]
         while True:
-            parts = split(batch, self._n_micro_batches(batch))
+            parts = self.micro_batches.split(batch)
             sums, out_of_memory = self._gradient(parts, rollouts, step, number, n_tokens)
             if not out_of_memory:
                 break
@@ -144,14 +148,6 @@ class TrainStep:
         self._seed(step, OPTIMIZER, number)
         norm = self.optimizer_step(sums[0], lr)
         return [*torch.cat([sums, norm[None].to(sums.dtype)]).tolist()]  # waits for the device
-
-    def capacity(self, tokens: int) -> Capacity | None:
-        """The static shape of packed batches of `tokens` tokens per side; None: shapes vary from batch to batch."""
-        return Capacity(tokens, self.backend.max_len) if self.backend.static_shapes else None
-
-    def local_micro_batches(self, batch: Sequence[Pair]) -> list[Sequence[Pair]]:
-        """The micro-batches of a global batch that this rank trains on."""
-        return split(batch, self._n_micro_batches(batch))[self.world.rank :: self.world.size]
 
     def apply_plan(self, plan: BatchPlan) -> None:
         """Use the batch size and micro-batches of this plan from now on."""
@@ -163,7 +159,7 @@ class TrainStep:
         before = self.config, self.check_memory
         self.apply_plan(plan)
         try:
-            _, failed = self._gradient(split(batch, self._n_micro_batches(batch)), [], 0, 0, n_tokens_of(batch)[1])
+            _, failed = self._gradient(self.micro_batches.split(batch), [], 0, 0, n_tokens_of(batch)[1])
         finally:
             self.config, self.check_memory = before
         self.optimizer.zero_grad(set_to_none=self.graphs is None)
@@ -198,7 +194,7 @@ class TrainStep:
         own = range(self.world.rank, len(parts), self.world.size)
         stand_in = next(part for part in parts if part)[:1]  # only to take part where every rank is needed
         present = [index for index in own if parts[index] or self.sharding.needs_every_rank]
-        batches = [self._batch(parts[index] or stand_in) for index in present]
+        batches = [self.micro_batches.batch(parts[index] or stand_in) for index in present]
         made = batches
         if type(self.objective).rollout is not Objective.rollout:
             made = [self._rollout(part, step, index) for index, part in zip(present, batches, strict=True)]
@@ -258,28 +254,6 @@ class TrainStep:
         local = [g.to_local() if isinstance(g, DTensor) else g for g in gradients]
         torch._foreach_mul_(local, correction)
 
-    def _batch(self, pairs: Sequence[Pair]) -> Batch:
-        """The pairs as a micro-batch on the device."""
-        if not self.backend.packed.enabled:
-            return make_batch(pairs, self.vocab).to(self.world.device, pin=self.device.pins_memory)
-        n_parts = self.world.size * self._n_local(self.config.n_tokens)
-        capacity = self.capacity(math.ceil(self.config.n_tokens / n_parts))
-        capacity = capacity and capacity.grown_for(pairs, len(self.vocab.start))
-        return pack(pairs, self.vocab, capacity).to(self.world.device, pin=self.device.pins_memory)
-
-    def _n_micro_batches(self, batch: Sequence[Pair]) -> int:
-        """Micro-batches of a global batch: as many as micro_tokens requires, and a multiple of the number of ranks."""
-        if self.backend.static_shapes:
-            return self.world.size * self._n_local(self.config.n_tokens)
-        count = n_tokens_of if self.backend.packed.enabled else n_positions_of
-        return self.world.size * self._n_local(max(count(batch)))
-
-    def _n_local(self, n_positions: int) -> int:
-        """Micro-batches of each rank for a global batch of `n_positions` positions per side."""
-        limit, size = self.config.n_micro_tokens, self.world.size
-        needed = 1 if limit is None else math.ceil(n_positions / limit)
-        return self.split_factor * math.ceil(needed / size)
-
     def _flops(self, batch: Sequence[Pair]) -> float | None:
         forward = self.model.forward_operations(*(side.tolist() for side in pair_lengths(batch)))
         return None if forward is None else 3 * forward * self.objective.n_updates
@@ -307,18 +281,6 @@ class TrainStep:
         if self.graphs and CUDAGraphOptimizerStep.supports(self.optimizer):
             return CUDAGraphOptimizerStep(*arguments, self.device.capture)
         return OptimizerStep(*arguments)
-
-
-def n_tokens_of(batch: Sequence[Pair]) -> tuple[int, int]:
-    """Source and target tokens of a batch, each sentence's eos counted."""
-    src, tgt = pair_lengths(batch)
-    return int(src.sum()), int(tgt.sum())
-
-
-def n_positions_of(pairs: Sequence[Pair]) -> tuple[int, int]:
-    """Source and target positions of the pairs as a padded batch."""
-    src, tgt = pair_lengths(pairs)
-    return len(pairs) * int(src.max(initial=1)), len(pairs) * int(tgt.max(initial=1))
 
 
 def is_memory_error(error: BaseException) -> bool:

@@ -17,7 +17,7 @@ from s2s.log.log import Log, RunLength
 from s2s.log.screen import choose_screen
 from s2s.run.directory import RunDirectory
 from s2s.training.build import build_trainer
-from s2s.training.train_step import n_tokens_of
+from s2s.training.micro_batches import n_tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

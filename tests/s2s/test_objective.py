@@ -71,11 +71,11 @@ def test_a_number_as_normaliser_cannot_be_captured() -> None:
     step = train_step(Lengths())
     step.graphs = SimpleNamespace()  # type: ignore[assignment]
     with pytest.raises(PluginError, match="must return a normaliser that is a tensor"):
-        step._backward(step._batch(PAIRS), torch.ones(()))
+        step._backward(step.micro_batches.batch(PAIRS), torch.ones(()))
 
 
 def test_rows_come_without_eos_and_padding() -> None:
-    batch = train_step(Lengths())._batch(PAIRS)
+    batch = train_step(Lengths()).micro_batches.batch(PAIRS)
     assert rows_without_eos(batch.src, batch.src_pad) == [src for src, _ in PAIRS]
     assert rows_without_eos(batch.tgt_out, batch.tgt_pad) == [tgt for _, tgt in PAIRS]
 

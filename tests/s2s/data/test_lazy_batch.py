@@ -18,8 +18,9 @@ from s2s.distributed import World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.training.data_loader import DataLoader
+from s2s.training.micro_batches import n_positions_of, n_tokens_of
 from s2s.training.state import TrainerState
-from s2s.training.train_step import TrainStep, n_positions_of, n_tokens_of
+from s2s.training.train_step import TrainStep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +96,7 @@ def test_a_process_reads_its_own_share_alone(rank: int, tmp_path: Path) -> None:
     loss = LabelSmoothed(LabelSmoothedConfig())
     train_step = TrainStep(config.train, 1, task.vocab, model, loss, optimizer, lambda _: 0.0, world)
     corpus, state = CountingCorpus(90), TrainerState()
-    data_loader = DataLoader(Batches([(corpus, 1.0)], 60, seed=1), DataConfig(), train_step.local_micro_batches)
+    data_loader = DataLoader(Batches([(corpus, 1.0)], 60, seed=1), DataConfig(), train_step.micro_batches.local)
     shares = []
     for batch in data_loader.iterate(state, lambda: state.epoch == 1):
         if state.epoch == 0:

@@ -321,9 +321,9 @@ def test_an_update_has_the_operations_of_a_forward_and_a_backward_pass() -> None
 
 def test_batches_are_packed_into_one_shape_where_the_backend_has_one(model: Bag) -> None:
     update = train_step(model)
-    assert update.capacity(500) is None
+    assert update.micro_batches.capacity(500) is None
     update.backend = replace(update.backend, max_len=70)
-    assert update.capacity(500) == Capacity(tokens=500, max_len=70)
+    assert update.micro_batches.capacity(500) == Capacity(tokens=500, max_len=70)
 
 
 @pytest.mark.parametrize(
@@ -338,14 +338,17 @@ def test_the_number_of_micro_batches_of_one_shape_follows_the_configuration(
     update.backend = replace(update.backend, max_len=20, packed=Decision(True, "a test"))
     update.world, update.split_factor = World(size=n_ranks), split_factor
     for n in (1, 30):
-        assert update._n_micro_batches(pairs(n)) == n_parts
+        assert update.micro_batches.count(pairs(n)) == n_parts
     short = [([4], [5])]
-    assert update._batch(short).src.shape == pack(short, VOCAB, Capacity(math.ceil(100 / n_parts), 20)).src.shape
+    assert (
+        update.micro_batches.batch(short).src.shape
+        == pack(short, VOCAB, Capacity(math.ceil(100 / n_parts), 20)).src.shape
+    )
 
 
 def test_packed_batches_count_tokens_and_padded_ones_positions(model: Bag) -> None:
     batch = [([4], [4]), ([5] * 9, [5]), ([6], [6] * 4)]  # with eos: 14 and 9 tokens, 30 and 15 positions
     update = train_step(model, micro_tokens=5)
-    assert update._n_micro_batches(batch) == 6
+    assert update.micro_batches.count(batch) == 6
     update.backend = replace(update.backend, packed=Decision(True, "a test"))
-    assert update._n_micro_batches(batch) == 3
+    assert update.micro_batches.count(batch) == 3

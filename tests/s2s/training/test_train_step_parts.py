@@ -21,7 +21,8 @@ from s2s.errors import PluginError
 from s2s.objective import Objective, Sums
 from s2s.training import train_step as module
 from s2s.training.batch_plan import BatchPlan
-from s2s.training.train_step import TrainStep, is_memory_error, n_positions_of, n_tokens_of
+from s2s.training.micro_batches import n_positions_of, n_tokens_of
+from s2s.training.train_step import TrainStep, is_memory_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,12 +134,12 @@ def test_the_gradient_is_divided_by_what_the_objective_counts(times: float) -> N
 
 def test_packed_batches_of_any_shape_are_as_long_as_their_tokens() -> None:
     step = update(backend=replace(BackendSelection(), packed=Decision(True, "a test")))
-    assert step._batch(PAIRS).src.shape == pack(PAIRS, VOCAB, None).src.shape
+    assert step.micro_batches.batch(PAIRS).src.shape == pack(PAIRS, VOCAB, None).src.shape
 
 
 def test_the_pairs_that_a_rank_reads_are_those_of_its_own_micro_batches() -> None:
     ranks = [update(world=World(rank=rank, size=2), train={"micro_tokens": 5}) for rank in (0, 1)]
-    first, second = (rank.local_micro_batches(PAIRS) for rank in ranks)
+    first, second = (rank.micro_batches.local(PAIRS) for rank in ranks)
     assert len(first) == len(second) == 2
     assert [pair for parts in zip(first, second, strict=True) for part in parts for pair in part] == PAIRS
 

@@ -10,7 +10,7 @@ import pytest
 
 from s2s.data.lazy_batch import split
 from s2s.training import trial
-from s2s.training.train_step import n_tokens_of
+from s2s.training.micro_batches import n_tokens_of
 from s2s.training.trial import PARTS, Timing, time_updates
 
 if TYPE_CHECKING:
