@@ -104,7 +104,9 @@ class Objective(ABC):
     def rollout(self, model: Seq2Seq, batch: Batch) -> Batch:
         """What `__call__` is given in all updates of a micro-batch: the batch, or one with samples in a subclass.
 
-        Called without recording gradients, with the model in training mode, and again in validation.
+        Called without recording gradients, in training with the model in training mode, in validation in evaluation
+        mode. It is called once for all updates, and once more if memory runs out in one of them: the batch is divided
+        further then, and the samples are those of the model as it is.
         """
         return batch
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["CPU", "CUDA", "MPS", "XPU"]
 
+import platform
 import resource
 import sys
 from contextlib import contextmanager
@@ -38,6 +39,10 @@ class CPU(Device):
         """One, whatever the number of cores."""
         return 1
 
+    def hardware(self) -> str:
+        """The processor's architecture, such as x86_64."""
+        return platform.machine()
+
     def select(self) -> None:
         """Nothing to do."""
 
@@ -49,7 +54,7 @@ class CPU(Device):
         return available_memory().n_bytes
 
     def peak_memory(self) -> int:
-        """Resident memory of this process; only on Linux can it be reset."""
+        """Peak resident memory of this process; only on Linux can it be reset."""
         if peak := proc_bytes(Path("/proc/self/status"), "VmHWM:"):
             return peak
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -82,7 +87,7 @@ class CUDA(Device):
     pins_memory = supports_graphs = has_fused_optimizers = has_recurrent_kernels = True
 
     def hardware(self) -> str:
-        """NVIDIA H100 80GB HBM3"""
+        """Its name, such as NVIDIA H100 80GB HBM3."""
         return torch.cuda.get_device_name(self.device)
 
     def has_varlen_attention(self, dtype: torch.dtype) -> bool:
@@ -110,7 +115,7 @@ class XPU(Device):
     pins_memory = True
 
     def hardware(self) -> str:
-        """Intel(R) Arc(TM) A770 Graphics"""
+        """Its name, such as Intel(R) Arc(TM) A770 Graphics."""
         return torch.xpu.get_device_name(self.device)
 
 
@@ -118,6 +123,10 @@ class MPS(Device):
     """The GPU of an Apple processor: it has no float64, shares the host's memory and records no peak."""
 
     wide_dtype = torch.float32
+
+    def hardware(self) -> str:
+        """The processor's architecture, such as x86_64."""
+        return platform.machine()
 
     def free_memory(self) -> int:
         """What Metal recommends to use at most, less what it has allocated."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Device"]
 
-import platform
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -60,8 +58,8 @@ class Device:
         return int(module.device_count()) if module and module.is_available() else 0
 
     def hardware(self) -> str:
-        """The name of the hardware, for env.json."""
-        return platform.machine()
+        """The name of the hardware, for env.json; by default that of the type."""
+        return self.device.type
 
     def select(self) -> None:
         """Make it the current device of this process."""

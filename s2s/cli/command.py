@@ -127,8 +127,8 @@ def _warn_of_broken(plugins: Plugins) -> None:
 
 def _deferred_groups(composed: ComposedConfig[Any]) -> Iterator[str]:
     """Options of groups that are resolved with the run, such as s2s-generate's search."""
-    for group in GROUPS.keys() & composed.explicit.keys():
-        if not getattr(composed.config, group).name:
+    for group in GROUPS:
+        if group in composed.explicit and not getattr(composed.config, group).name:
             yield f"# laid over the run's: {group}: {to_text(composed.explicit[group])}\n"
 
 

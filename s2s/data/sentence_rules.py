@@ -36,12 +36,17 @@ END = re.compile(
 )
 PUNCTUATION = re.compile(r"(?:[^\w\s]|_)+")
 WORD = re.compile(r"\w+")
-LAST_WORD = re.compile(r"[^\s(\[{\"'“„«‘]+$")
 DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 ROMAN = re.compile(r"[IVX]+")
 OPENING = frozenset("\"'“„«‘‚‹([{¿¡「『（【《〈〔")
 """Punctuation that begins a sentence, also before a blank"""
 DASHES = frozenset("–—―‒")
+BEFORE_WORDS = frozenset("([{\"'“„«‘")
+"""Punctuation that is no part of the word behind it"""
+LONGEST = 32
+"""Characters of a word that may be an abbreviation"""
+QUOTED = ("と", "って", "、")
+"""What continues a sentence after a quotation in Japanese"""
 
 
 class Span(NamedTuple):
@@ -65,11 +70,12 @@ class RuleSegmenter(Segmenter):
             return []
         if not ANY.search(line, whole.begin, whole.end - 1):
             return [whole]
-        spans, begin = [], _gap_end(line, whole.begin)
+        spans, begin, following = [], _gap_end(line, whole.begin), 0
         for match in END.finditer(line, whole.begin, whole.end):
             if match.start() < begin:
                 continue
-            following = _gap_end(line, match.end())
+            if match.end() > following:  # else this terminator lies in the gap before the same text
+                following = _gap_end(line, match.end())
             if following == len(line) or self._ends(line, begin, match, following):  # symbols alone, or a sentence
                 spans.append(Span(begin, match.end()))
                 begin = following
@@ -81,7 +87,7 @@ class RuleSegmenter(Segmenter):
         """Whether the sentence that begins at `begin` ends with this terminator, before the text at `following`."""
         stop = match.group()
         if any(mark in UNSPACED for mark in stop):
-            return True
+            return not _continues(line, match, following)
         if following == match.end() or (stop[0] == ";" and not self.is_greek):
             return False
         word = WORD.search(line, following)
@@ -93,13 +99,13 @@ class RuleSegmenter(Segmenter):
 
     def _abbreviates(self, line: str, begin: int, match: re.Match[str], following: str) -> bool:
         """Whether the full stop belongs to the word before it: an abbreviation, an initial, an ordinal number."""
-        last = LAST_WORD.search(line, begin, match.start())
-        if last is None:
+        start = _word_start(line, begin, match.start())
+        word = line[start : match.start()]
+        if not 0 < len(word) <= LONGEST:
             return False
-        word = last.group()
         lower = word.lower()
         if word.isdigit():
-            return self._is_ordinal(word, following, is_first=last.start() == begin)
+            return self._is_ordinal(word, following, is_first=start == begin)
         if lower in BEFORE_NAMES:
             return True
         if lower in BEFORE_NUMBERS:
@@ -107,7 +113,7 @@ class RuleSegmenter(Segmenter):
         if lower in MAY_END or DOTTED.fullmatch(word):
             return following.lower() not in OPENING_WORDS
         if len(word) == 1 and word.isalpha() and not _has_no_case(word):
-            return word != "I" or last.start() == begin
+            return word != "I" or start == begin
         return self.has_ordinals and bool(ROMAN.fullmatch(word))
 
     def _is_ordinal(self, number: str, following: str, *, is_first: bool) -> bool:
@@ -115,6 +121,22 @@ class RuleSegmenter(Segmenter):
         if is_first or following.lower() in GERMAN_MONTHS:
             return len(number) < 4
         return self.has_ordinals and len(number) < 3 and following.lower() not in OPENING_WORDS
+
+
+def _continues(line: str, match: re.Match[str], following: int) -> bool:
+    """Whether a terminator without a blank behind it ends no sentence: a decimal point, the end of a quotation."""
+    stop = match.group()
+    if stop == "．":
+        return line[match.start() - 1 : match.start()].isdigit() and line[match.end() : match.end() + 1].isdigit()
+    return stop[-1] in CLOSING and line.startswith(QUOTED, following)
+
+
+def _word_start(line: str, begin: int, end: int) -> int:
+    """Where the word that ends at `end` starts; no further back than an abbreviation may be long."""
+    first = max(begin, end - LONGEST - 1)
+    while end > first and not line[end - 1].isspace() and line[end - 1] not in BEFORE_WORDS:
+        end -= 1
+    return end
 
 
 def _stripped(line: str, begin: int, end: int) -> Span | None:

@@ -45,8 +45,7 @@ class Searcher:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
         order = sorted((i for i, segment in enumerate(segments) if segment.ids), key=lambda i: -len(segments[i].ids))
         sentences = [self._sentence(i, segments[i]) for i in order]
-        is_shared = max(self.config.n_processes, self.config.n_search_threads) > 1
-        shared = search_shared(self._results, sentences, self.config, self.device) if is_shared else None
+        shared = search_shared(self._results, sentences, self.config, self.device)
         results = self._results(sentences) if shared is None else self._evaluating(shared)
         return self._one_each(results, {sentence.index for sentence in sentences})
 

@@ -14,7 +14,7 @@ __all__ = [
     "build_metrics",
     "compare",
     "interval",
-    "stats_p_value",
+    "stats_p_values",
 ]
 
 import math
@@ -29,7 +29,7 @@ from s2s.metrics.build import build_metrics
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from s2s.metrics.resampling import bootstrap, interval, stats_p_value
+    from s2s.metrics.resampling import bootstrap, interval, stats_p_values
 
 
 @dataclass(frozen=True)
@@ -147,18 +147,17 @@ def compare(
     p_values: Sequence[float | None] = [None] * len(others)
     if samples and others:
         p_values = metric.p_values(baseline, [hyps for _, hyps in others], refs, PairedTest(samples, seed, test))
-    return [Comparison(first, scores[first])] + [
-        replace(_compared(name, scores[name], scores[first], p), test=test)
-        for (name, _), p in zip(others, p_values, strict=True)
+    return [Comparison(first, scores[first], test=test)] + [
+        _compared(name, scores[name], scores[first], p, test) for (name, _), p in zip(others, p_values, strict=True)
     ]
 
 
-def _compared(system: str, score: Score, baseline: Score, p_value: float | None) -> Comparison:
-    """p is 1 for equal scores, NaN with NaN; it would be the smallest, as no resample deviates by more."""
+def _compared(system: str, score: Score, baseline: Score, p_value: float | None, test: str) -> Comparison:
+    """A resampling test would give equal scores the smallest p-value: they get 1, and NaN gets NaN."""
     difference = score.value - baseline.value
     if p_value is not None and not abs(difference) > 0:
         p_value = difference if math.isnan(difference) else 1.0
-    return Comparison(system, score, difference, p_value)
+    return Comparison(system, score, difference, p_value, test)
 
 
 __getattr__ = lazy_names(__name__, "resampling")

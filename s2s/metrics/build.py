@@ -26,9 +26,9 @@ def build_metrics(
     options: Mapping[str, Any] = MappingProxyType({}),
     command_options: Sequence[str] = (),
 ) -> list[Metric]:
-    """The metrics in `wanted`, or else the task's own: each a name, or {name: bleu, tokenize: intl}.
+    """The metrics in `requested`, or else the task's own: each a name, or {name: bleu, tokenize: intl}.
 
-    Options in `given` apply to every metric that has them, unless `wanted` sets them; ConfigError if none has one, with
+    `options` apply to every metric that has them, unless `requested` sets them; ConfigError if none has one, with
     a suggestion that may be an option of the command itself (`command_options`). The second metric of a name is called
     bleu-2, so that scores have different names.
     """

@@ -1,11 +1,11 @@
-"""Bootstrap resampling: sacrebleu's method, drawn row by row so that memory does not grow with the number of samples.
+"""Resampling: bootstrap, and approximate randomisation, with the numbers that sacrebleu draws.
 
 Shapes: N sentences, K statistics a sentence.
 """
 
 from __future__ import annotations
 
-__all__ = ["bootstrap", "interval", "paired_p_value", "resamples", "stats_p_value"]
+__all__ = ["bootstrap", "interval", "paired_p_value", "resamples", "stats_p_values"]
 
 from typing import TYPE_CHECKING
 
@@ -66,20 +66,32 @@ def paired_p_value(
     return _p_value(observed, differences)
 
 
-def stats_p_value(
+def stats_p_values(
+    baseline: NDArray[np.float64],
+    systems: Sequence[NDArray[np.float64]],
+    score: Callable[[NDArray[np.float64]], float],
+    test: PairedTest,
+) -> list[float]:
+    """The same of every system, from statistics [N, K] of each one's sentences, whose sums [K] have a score."""
+    if test.kind == "bootstrap":
+        first, *others = (bootstrap(stats, score, test.samples, test.seed) for stats in (baseline, *systems))
+        differences = [other - first for other in others]
+    else:
+        differences = [_exchanged(baseline, stats, score, test) for stats in systems]
+    observed = [score(stats.sum(0)) - score(baseline.sum(0)) for stats in systems]
+    return [_p_value(*pair) for pair in zip(observed, differences, strict=True)]
+
+
+def _exchanged(
     baseline: NDArray[np.float64],
     system: NDArray[np.float64],
     score: Callable[[NDArray[np.float64]], float],
     test: PairedTest,
-) -> float:
-    """The same from statistics [N, K] of each system's sentences, whose sums [K] have a score."""
-    observed = score(system.sum(0)) - score(baseline.sum(0))
-    if test.kind == "bootstrap":
-        of_system, of_baseline = (bootstrap(stats, score, test.samples, test.seed) for stats in (system, baseline))
-        return _p_value(observed, of_system - of_baseline)
-    exchanged = (np.where(swap[:, None], system - baseline, 0).sum(0) for swap in _swaps(len(system), test))
+) -> NDArray[np.float64]:
+    """[samples], differences after some outputs have changed places."""
+    moved = (np.where(swap[:, None], system - baseline, 0).sum(0) for swap in _swaps(len(system), test))
     first, second = baseline.sum(0), system.sum(0)
-    return _p_value(observed, [score(first + moved) - score(second - moved) for moved in exchanged])
+    return np.array([score(first + some) - score(second - some) for some in moved])
 
 
 def _swaps(n: int, test: PairedTest) -> NDArray[np.bool_]:

@@ -47,9 +47,10 @@ def _parameters_in(tree: Any) -> Iterator[nn.Parameter]:
     """The parameters of an objective: in its attributes, and in modules, collections and objectives among them."""
     if isinstance(tree, nn.Parameter):
         yield tree
-    elif isinstance(tree, nn.Module):
+        return
+    if isinstance(tree, nn.Module):
         yield from tree.parameters()
-    elif isinstance(tree, dict | list | tuple | Objective):
+    if isinstance(tree, dict | list | tuple | Objective):  # an objective may be a module, with plain lists of modules
         inner = vars(tree) if isinstance(tree, Objective) else tree
         for value in inner.values() if isinstance(inner, dict) else inner:
             yield from _parameters_in(value)

@@ -112,12 +112,12 @@ class TrainStep:
         rollouts: list[Rollout] = []
         updates: list[list[float]] = []
         for number in range(self.objective.n_updates):
-            updates.append(self._update(batch, rollouts, step, number, lr))
+            updates.append(self._update(batch, rollouts, step, number, n_tokens, lr))
             if not (math.isfinite(updates[-1][0]) and math.isfinite(updates[-1][-1])):
                 break
         if step % RELEASE_EVERY == 0:
             release_freed_memory()
-        *values, n_positions, _ = map(math.fsum, zip(*updates, strict=True))
+        *values, n_positions, _ = map(sum, zip(*updates, strict=True))
         loss, *extras = (ratio(*pair) for pair in totals_and_counts(values))
         return StepResult(
             loss=loss,
@@ -128,15 +128,16 @@ class TrainStep:
             n_src_tokens=n_src_tokens,
             padding=1 - len(updates) * (n_src_tokens + n_tokens) / n_positions,
             n_micro_batches=self.micro_batches.count(batch),
-            flops=self._flops(batch),
+            flops=self._flops(batch, len(updates)),
         )
 
-    def _update(self, batch: Sequence[Pair], rollouts: list[Rollout], step: int, number: int, lr: float) -> list[float]:
+    def _update(
+        self, batch: Sequence[Pair], rollouts: list[Rollout], step: int, number: int, n_tokens: int, lr: float
+    ) -> list[float]:
         """Make one update; returns the sums over the global batch (see `_gradient`), and the norm of the gradient.
 
         rollouts: of this rank's micro-batches, in the first update still empty.
         """
-        n_tokens = n_tokens_of(batch)[1]
         while True:
             parts = self.micro_batches.split(batch)
             sums, out_of_memory = self._gradient(parts, rollouts, step, number, n_tokens)
@@ -254,9 +255,9 @@ class TrainStep:
         local = [g.to_local() if isinstance(g, DTensor) else g for g in gradients]
         torch._foreach_mul_(local, correction)
 
-    def _flops(self, batch: Sequence[Pair]) -> float | None:
+    def _flops(self, batch: Sequence[Pair], n_updates: int) -> float | None:
         forward = self.model.forward_operations(*(side.tolist() for side in pair_lengths(batch)))
-        return None if forward is None else 3 * forward * self.objective.n_updates
+        return None if forward is None else 3 * forward * n_updates
 
     def _split_further(self) -> None:
         """Double the number of micro-batches from now on; the gradient is the same but for other dropout masks."""

@@ -12,7 +12,7 @@ import numpy as np
 
 import s2s
 from s2s import ConfigError, DataError
-from s2s.metrics import Metric, PairedTest, Score, bootstrap, interval, stats_p_value
+from s2s.metrics import Metric, PairedTest, Score, bootstrap, interval, stats_p_values
 from s2s_parsing.evalb.parameters import find_parameters
 from s2s_parsing.evalb.scoring import ERROR, SKIPPED, VALID, Figures, Scorer
 from s2s_parsing.evalb.totals import LabelTotals, Totals, f1, label_totals, percent
@@ -68,7 +68,7 @@ class Evalb(Metric):
     ) -> list[float]:
         """As in the base class, but from brackets that are counted only once."""
         first, *others = (self._counted(lines, refs) for lines in (baseline, *systems))
-        return [stats_p_value(first, other, _f1, test) for other in others]
+        return stats_p_values(first, others, _f1, test)
 
     def _warn_of_wrappers(self, gold: Sequence[str], hyps: Sequence[str]) -> None:
         """Warn that a bracket around the trees of one side counts, which no score of EVALB shows."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
+from s2s.data import sentence_rules
 from s2s.data.sentence_rules import RuleSegmenter
 from s2s.registry import Choice
 
@@ -159,3 +161,38 @@ def test_nothing_but_white_space_and_symbols_is_outside_of_sentences() -> None:
             assert text[span.begin : span.end].strip() == text[span.begin : span.end] != ""
             end = span.end
         assert not any(letter.isalnum() for letter in text[end:])
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        ("値は３．５です。次の値は４です。", 2),
+        ("「はい。」と言った。", 1),
+        ("「はい。」彼は言った。", 2),
+        ("「いいえ。」って言った。", 1),
+    ],
+)
+def test_decimal_points_and_quotations_of_scripts_without_blanks_stay_whole(text: str, n: int) -> None:
+    assert len(RuleSegmenter(Choice(), "ja").sentences(text)) == n
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 2000 + " b. C" * 2000, "a.😀" * 6000, "? " * 9000 + "a", "x" * 9000 + ". B" * 3000], ids=len
+)
+def test_what_is_looked_at_grows_with_the_length_alone(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Characters read one by one, at most a bounded number for each of the line."""
+    n_read = 0
+
+    def counted(function: Any) -> Any:
+        def call(line: str, *positions: int) -> int:
+            nonlocal n_read
+            result: int = function(line, *positions)
+            n_read += abs(result - positions[-1]) + 1
+            return result
+
+        return call
+
+    for name in ("_gap_end", "_word_start"):
+        monkeypatch.setattr(sentence_rules, name, counted(getattr(sentence_rules, name)))
+    RuleSegmenter(Choice(), "de").sentences(text)
+    assert n_read <= 40 * len(text)

@@ -126,12 +126,49 @@ def test_an_update_that_is_not_finite_ends_those_of_its_batch() -> None:
             sums = super().forward(model, batch)
             return Sums(sums.loss * float("nan"), sums.normaliser, sums.extras) if self.calls == 2 else sums
 
-    model, objective = Bag().double(), Spoilt()
-    optimizer = torch.optim.SGD([*model.parameters(), objective.value], 0.1)
-    step = TrainStep(TrainConfig(tokens=60), 1, VOCAB, model, objective, optimizer, lambda _: 0.1, World())
+    objective = Spoilt()
+    step = stepped(objective)
     assert not step(PAIRS, 1).is_finite
     assert objective.calls == 2
-    assert all(p.isfinite().all() for p in model.parameters())
+    assert all(p.isfinite().all() for p in step.model.parameters())
+
+
+def stepped(objective: Clipped) -> TrainStep:
+    """An update of a small model with this objective."""
+    model = Bag().double()
+    optimizer = torch.optim.SGD([*model.parameters(), *objective.parameters()], 0.1)
+    return TrainStep(TrainConfig(tokens=60), 1, VOCAB, model, objective, optimizer, lambda _: 0.1, World())
+
+
+def test_modules_in_a_plain_list_of_an_objective_are_refused() -> None:
+    """torch does not find them: no optimizer would have them."""
+
+    class Listed(Clipped):
+        def __init__(self) -> None:
+            super().__init__()
+            self.critics = [torch.nn.Linear(1, 1).double()]
+
+        def forward(self, model: Seq2Seq, batch: Batch) -> Sums:
+            sums = super().forward(model, batch)
+            return Sums(sums.loss * self.critics[0].weight.sum(), sums.normaliser, sums.extras)
+
+    with pytest.raises(PluginError, match=r"^Listed has parameters of its own that would not be trained"):
+        stepped(Listed())(PAIRS, 1)
+
+
+def test_an_extra_that_is_infinite_in_both_directions_is_nan() -> None:
+    class Infinite(Clipped):
+        extras = ("ratio",)
+        sign = 1.0
+
+        def forward(self, model: Seq2Seq, batch: Batch) -> Sums:
+            sums = super().forward(model, batch)
+            self.sign = -self.sign
+            return Sums(sums.loss, sums.normaliser, {"ratio": torch.tensor(self.sign * float("inf"))})
+
+    result = stepped(Infinite())(PAIRS, 1)
+    assert result.is_finite
+    assert math.isnan(result.extras["ratio"])
 
 
 def test_a_module_that_is_called_otherwise_is_refused() -> None:
