@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from s2s.backend import operators
 from s2s.backend.operators import add_dropout, add_dropout_norm, apply_dropout
+from s2s.batch import make_batch
 from s2s.nn import LabelSmoothed, LabelSmoothedConfig
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s.training.train_step import make_batch
 from s2s_cpu import residual
 from s2s_cpu.library import native_library
 from s2s_transformer import TransformerConfig

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.sorting_runs import records, train_in_ranks
-from s2s.training.train_step import split
+from s2s.data.lazy_batch import split
 
 if TYPE_CHECKING:
     from pathlib import Path
