@@ -35,9 +35,7 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
         from s2s.cli.scoring.models import score_with_models  # torch comes with it, and metrics do without
 
         return score_with_models(composed, plugins, options)
-    if not config.task.name:
-        raise ConfigError(f"task: nothing is chosen; say task=NAME.{plugins.registry.known_hint('task')}")
-    task = plugins.registry.get("task", config.task.name).build(config.task)
+    task = plugins.registry.get("task", config.task.name).build(config.task) if config.task.name else None
     own = [item.name for item in fields(ScoreConfig)]
     metrics = build_metrics(task, plugins.registry, config.metrics, config.metric_options, own)
     if not metrics:

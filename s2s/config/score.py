@@ -16,13 +16,13 @@ from s2s.registry import Choice
 class ScoreConfig:
     """s2s-score: score outputs against references, or by a model's probability.
 
-    s2s-score task=translation hyp=output.txt ref=reference.txt
-    s2s-score task=translation hyp=[a.txt,b.txt] ref=reference.txt metrics=bleu
+    s2s-score hyp=output.txt ref=reference.txt
+    s2s-score hyp=[a.txt,b.txt] ref=reference.txt metrics=bleu
     s2s-score model=my_run src=input.txt ref=reference.txt per_sentence=true
     """
 
     task: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
-    """The task whose metrics are used; with `model`, the run's."""
+    """The task whose metrics are used; with `model`, the run's. Without any, outputs are texts: bleu, chrf."""
     hyp: Any = ""
     """File of outputs, one per line; a list of several compares them with the first."""
     ref: Any = ""

@@ -103,6 +103,14 @@ def test_the_language_comes_from_the_task(here: Path, capsys: pytest.CaptureFixt
     assert "tok:moses.fr" in out
 
 
+def test_without_a_task_outputs_are_texts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, with_task, _ = score(capsys, "hyp=hyp", "ref=ref")
+    assert main(["samples=50", "hyp=hyp", "ref=ref"]) == 0
+    assert capsys.readouterr().out == with_task
+    assert main(["samples=0", "hyp=hyp", "ref=ref", "metrics=bleu", "lowercase=true"]) == 0
+    assert "case:lc" in capsys.readouterr().out
+
+
 def test_a_lower_casing_task_is_judged_without_case(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "lower").write_text("\n".join(REF).lower() + "\n")
     _, out, _ = score(capsys, "hyp=lower", "ref=ref", "task.lowercase=true", "format=json")

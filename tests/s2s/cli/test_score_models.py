@@ -123,7 +123,6 @@ def test_a_dry_run_loads_no_model(capsys: Any) -> None:
         (["model=x", "src=in", "ref=/dev/null"], "give a regular file, not a pipe"),
         (["model=x", "src=gone", "ref=ref"], "no such file"),
         (["model=x", "src=in", "ref=ref", "tokens=0"], "tokens"),
-        (["hyp=ref", "ref=ref"], "task: nothing is chosen; say task=NAME. Known:"),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], message: str, capsys: Any) -> None:
