@@ -5,14 +5,19 @@ from __future__ import annotations
 __all__ = ["EMPTY_CANDIDATE", "NO_OUTPUT", "Candidate", "Counts", "Input", "Output"]
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from s2s.errors import DataError
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input: its text, and the requirements on its output."""
+    """One input: its text, and the requirements on its output; None for one of these means none.
+
+    Raises DataError for values of other types.
+    """
 
     src: str
     prefix: str = ""
@@ -23,6 +28,41 @@ class Input:
     """Fields that the task reads (`Task.fields`), such as the language of the output; others are refused"""
     record: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """All that a file or a corpus has beside the text, of which the task reads its fields"""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.src, str):
+            raise DataError(f"an input is a text, or a mapping with its text as 'src', not {_shortened(self.src)}")
+        object.__setattr__(self, "prefix", _prefix(self.prefix))
+        object.__setattr__(self, "phrases", _phrases(self.phrases))
+        for name in ("fields", "record"):
+            object.__setattr__(self, name, _mapping(name, getattr(self, name)))
+
+
+def _prefix(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise DataError(f"'prefix' is the text with which the output begins, not {_shortened(value)}")
+
+
+def _phrases(value: Any) -> tuple[str, ...]:
+    """A text alone is refused: its letters would be the phrases."""
+    phrases = () if value is None else value
+    is_list = isinstance(phrases, Collection) and not isinstance(phrases, str | bytes | Mapping)
+    if not is_list or not all(isinstance(phrase, str) for phrase in phrases):
+        raise DataError(f"'phrases' is a list of texts for the output, not {_shortened(value)}")
+    return tuple(phrases)
+
+
+def _mapping(name: str, value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise DataError(f"'{name}' maps names to values, such as {{'language': 'de'}}, not {_shortened(value)}")
+    return value
+
+
+def _shortened(value: Any) -> str:
+    return f"{type(value).__name__} {str(value)[:60]!r}"
 
 
 @dataclass(frozen=True)

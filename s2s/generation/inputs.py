@@ -51,27 +51,41 @@ class InputFields:
     def __init__(self, task: Task, others: Iterable[type | None], defaults: Mapping[str, Any]) -> None:
         """others: dataclasses of fields besides the task's. defaults: fields of all inputs that do not have them.
 
-        Raises PluginError if two dataclasses have a field of the same name.
+        Raises PluginError if two dataclasses have a field of the same name, and DataError for a default of no field.
         """
         self.task, self.defaults = task, defaults
         self.values = [FieldValues(config) for config in (task.fields, *others) if config]
         self.options: dict[str, Option] = {}
+        self._defaults_completed: dict[str, Any] | None = None
         for name, option in (pair for values in self.values for pair in values.options.items()):
             if name in self.options:
                 owners = f"{self.options[name].owner.__qualname__} and {option.owner.__qualname__}"
                 raise PluginError(f"{owners} both have a field '{name}' of inputs; choose another name for one of them")
             self.options[name] = option
+        self._check_known(defaults)
 
     def __call__(self, one: Input) -> dict[str, Any]:
         """All fields that are read; raises DataError for others, for a wrong value, and for one that is missing."""
-        for name in (*self.defaults, *one.fields):
+        self._check_known(one.fields)
+        recorded = {name: value for name, value in one.record.items() if name in self.options}
+        values = {**recorded, **one.fields}
+        return self._completed({**self.defaults, **values}, one.record) if values else dict(self._of_all(one.record))
+
+    def _check_known(self, names: Iterable[str]) -> None:
+        for name in names:
             if name not in self.options:
                 hint = did_you_mean(name, self.options)
                 raise DataError(f"{name}: task={self.task.config.name} reads no such field of an input.{hint}")
-        recorded = {name: value for name, value in one.record.items() if name in self.options}
-        values = {**self.defaults, **recorded, **one.fields}
+
+    def _of_all(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of an input that has none itself, computed for the first of these; record: for its error."""
+        if self._defaults_completed is None:
+            self._defaults_completed = self._completed(self.defaults, record)
+        return self._defaults_completed
+
+    def _completed(self, values: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
         for name in (name for part in self.values for name in part.missing(values)):
-            hint = did_you_mean(name, one.record)
+            hint = did_you_mean(name, record)
             raise DataError(f"{name} is missing: task={self.task.config.name} reads it of every input.{hint}")
         try:
             completed = [part.complete(values) for part in self.values]
@@ -116,16 +130,12 @@ def _numbered(number: int, one: AnyInput) -> Input:
 
 
 def _from_mapping(values: dict[str, Any]) -> Input:
-    src, prefix, phrases = values.pop("src", 0), values.pop("prefix", ""), values.pop("phrases", ())
-    if _is_missing(src):
-        src = ""
-    if not isinstance(src, str):
+    """An input from the keys of a mapping; as in a list, what is missing may be None or NaN."""
+    if "src" not in values:
         raise DataError(f"an input is a text, or a mapping with its text as 'src', not {str(values)[:60]}")
-    if not isinstance(prefix, str):
-        raise DataError(f"'prefix' is the text with which the output begins, not {str(prefix)[:60]}")
-    if isinstance(phrases, str) or not all(isinstance(phrase, str) for phrase in phrases):
-        raise DataError(f"'phrases' is a list of texts for the output, not {str(phrases)[:60]}")
-    return Input(src, prefix, tuple(phrases), values)
+    texts = {name: values.pop(name) for name in ("src", "prefix", "phrases") if name in values}
+    present = {name: text for name, text in texts.items() if not _is_missing(text)}
+    return Input(**{"src": "", **present}, fields=values)
 
 
 class RequestConstraints:
@@ -133,12 +143,14 @@ class RequestConstraints:
 
     fields: type | None = None
     """A dataclass of the fields that inputs may have for `for_sentence`, each with a default"""
+    reads_texts = False
+    """Whether `for_sentence` constrains outputs to the prefix and phrases of an input"""
 
     def for_outputs(self, config: GenerateConfig, task: Task) -> Sequence[FixedWidthConstraint]:
         """Constraints that options set on every output."""
         return ()
 
-    def for_sentence(self, task: Task, sentence: Input) -> SentenceConstraint | None:
+    def for_sentence(self, config: GenerateConfig, task: Task, sentence: Input) -> SentenceConstraint | None:
         """The constraint that an input sets on its own output, such as by its prefix and phrases; None: none."""
         return None
 
@@ -161,17 +173,18 @@ def output_constraint(
 
 
 def sentence_constraint(
-    task: Task, sentence: Input, constraints: Sequence[RequestConstraints]
+    config: GenerateConfig, task: Task, sentence: Input, constraints: Sequence[RequestConstraints]
 ) -> SentenceConstraint | None:
     """The constraint on the output of one sentence.
 
-    Raises DataError if the input has a prefix or phrases and nothing provides the constraint for them, or if several
-    plugins constrain its output, since a search has states for one such constraint.
+    Raises DataError if the input has a prefix or phrases and no plugin reads them, or if several plugins constrain its
+    output, since a search has states for one such constraint.
     """
-    pairs = [(type(provider).__name__, provider.for_sentence(task, sentence)) for provider in constraints]
-    provided = {name: constraint for name, constraint in pairs if constraint is not None}
+    if (sentence.prefix or any(sentence.phrases)) and not any(provider.reads_texts for provider in constraints):
+        raise DataError("prefix and phrases: no loaded plugin constrains outputs to them; leave them out")
+    pairs = [(provider, provider.for_sentence(config, task, sentence)) for provider in constraints]
+    provided = [(provider, constraint) for provider, constraint in pairs if constraint is not None]
     if len(provided) > 1:
-        raise DataError(f"{' and '.join(provided)} both constrain the output of this input; ask for one of them")
-    if not provided and (sentence.prefix or any(sentence.phrases)):
-        raise DataError("prefix and phrases: no loaded plugin constrains single outputs; leave them out")
-    return next(iter(provided.values()), None)
+        names = " and ".join(f"{type(one).__module__}.{type(one).__qualname__}" for one, _ in provided)
+        raise DataError(f"{names} all constrain the output of this input; ask for one of them")
+    return provided[0][1] if provided else None

@@ -48,11 +48,12 @@ class _Part(NamedTuple):
 
     piece: Piece
     source: Input
+    example: Example
+    """What the task encodes"""
 
-    @property
-    def example(self) -> Example:
-        """What the task encodes."""
-        return Example(self.piece.text, fields=self.source.fields)
+
+def _part(piece: Piece, source: Input) -> _Part:
+    return _Part(piece, source, Example(piece.text, fields=source.fields))
 
 
 class Reader:
@@ -100,11 +101,11 @@ class Reader:
             try:
                 complete = replace(one, fields=self.fields(one))
                 if self.layout is None:
-                    parts.append([_Part(Piece("", one.src), complete)])
+                    parts.append([_part(Piece("", one.src), complete)])
                     continue
                 pieces = self.layout.pieces(one.src, unit)
                 sources = piece_inputs(complete, pieces, self.layout)
-                parts.append([_Part(*part) for part in zip(pieces, sources, strict=True)])
+                parts.append(list(map(_part, pieces, sources)))
             except DataError as error:
                 return parts, error
         return parts, None
@@ -114,11 +115,11 @@ class Reader:
         name = type(self.task).__name__
         encoded = self.task.encode_inputs([one if one.src.strip() else replace(one, src="") for one in inputs])
         if len(encoded) != len(inputs):
-            raise PluginError(f"{name}.encode_source gave {len(encoded)} lists of ids for {len(inputs)} lines")
+            raise PluginError(f"{name}.encode_inputs gave {len(encoded)} lists of ids for {len(inputs)} inputs")
         for ids in filter(None, encoded):
             if not 0 <= min(ids) <= max(ids) < self.task.vocab.src:
                 raise PluginError(
-                    f"{name}.encode_source: expected ids below {self.task.vocab.src}, vocab.src, got {ids}"
+                    f"{name}.encode_inputs: expected ids below {self.task.vocab.src}, vocab.src, got {ids}"
                 )
         return encoded
 
@@ -129,7 +130,7 @@ class Reader:
 
     def _segments(self, part: _Part, ids: list[int]) -> list[Segment]:
         """One segment, or one for each sentence of a part that is too long and has no constraint of its own."""
-        constraint = sentence_constraint(self.task, part.source, self.constraints)
+        constraint = sentence_constraint(self.config, self.task, part.source, self.constraints)
         if constraint is not None and not ids:
             raise DataError("an input without tokens has an empty output; leave out its prefix and phrases")
         start = self._start(part.example)

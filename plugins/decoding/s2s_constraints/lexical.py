@@ -9,11 +9,12 @@ from __future__ import annotations
 __all__ = ["LexicalBatchConstraint", "LexicalConstraint", "LexicalConstraints"]
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
+from s2s import Example
 from s2s.decoding import BatchConstraint, ConstraintSet
 from s2s.generation import RequestConstraints
 from s2s_constraints.allocation import PhraseAllocation
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s import Choice, Constraint, Task
-    from s2s.decoding import FixedWidthConstraint, SentenceConstraint
+    from s2s.decoding import SentenceConstraint
     from s2s.generation import Input
     from s2s_constraints import ConstraintOptions
 
@@ -89,28 +90,24 @@ def _automaton(every: Constraint | None, texts: TextAutomaton) -> ConstraintSet:
 class LexicalConstraints(RequestConstraints):
     """The constraints that prefix and phrases of an input set on its output."""
 
-    match: Literal["words", "letters"] = "words"
+    reads_texts = True
 
     def __init__(self, config: Choice) -> None:
         self._spellings: dict[Task, Spelling] = {}
 
-    def for_outputs(
+    def for_sentence(
         self,
         config: ConstraintOptions,  # type: ignore[override]  # which this plugin adds to GenerateConfig
         task: Task,
-    ) -> Sequence[FixedWidthConstraint]:
-        """None; reads which phrases count."""
-        self.match = config.phrases_match
-        return ()
-
-    def for_sentence(self, task: Task, sentence: Input) -> LexicalConstraint | None:
+        sentence: Input,
+    ) -> LexicalConstraint | None:
         """Prefix and phrases in the task's spelling; DataError if they cannot be output verbatim."""
         phrases = [phrase for phrase in sentence.phrases if phrase]
         if not sentence.prefix and not phrases:
             return None
-        texts = TaskTexts(task, sentence.src, self._spelling(task))
+        texts = TaskTexts(task, Example(sentence.src, fields=sentence.fields), self._spelling(task))
         prefixes = texts.prefixes(sentence.prefix) if sentence.prefix else ()
-        whole = self.match == "words"
+        whole = config.phrases_match == "words"
         return LexicalConstraint(texts.spelling, prefixes, tuple(texts.phrase(text, whole=whole) for text in phrases))
 
     def _spelling(self, task: Task) -> Spelling:

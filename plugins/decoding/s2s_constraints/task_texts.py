@@ -4,11 +4,12 @@ from __future__ import annotations
 
 __all__ = ["TaskTexts"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from s2s import DataError, Example, Task
 from s2s_constraints.phrases import Phrase
 from s2s_constraints.spelling import Spelling, symbols_of, token_symbols, without_blanks
+from s2s_constraints.target_ids import target_ids
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class TaskTexts:
     """Prefixes and phrases from texts; raises DataError for those that cannot come out as they are."""
 
     task: Task
-    src: str
+    source: Example
+    """With the fields of its input"""
     spelling: Spelling
     """Of the task's tokens"""
 
@@ -45,7 +47,7 @@ class TaskTexts:
         """Whether the tokens that can spell this show the same as the first tokens of an output."""
         texts = self.spelling.texts
         ids = self.spelling.continuing(symbols)
-        return all(symbols_of(self.task.detokenize([i], self.src).encode()) == texts[i] for i in ids)
+        return all(symbols_of(self.task.detokenize([i], self.source.src).encode()) == texts[i] for i in ids)
 
     def phrase(self, text: str, *, whole: bool) -> Phrase:
         """A phrase, which counts only as whole words, or also within words."""
@@ -57,12 +59,12 @@ class TaskTexts:
         return Phrase(symbols, tokens, spaced, whole)
 
     def _ids(self, text: str) -> list[int]:
-        (pair,) = self.task.encode([Example(self.src, text)])
-        if not pair.tgt:
+        (ids,) = target_ids(self.task, [replace(self.source, tgt=text)])
+        if not ids:
             raise self._without_tokens(text)
-        if self.task.vocab.unk in pair.tgt:
+        if self.task.vocab.unk in ids:
             raise self._unknown(text)
-        return pair.tgt
+        return ids
 
     def _without_tokens(self, text: str) -> DataError:
         name = self.task.config.name

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 __all__ = ["NONE", "BadWords", "MinLength", "NoRepeatNgram", "TokenConstraints"]
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from s2s import ConfigError, Example
 from s2s.generation import RequestConstraints
+from s2s_constraints.target_ids import target_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from s2s import Choice, Task
     from s2s.decoding import FixedWidthConstraint
@@ -47,13 +48,21 @@ class TokenConstraints(RequestConstraints):
         if config.no_repeat_ngram_size:
             constraints.append(NoRepeatNgram(config.no_repeat_ngram_size, vocab.tgt))
         if config.bad_words:
-            constraints.append(BadWords(_ids_of(config.bad_words, task), vocab.tgt))
+            constraints.append(BadWords(_ids_of(config.bad_words, task, config.input_fields), vocab.tgt))
         return constraints
 
 
-def _ids_of(texts: Sequence[str], task: Task) -> list[list[int]]:
-    """The target tokens of each text, as the task encodes outputs."""
-    ids = [pair.tgt for pair in task.encode([Example("", text) for text in texts])]
+def _ids_of(texts: Sequence[str], task: Task, fields: Mapping[str, Any]) -> list[list[int]]:
+    """The target tokens of each text, as the task encodes outputs for inputs with these fields."""
+    try:
+        ids = target_ids(task, [Example("", text, fields) for text in texts])
+    except KeyError as error:
+        name = error.args[0]
+        if name not in getattr(task.fields, "__dataclass_fields__", ()):
+            raise
+        raise ConfigError(
+            f"bad_words: task={task.config.name} reads '{name}' to encode an output; give input_fields.{name}=VALUE"
+        ) from None
     for text, tokens in zip(texts, ids, strict=True):
         if not tokens:
             raise ConfigError(f"bad_words: {text!r} has no tokens in task={task.config.name}; leave it out")
@@ -130,12 +139,40 @@ class BadWords(TokenWindow):
         assert all(sequences)
         super().__init__(max(map(len, sequences)) - 1, n_tokens)
         self.sequences = [list(sequence) for sequence in sequences]
+        self._tables: dict[torch.device, _Sequences] = {}
 
     def allowed(self, state: Tensor) -> Tensor:
         """All but the last token of each sequence whose other tokens end the output."""
-        last = [torch.full_like(state[..., :1], NONE)[..., :0]]
-        for *before, final in self.sequences:
-            context = torch.tensor(before, dtype=state.dtype, device=state.device)
-            ready = (state[..., self.width - len(before) :] == context).all(-1, keepdim=True)  # [B, K, 1]
-            last.append(torch.where(ready, final, NONE))
-        return self.all_but(torch.cat(last, dim=-1))
+        if state.device not in self._tables:
+            self._tables[state.device] = _Sequences.build(self.sequences, self.width, state.device)
+        return self.all_but(self._tables[state.device].forbidden(state))
+
+
+class _Sequences(NamedTuple):
+    """Sequences as tensors: M of one token, N of several."""
+
+    single: Tensor
+    """[M]"""
+    before: Tensor
+    """[N, W], the tokens before the last one, behind NONE where they are fewer"""
+    last: Tensor
+    """[N]"""
+
+    @classmethod
+    def build(cls, sequences: Sequence[Sequence[int]], width: int, device: torch.device) -> _Sequences:
+        several = [sequence for sequence in sequences if len(sequence) > 1]
+        before = [[*[NONE] * (width + 1 - len(sequence)), *sequence[:-1]] for sequence in several]
+        single = [sequence[0] for sequence in sequences if len(sequence) == 1]
+        tensors = (torch.tensor(x, dtype=torch.long, device=device) for x in (single, before, [s[-1] for s in several]))
+        return cls(*tensors)
+
+    def forbidden(self, state: Tensor) -> Tensor:
+        """The tokens that would complete a sequence, or NONE: state [B, K, W] -> [B, K, ·]"""
+        single = self.single.expand(*state.shape[:2], -1)
+        if not len(self.last):
+            return single
+        begun = state[..., -1:] == self.before[:, -1]  # [B, K, N]
+        (some,) = begun.flatten(0, 1).any(0).nonzero(as_tuple=True)  # few, so that only these are compared as a whole
+        before = self.before[some]
+        ready = ((state[..., None, :] == before) | (before == NONE)).all(-1)
+        return torch.cat([single, torch.where(ready, self.last[some], NONE)], dim=-1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from s2s.compose.field_values import FieldValues
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.candidates import Input
 from s2s.generation.inputs import InputFields, as_input
@@ -71,7 +72,18 @@ def test_a_task_without_fields_keeps_records_and_refuses_requests() -> None:
     with pytest.raises(DataError, match=r"language: task=toy reads no such field of an input\.$"):
         reader(None)(Input("x", fields={"language": "de"}))
     with pytest.raises(DataError, match=r"language: task=toy reads no such field"):
-        reader(None, language="de")(Input("x"))
+        reader(None, language="de")
+
+
+def test_defaults_are_completed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, calls = reader(language="de"), []
+    complete = FieldValues.complete
+    monkeypatch.setattr(FieldValues, "complete", lambda *args: calls.append(args) or complete(*args))
+    for _ in range(3):
+        fields = read(Input("x", record={"id": 1}))
+        assert fields == {"language": "de", "formality": 0.5}
+        fields["language"] = "changed"
+    assert len(calls) == 1
 
 
 @dataclass(kw_only=True)
@@ -103,8 +115,47 @@ def test_an_input_is_made_of_a_text_a_mapping_or_an_example() -> None:
     for wrong in (3, {"text": "x"}, {"src": 3}):
         with pytest.raises(DataError, match=r"an input is a text, or a mapping with its text as 'src', not "):
             as_input(wrong)  # type: ignore[arg-type]
-    for wrong in ({"src": "x", "prefix": 3}, {"src": "x", "phrases": "a"}, {"src": "x", "phrases": [3]}):
-        with pytest.raises(DataError, match=r"is (the text|a list of texts) "):
-            as_input(wrong)
     for missing in (None, math.nan, {"src": None}):
         assert as_input(missing) == Input("")  # type: ignore[arg-type]
+    absent: dict[str, Any] = dict.fromkeys(("prefix", "phrases", "fields", "record"))
+    assert Input("x", **absent) == Input("x")
+    assert as_input({"src": "x", "prefix": None, "phrases": math.nan}) == Input("x")
+    assert as_input(Example("x", fields=None)) == Input("x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"prefix": 3}, "'prefix' is the text with which the output begins, not int '3'"),
+        ({"prefix": ["a"]}, r"'prefix' is the text with which the output begins, not list \"\['a'\]\""),
+        ({"phrases": "Hund"}, "'phrases' is a list of texts for the output, not str 'Hund'"),
+        ({"phrases": [3]}, r"'phrases' is a list of texts for the output, not list '\[3\]'"),
+        ({"phrases": 3}, "'phrases' is a list of texts for the output, not int '3'"),
+        ({"phrases": {"a": 1}}, "'phrases' is a list of texts for the output, not dict"),
+        ({"phrases": b"Hund"}, "'phrases' is a list of texts for the output, not bytes"),
+    ],
+    ids=str,
+)
+def test_what_an_input_asks_of_its_output_in_another_type_is_refused(wrong: dict[str, Any], says: str) -> None:
+    """In a mapping, as in an `Input`."""
+    with pytest.raises(DataError, match=f"^{says}"):
+        as_input({"src": "x", **wrong})
+    with pytest.raises(DataError, match=f"^{says}"):
+        Input("x", **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"fields": ["de"]}, {"fields": "de"}, {"record": 3}, {"fields": {3: "de"}}], ids=str)
+def test_fields_that_are_no_mapping_of_names_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=r"^'(fields|record)' maps names to values"):
+        Input("x", **wrong)
+
+
+def test_a_list_of_phrases_is_kept_as_it_is_in_a_mapping() -> None:
+    assert Input("x", phrases=["a", "b"]).phrases == ("a", "b")  # type: ignore[arg-type]
+    assert hash(Input("x", phrases=["a"])) == hash(Input("x", phrases=("a",)))  # type: ignore[arg-type]
+
+
+def test_a_source_that_is_no_text_is_refused() -> None:
+    for wrong in (None, 3, b"x", ["x"]):
+        with pytest.raises(DataError, match=r"^an input is a text, or a mapping with its text as 'src', not "):
+            Input(wrong)  # type: ignore[arg-type]

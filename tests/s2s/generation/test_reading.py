@@ -11,11 +11,12 @@ from harness.capital_tasks import Capitals
 from harness.full_stops import FullStops
 from s2s.config import GenerateConfig
 from s2s.errors import PluginError
-from s2s.generation import Input
+from s2s.generation import Input, reading
 from s2s.generation.candidates import Counts
 from s2s.generation.inputs import RequestConstraints
 from s2s.generation.reading import Reader, Segment
 from s2s.generation.text_layout import TextLayout
+from s2s.task import Example
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ class Same(RequestConstraints):
     def __init__(self, constraint: Any) -> None:
         self.constraint = constraint
 
-    def for_sentence(self, task: Task, sentence: Input) -> Any:
+    def for_sentence(self, config: GenerateConfig, task: Task, sentence: Input) -> Any:
         return self.constraint
 
 
@@ -47,7 +48,7 @@ class Asked(RequestConstraints):
 
     fields = Wishes
 
-    def for_sentence(self, task: Task, sentence: Input) -> Any:
+    def for_sentence(self, config: GenerateConfig, task: Task, sentence: Input) -> Any:
         return sentence.fields["at_most"] or None
 
 
@@ -63,7 +64,35 @@ def test_an_input_that_two_plugins_constrain_is_refused() -> None:
     reader = Reader(Capitals(), GenerateConfig(input_fields={"at_most": 5}), 9, Counts(), [Asked(), Same(1)])
     segments, error = reader([Input("a")])
     assert segments == []
-    assert str(error) == "Asked and Same both constrain the output of this input; ask for one of them"
+    names = f"{__name__}.Asked and {__name__}.Same"
+    assert str(error) == f"{names} all constrain the output of this input; ask for one of them"
+
+
+def test_two_plugins_of_the_same_name_do_not_replace_one_another() -> None:
+    reader = Reader(Capitals(), GenerateConfig(), 9, Counts(), [Same(1), Same(2)])
+    segments, error = reader([Input("a")])
+    assert segments == []
+    names = f"{__name__}.Same and {__name__}.Same"
+    assert str(error) == f"{names} all constrain the output of this input; ask for one of them"
+
+
+def test_a_constraint_that_does_not_read_prefixes_is_no_reason_to_ignore_them() -> None:
+    reader = Reader(Capitals(), GenerateConfig(), 9, Counts(), [Same(1)])
+    segments, error = reader([Input("a"), Input("b", prefix="c")])
+    assert [one.constraint for (one,) in segments] == [1]
+    assert str(error) == "prefix and phrases: no loaded plugin constrains outputs to them; leave them out"
+
+
+def test_what_a_part_encodes_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = []
+
+    def counted(src: str, **others: Any) -> Example:
+        sources.append(src)
+        return Example(src, **others)
+
+    monkeypatch.setattr(reading, "Example", counted)
+    Reader(Capitals(), GenerateConfig(), 9, Counts(), ())([Input("a"), Input("b")])
+    assert sources == ["a", "b"]
 
 
 def read(
@@ -151,7 +180,7 @@ def test_what_an_output_should_contain_needs_a_plugin(given: Input) -> None:
     reader = Reader(Capitals(), GenerateConfig(), 9, Counts(), ())
     segments, error = reader([Input("c", phrases=("",)), given])
     assert segments == [[Segment("c", [6])]]
-    assert str(error) == "prefix and phrases: no loaded plugin constrains single outputs; leave them out"
+    assert str(error) == "prefix and phrases: no loaded plugin constrains outputs to them; leave them out"
 
 
 @pytest.mark.parametrize("ids", [[5, 30], [-1], [4, 5, -7]], ids=str)
@@ -165,6 +194,6 @@ def test_ids_that_no_source_token_has_are_refused(ids: list[int]) -> None:
     reader = Reader(Wide(), GenerateConfig(), 4, Counts(), ())
     with pytest.raises(PluginError) as caught:
         reader([Input("a"), Input("b")])
-    assert str(caught.value) == f"Wide.encode_source: expected ids below 30, vocab.src, got {ids}"
-    with pytest.raises(PluginError, match=r"^Wide\.encode_source gave 2 lists of ids for 1 lines$"):
+    assert str(caught.value) == f"Wide.encode_inputs: expected ids below 30, vocab.src, got {ids}"
+    with pytest.raises(PluginError, match=r"^Wide\.encode_inputs gave 2 lists of ids for 1 inputs$"):
         reader([Input("a")])
