@@ -32,6 +32,11 @@ class Mark:
     option nor the plugin that declares it"""
 
     @staticmethod
+    def earlier(value: Any) -> Mapping[str, Any]:
+        """Versions before the option existed did what this value means: runs that they began keep it."""
+        return MappingProxyType({"earlier": value})
+
+    @staticmethod
     def options(config: type, mark: Mapping[str, Any]) -> list[str]:
         """The options of a config dataclass with this mark."""
         return [item.name for item in fields(config) if mark.items() <= item.metadata.items()]

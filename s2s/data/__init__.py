@@ -1,4 +1,7 @@
-"""From raw text to batches: corpora, tokenisers, preparation, the order of the data."""
+"""From raw text to batches: corpora, tokenisers, preparation, the order of the data.
+
+`invisible` is a module: the names in its `__all__` are public.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ __all__ = [
     "Tokenizer",
     "TokenizerKind",
     "first_misaligned_line",
+    "invisible",
     "missing_file_error",
     "numbered_lines",
     "pair_format",
@@ -33,6 +37,7 @@ from typing import TYPE_CHECKING
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from s2s.data import invisible
     from s2s.data.corpora import CorpusOptions, FileForm, parse_corpora
     from s2s.data.corpus_task import CorpusTask
     from s2s.data.file_stamp import FileStamp
@@ -62,6 +67,7 @@ __getattr__ = lazy_names(
     "corpora",
     "text",
     "file_stamp",
+    "invisible",
     "mapped_corpus",
     "misalignment",
     "preparation_spec",

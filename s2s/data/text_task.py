@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from s2s.data.corpus_task import CorpusTask
+from s2s.data.invisible import visible
 from s2s.data.pair_files import PAIR_FILES
 from s2s.data.tokenizer import tokenizer_kind
 from s2s.errors import ConfigError, DataError, did_you_mean
@@ -63,7 +64,7 @@ class TextTask(CorpusTask):
         """Every option that determines ids."""
         config, symbols = self.config, list(self.symbols())
         settings = {
-            "subword": config.subword,
+            "subword": self.kind.recorded,
             "sizes": {side: size for side, (_, size) in config.sizes().items()},
             "character_coverage": config.character_coverage,
             "lowercase": config.lowercase,
@@ -150,6 +151,7 @@ class TextTask(CorpusTask):
 
     def source_words(self, src: str) -> Sequence[int | None]:
         """Counted from the tokens that begin words, unless normalisation has changed the number of words."""
+        src = visible(src) if self.running_text else src
         words: Sequence[int | None] = self.src.words(self.encode_source([src])[0])
         if not words or words[-1] != len(src.split()) - 1:
             words = super().source_words(src)

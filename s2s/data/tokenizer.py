@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose.conversion import build_choice
+from s2s.compose.earlier import as_recorded
 from s2s.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class Tokenizer(ABC):
 class TokenizerKind(ABC):
     """Learns and loads tokenisers of one kind: a built entry of the group `tokenizer`, whose options are its own."""
 
+    recorded: Any = ""
+    """The choice of this kind with its options, for the settings on which prepared data depend"""
     learns = True
     """Whether `learn` makes a vocabulary of the size asked for; False: the options name a complete one."""
 
@@ -137,4 +140,5 @@ def tokenizer_kind(
     defaults: options that the task has for its tokenisers, used where `value` does not set them.
     """
     built: TokenizerKind = build_choice(value, "tokenizer", registry, option, defaults=defaults)
+    built.recorded = as_recorded(value, "tokenizer", registry)
     return built

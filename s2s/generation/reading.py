@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from s2s.data.invisible import visible
 from s2s.decoding import SentenceConstraint
 from s2s.errors import DataError, PluginError
 from s2s.generation.inputs import InputFields, sentence_constraint
@@ -113,7 +114,7 @@ class Reader:
     def _encoded(self, inputs: Sequence[Example]) -> list[list[int]]:
         """The ids of each input; a blank line is read as an empty one. Raises PluginError for ids of no such token."""
         name = type(self.task).__name__
-        encoded = self.task.encode_inputs([one if one.src.strip() else replace(one, src="") for one in inputs])
+        encoded = self.task.encode_inputs([replace(one, src=self._read(one.src)) for one in inputs])
         if len(encoded) != len(inputs):
             raise PluginError(f"{name}.encode_inputs gave {len(encoded)} lists of ids for {len(inputs)} inputs")
         for ids in filter(None, encoded):
@@ -122,6 +123,11 @@ class Reader:
                     f"{name}.encode_inputs: expected ids below {self.task.vocab.src}, vocab.src, got {ids}"
                 )
         return encoded
+
+    def _read(self, text: str) -> str:
+        """What a task reads of a text: of running text, as the tokenisers of older runs do not, what is visible."""
+        text = visible(text) if self.layout else text
+        return text if text.strip() else ""
 
     def _start(self, source: Example) -> Sequence[int]:
         """The starting tokens of an input whose task gives it some, else none."""

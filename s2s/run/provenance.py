@@ -6,18 +6,21 @@ plugins are recorded, unless they are neutral or at their defaults. To generate,
 
 from __future__ import annotations
 
-__all__ = ["RunConfig", "check_not_needed", "read_config", "record_options"]
+__all__ = ["RunConfig", "check_not_needed", "continued", "read_config", "record_options"]
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from s2s.checkpoint import directory as checkpoint
 from s2s.compose import compose
+from s2s.compose.earlier import earlier_settings, with_defaults, with_earlier
 from s2s.compose.options import hints_of, is_section
 from s2s.compose.settings import Setting
 from s2s.compose.yaml12 import read_file, to_text
 from s2s.config import Config, Mark
-from s2s.errors import CheckpointError
+from s2s.errors import CheckpointError, UserError
 from s2s.io.atomic import write_file
 from s2s.io.json_files import dump_record, read_record
 from s2s.registry import Choice
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from dataclasses import Field
     from pathlib import Path
 
+    from s2s.compose import ComposedConfig
     from s2s.plugin import Plugins
     from s2s.registry import Registry
 
@@ -52,14 +56,25 @@ def read_config(directory: Path, plugins: Plugins) -> RunConfig:
     """
     path, recorded = directory.absolute() / RESOLVED, _recorded(directory)
     schema = plugins.registry.with_options(Config)
-    unknown = [key for key in _options(read_file(path)) if not _is_declared(key, schema)]
+    tree = read_file(path)
+    unknown = [key for key in _options(tree) if not _is_declared(key, schema)]
     ignored = [key for key in unknown if key in recorded or is_as_written(path)]
     absent = {key: option for key, option in recorded.items() if not _is_declared(key, schema)}
     settings = [
         Setting(tuple(key.split(".")), option["value"], FILE) for key, option in recorded.items() if key not in absent
     ]
-    config = compose(Config, [str(path)], plugins, recipe=settings, ignored=ignored).config
+    earlier = earlier_settings(tree, plugins.registry)
+    config = compose(Config, [str(path)], plugins, recipe=settings, measured=earlier, ignored=ignored).config
     return RunConfig(config, [_note(key, option) for key, option in absent.items()])
+
+
+def continued(composed: ComposedConfig[Config], directory: Path, registry: Registry) -> ComposedConfig[Config]:
+    """The configuration in which options that are newer than the run in `directory`, if it has begun, do what it began
+    with; complete, for later versions to compare."""
+    if checkpoint.steps(directory / "checkpoints"):
+        with suppress(UserError):  # a damaged file is reported when the run is compared with its own
+            composed = with_earlier(composed, read_file(directory / RESOLVED), registry)
+    return with_defaults(composed, registry)
 
 
 def check_not_needed(directory: Path, plugins: Plugins) -> None:

@@ -20,6 +20,7 @@ from s2s.log.log import Log, RunLength
 from s2s.log.screen import choose_screen
 from s2s.run import run_path
 from s2s.run.directory import RunDirectory
+from s2s.run.provenance import continued
 from s2s.training.build import build_trainer
 from s2s.training.checkpointing import AVERAGE
 from s2s.training.planner import planner_of
@@ -43,7 +44,7 @@ def run_training(
     """Train in the run's directory, resuming it if it has begun; returns the exit code."""
     planner = planner_of(composed.config, plugins)
     path = run_path(composed.config.run or planner.run_name(composed))
-    composed = planner.configure(composed, world)
+    composed = continued(planner.configure(composed, world), path, plugins.registry)
     config = composed.config
     # so that the run's config.yaml and resolved.yaml, if used again, refer to this run
     config.run = composed.explicit["run"] = str(path)

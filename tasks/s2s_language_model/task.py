@@ -57,7 +57,7 @@ class LanguageModel(CorpusTask):
 
     def settings(self) -> dict[str, Any]:
         """The tokeniser with how its files are read."""
-        return {"tokenizer": tokenizer.identity(self._tokenizer()), "subword": self.config.subword}
+        return {"tokenizer": tokenizer.identity(self._tokenizer()), "subword": self._kind.recorded}
 
     def named_corpora(self, split: str) -> list[CorpusOptions]:
         """The corpora that the option of a split names; raises ConfigError for a file that is named twice."""

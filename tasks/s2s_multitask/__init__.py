@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class MultitaskConfig(Choice):
     """Tasks that are trained together, mixed by a ratio (Luong et al., 2015)."""
 
-    tasks: dict[str, Any] = field(default_factory=dict)
+    tasks: dict[str, Any] = field(default_factory=dict, metadata={"names": "task"})
     """The tasks, by names of your own: {translate: {name: translation, …}, parse: {name: parsing, …}}, each a task with
     its options."""
     ratio: dict[str, float] = field(default_factory=dict)

@@ -71,7 +71,7 @@ class Parsing(CorpusTask):
     def settings(self) -> dict[str, Any]:
         """Every option that determines trees or ids."""
         config = self.config
-        settings = {**self._shape(), "subword": config.subword, "size": config.size}
+        settings = {**self._shape(), "subword": self._kind.recorded, "size": config.size}
         return settings | ({"style": config.style} if config.style else {})
 
     def files(self) -> Sequence[Path]:

@@ -179,3 +179,16 @@ def test_translation_uses_the_special_ids_of_the_file(file: Path, tmp_path: Path
     assert task.vocab.start == (2, task.src.id_of("the"))
     with pytest.raises(ConfigError, match=r"no token x; name its start with task.subword.start=TOKEN"):
         HuggingFaceKind(HuggingFaceConfig(file=str(file), start=["x"])).load(tmp_path / "other" / "joint.model")
+
+
+@pytest.mark.parametrize("kind", [CharacterKind, WhitespaceKind])
+def test_invisible_characters_are_left_out_unless_they_are_to_be_kept(kind: Any, tmp_path: Path) -> None:
+    dropping, keeping = (learnt(kind(ListedConfig(invisible=how)), tmp_path / how) for how in ("drop", "keep"))
+    for one, same in ((dropping, True), (keeping, False)):
+        assert (one.encode(["the d\u00adog"]) == one.encode(["the dog"])) is same
+        assert (one.spell("d\u200dog") == one.spell("dog")) is same
+
+
+def test_a_list_of_an_earlier_version_keeps_them(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('{"symbols": [], "pieces": ["<pad>", "<unk>", "<s>", "</s>", "a"]}')
+    assert CharacterKind(ListedConfig()).load(tmp_path / "a").encode(["a\u00ad"]) == [[4, 1]]

@@ -5,8 +5,10 @@ from __future__ import annotations
 __all__ = ["SentencePieceConfig", "s2s_register"]
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import Mark
 
 LEAST_COVERAGE = 0.98
 
@@ -19,6 +21,9 @@ class SentencePieceConfig(Choice):
     """Share of the characters that get a token of their own; in translation, the default is task.character_coverage."""
     byte_fallback: bool = False
     """Write a character without a token as the bytes of its UTF-8, so that no text is unknown; 256 more tokens."""
+    invisible: Literal["drop", "keep"] = field(default="drop", metadata=Mark.earlier("keep"))
+    """Invisible characters that carry no meaning, such as soft hyphens and joiners in Latin words: drop leaves them out
+    of every text, as a part of the normalisation in the model's file."""
     symbols: list[str] = field(default_factory=list)
     """Texts that are one token wherever they occur, such as tags: ['<BT>']."""
 

@@ -5,7 +5,7 @@ A model is a message of Protocol Buffers: field 1, repeated, is a piece, with it
 
 from __future__ import annotations
 
-__all__ = ["fixed_pieces"]
+__all__ = ["fields_of", "fixed_pieces"]
 
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,11 @@ VARINT, BYTES = 0, 2
 
 def fixed_pieces(model: bytes) -> list[bool]:
     """By id, whether a piece is never part of a merge or of another piece: special, a symbol of its own, or a byte."""
-    pieces = (value for number, value in _fields(model) if number == PIECE and isinstance(value, bytes))
-    return [dict(_fields(piece)).get(TYPE, NORMAL) != NORMAL for piece in pieces]
+    pieces = (value for number, value in fields_of(model) if number == PIECE and isinstance(value, bytes))
+    return [dict(fields_of(piece)).get(TYPE, NORMAL) != NORMAL for piece in pieces]
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+def fields_of(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Number and value of every field, in order."""
     at = 0
     while at < len(message):

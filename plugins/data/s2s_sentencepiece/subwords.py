@@ -17,6 +17,7 @@ from s2s import ConfigError, DataError
 from s2s.data import MAX_LINE, Tokenizer, TokenizerKind, missing_file_error
 from s2s.io import read_bytes, write_file
 from s2s_sentencepiece.model_file import fixed_pieces
+from s2s_sentencepiece.normalization import visible_normalizer
 from s2s_sentencepiece.sampling import SubwordSampler
 
 if TYPE_CHECKING:
@@ -50,12 +51,14 @@ def train_subwords(
     *,
     character_coverage: float = 1.0,
     byte_fallback: bool = False,
+    invisible: Literal["drop", "keep"] = "drop",
     symbols: Sequence[str] = (),
     option: str = "task.vocab_size",
 ) -> Trained:
     """Train a model of `size` tokens, the four special ones included, and write it to `path` atomically.
 
-    `symbols` are texts of which each is one token. `option` sets the size, for error messages.
+    `invisible`: what becomes of invisible characters without meaning. `symbols` are texts of which each is one token.
+    `option` sets the size, for error messages.
     """
     if size < 5:
         raise ConfigError(f"{option}={size} must be 5 or more: four tokens are special")
@@ -77,6 +80,7 @@ def train_subwords(
             num_threads=N_THREADS,
             minloglevel=2,
             user_defined_symbols=list(symbols),
+            normalizer=visible_normalizer() if invisible == "drop" else None,
         )
     except (RuntimeError, ValueError) as error:
         raise _explained(str(error), option, size, sample) from None
@@ -154,6 +158,7 @@ class SentencePiece(TokenizerKind):
             size,
             character_coverage=self.config.character_coverage,
             byte_fallback=self.config.byte_fallback,
+            invisible=self.config.invisible,
             symbols=list(dict.fromkeys([*symbols, *self.config.symbols])),
             option=option,
         )

@@ -5,14 +5,19 @@ from __future__ import annotations
 __all__ = ["HuggingFaceConfig", "ListedConfig", "MarianConfig", "s2s_register"]
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from s2s import Choice, Registry, hookimpl
+from s2s.config import Mark
 
 
 @dataclass(kw_only=True)
 class ListedConfig(Choice):
     """The most frequent characters, or words between blanks, of the training text."""
 
+    invisible: Literal["drop", "keep"] = field(default="drop", metadata=Mark.earlier("keep"))
+    """Invisible characters that carry no meaning, such as soft hyphens and joiners in Latin words: drop leaves them out
+    of every text."""
     symbols: list[str] = field(default_factory=list)
     """Texts that are one token wherever they occur, such as tags: ['<BT>']."""
 

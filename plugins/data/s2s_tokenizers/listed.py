@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError, DataError
-from s2s.data import Tokenizer, TokenizerKind, missing_file_error
+from s2s.data import Tokenizer, TokenizerKind, invisible, missing_file_error
 from s2s.io import read_json, write_file
 
 if TYPE_CHECKING:
@@ -35,8 +35,11 @@ class Listed(Tokenizer):
     most = ""
     """How many of them a token has, as in a regular expression: empty for one, + for any number"""
 
-    def __init__(self, path: Path, pieces: Sequence[str], symbols: Sequence[str] = ()) -> None:
-        self.path, self.pieces = path, list(pieces)
+    def __init__(
+        self, path: Path, pieces: Sequence[str], symbols: Sequence[str] = (), *, drops_invisible: bool = False
+    ) -> None:
+        """drops_invisible: whether invisible characters without meaning are left out of every text."""
+        self.path, self.pieces, self.drops_invisible = path, list(pieces), drops_invisible
         self._written = {piece: i for i, piece in enumerate(pieces) if i >= len(SPECIAL)}
         symbol = "|".join(map(re.escape, sorted(symbols, key=len, reverse=True)))
         other = f"(?:(?!{symbol}){self.character}){self.most}" if symbol else f"{self.character}{self.most}"
@@ -44,7 +47,7 @@ class Listed(Tokenizer):
 
     def tokens(self, line: str) -> list[str]:
         """The tokens of a text, as text."""
-        return self._token.findall(line)
+        return self._token.findall(invisible.visible(line) if self.drops_invisible else line)
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of every line, unk for tokens that are not listed."""
@@ -90,11 +93,13 @@ class _ListedKind(TokenizerKind):
         n_others = size - len(SPECIAL) - len(whole)
         if n_others < 1:
             raise ConfigError(f"{option}={size} has no room for tokens: {size - n_others} are special or symbols")
-        counts = self._counted(lines, self.tokenizer(path, (), whole), whole)
+        drop = self.config.invisible == "drop"
+        counts = self._counted(lines, self.tokenizer(path, (), whole, drops_invisible=drop), whole)
         if not counts:
             raise DataError(f"{option}: there is no text to learn a vocabulary from; check the training files")
         pieces = [*SPECIAL, *whole, *(token for token, _ in counts.most_common(n_others))]
-        write_file(path, json.dumps({"symbols": whole, "pieces": pieces}).encode() + b"\n")
+        written = {"symbols": whole, "pieces": pieces, "invisible": self.config.invisible}
+        write_file(path, json.dumps(written).encode() + b"\n")
 
     def load(self, path: Path) -> Listed:
         """Read the list."""
@@ -107,7 +112,7 @@ class _ListedKind(TokenizerKind):
             raise DataError(f"{path}: no list of tokens ({error}); prepare again") from None
         if tuple(pieces[: len(SPECIAL)]) != SPECIAL:
             raise DataError(f"{path}: its list of tokens does not begin with {', '.join(SPECIAL)}; prepare again")
-        return self.tokenizer(path, pieces, symbols)
+        return self.tokenizer(path, pieces, symbols, drops_invisible=content.get("invisible") == "drop")
 
     @staticmethod
     def _counted(lines: Iterable[str], tokenizer: Listed, symbols: Sequence[str]) -> Counter[str]:

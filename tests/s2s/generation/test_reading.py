@@ -197,3 +197,17 @@ def test_ids_that_no_source_token_has_are_refused(ids: list[int]) -> None:
     assert str(caught.value) == f"Wide.encode_inputs: expected ids below 30, vocab.src, got {ids}"
     with pytest.raises(PluginError, match=r"^Wide\.encode_inputs gave 2 lists of ids for 1 inputs$"):
         reader([Input("a")])
+
+
+def test_of_running_text_a_task_reads_what_is_visible() -> None:
+    """Tokenisers of older runs keep soft hyphens; a segment is the text as it came."""
+
+    class Listed(Capitals):
+        def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+            return [[4 + len(line)] for line in lines]
+
+    text = "\u00ada\u00adb\u200d"
+    layout = TextLayout(FullStops(), "sentence")
+    for given, n_read in ((layout, 2), (None, 5)):
+        segments, _ = Reader(Listed(), GenerateConfig(), 9, Counts(), (), given)([Input(text)])
+        assert segments == [[Segment(text, [4 + n_read])]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from s2s.errors import CheckpointError
 from s2s.plugin import load_plugins
 from s2s.run import Run
 from s2s.run.provenance import read_config
+from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -136,3 +138,23 @@ def test_values_of_a_plugin_that_is_loaded_are_read_as_before(begun: Path) -> No
     config, notes = read_config(begun, load_plugins(["start.py"]))
     assert (config.train.start_at, config.train.shown, notes) == (0.5, "word", [])  # type: ignore[attr-defined]
     assert type(config).__name__ == Config.__name__
+
+
+def test_a_run_is_continued_as_the_version_that_began_it_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run without options that came later, as its record lacks them: here, to leave out soft hyphens."""
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path)
+    text = Path("a.en").read_text(encoding="utf-8")
+    Path("a.en").write_text(text.replace("dog", "d\u00adog"), encoding="utf-8")
+    old = "task.subword={name: bpe, invisible: keep}"
+    assert main([*SMALL, "train.steps=4", "run=x", "--quiet", old]) == 0
+    assert main([*SMALL, "train.steps=6", "run=whole", "--quiet", old]) == 0
+    path = Path("runs/x/resolved.yaml")
+    lines = re.sub(r"subword: \{.*\}", "subword: bpe", path.read_text()).splitlines()[:-1]
+    assert "  subword: bpe" in [line.partition("#")[0].rstrip() for line in lines]
+    path.write_text(with_checksum("".join(f"{line}\n" for line in lines)))
+    assert read_config(Path("runs/x"), load_plugins()).config.task.subword["invisible"] == "keep"  # type: ignore[attr-defined]
+    shutil.rmtree("runs/prepared")
+    assert main([*SMALL, "train.steps=6", "run=x", "--quiet"]) == 0
+    assert all(torch.equal(weight, last_weights("x")[name]) for name, weight in last_weights("whole").items())
+    assert main([*SMALL, "train.steps=8", "run=x", "--quiet", "task.subword={name: bpe, invisible: drop}"]) == 2
