@@ -82,7 +82,8 @@ def planned(corpora: Mapping[str, Corpus]) -> dict[str, tuple[Size, float]]:
     hardware = Hardware("cuda", 1, 0, *RATES, 40 * 2**30)
     found = {}
     for name, corpus in corpora.items():
-        situation = Situation(fingerprint(corpus), hardware, config, {}, 3600.0 * HOURS)
+        seconds, option = 3600.0 * HOURS, "task.vocab_size"
+        situation = Situation(fingerprint(corpus), hardware, config, {}, seconds, vocab_size_option=option)
         plan = {decision.key: decision.value for decision in auto(AutoConfig(name="auto"))(situation)}
         options = (plan[f"arch.{o}"] for o in ("n_encoder_layers", "d_model", "d_ff", "n_heads"))
         found[name] = Size(plan["task.vocab_size"], *options), plan["schedule.lr"]

@@ -133,6 +133,13 @@ class Task(ABC):
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """The raw pairs of one corpus, in order, with a `Rejected` in place of each that cannot be used."""
 
+    def open_vocab_size(self) -> str:
+        """The option that sets the size of a vocabulary to be learnt, where it is null, so that a recipe may choose it.
+
+        Empty: the user has set it, or there is none, such as where a tokeniser comes with its tokens.
+        """
+        return ""
+
     @abstractmethod
     def learn(self, directory: Path) -> None:
         """Train the tokenisers from the training corpora, write them into `directory`, which exists, and `load` it."""

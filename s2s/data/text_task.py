@@ -80,6 +80,10 @@ class TextTask(CorpusTask):
         pairs = super().examples(split, corpus)
         return map(_lower, pairs) if self.config.lowercase else pairs
 
+    def open_vocab_size(self) -> str:
+        """task.vocab_size, unless it is set or the tokeniser has all its tokens."""
+        return "task.vocab_size" if self.kind.learns and self.config.vocab_size is None else ""
+
     def learn(self, directory: Path) -> None:
         """Train one tokeniser on both sides, or one on each, from all usable training pairs."""
         for side, (option, size) in self.config.sizes().items():

@@ -84,6 +84,11 @@ class Parsing(CorpusTask):
         for tree in self._cleaning.clean(super().examples(split, corpus), split, corpus):
             yield tree if isinstance(tree, Rejected) else self._example(tree, style)
 
+    def open_vocab_size(self) -> str:
+        """task.src_vocab_size, unless it is set or sources are encoded without a learnt vocabulary of a size."""
+        learns = self.config.words == "subwords" and self._kind.learns
+        return "task.src_vocab_size" if learns and self.config.src_vocab_size is None else ""
+
     def learn(self, directory: Path) -> None:
         """Train the subwords and collect the target vocabulary, from all usable training trees."""
         config, option = self.config, "task.src_vocab_size"

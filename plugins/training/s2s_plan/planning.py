@@ -24,6 +24,7 @@ from s2s_plan.situation import Situation, recipe_of, user_keys
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from s2s import Task
     from s2s_plan.fingerprint import Fingerprint
     from s2s_plan.hardware import Hardware
 
@@ -124,9 +125,11 @@ class _Request:
         entry = registry.get("recipe", name)
         is_named = bool(config.recipe.name)
         options = config.recipe if is_named else entry.config(name=name)
-        fingerprint = fingerprint or take(registry.get("task", config.task.name).build(config.task))
+        task: Task = registry.get("task", config.task.name).build(config.task)
+        fingerprint = fingerprint or take(task)
         values = {key: value for key, value in flatten(config).items() if key in self.user_keys}
         seconds = plan_options(config).budget_seconds
-        situation = Situation(fingerprint, hardware, config, values, seconds, reached)
+        vocab_size = task.open_vocab_size()
+        situation = Situation(fingerprint, hardware, config, values, seconds, reached, vocab_size)
         first = [] if is_named else [Decision("recipe", name, "neither arch nor experiment is named")]
         return Plan(f"recipe={name}", (*first, *entry.build(options)(situation)), fingerprint, hardware)

@@ -118,7 +118,7 @@ class _Rule:
 
     def __init__(self, config: AutoConfig, situation: Situation) -> None:
         self.explicit, self.task, self.hardware = situation.explicit, situation.config.task, situation.hardware
-        self.arch = situation.config.arch
+        self.arch, self.vocab_size_option = situation.config.arch, situation.vocab_size_option
         self.advised = self.arch.name
         self.corpus = situation.fingerprint
         self.seconds = situation.seconds or 3600 * config.hours
@@ -166,10 +166,11 @@ class _Rule:
         return next((o for o in reversed(held) if o.suffices), outlooks[0])
 
     def _subwords(self) -> Iterator[Decision]:
-        option = next((name for name in ("vocab_size", "src_vocab_size") if hasattr(self.task, name)), None)
-        if option and self.corpus.from_files and getattr(self.task, option) is None:
+        if self.vocab_size_option and self.corpus.from_files:
             reason = f"{self.words:,} target words"
-            yield Decision(f"task.{option}", self.n_subwords, reason, "after Gowda and May, 2020, and Este1le/hpo_nmt")
+            yield Decision(
+                self.vocab_size_option, self.n_subwords, reason, "after Gowda and May, 2020, and Este1le/hpo_nmt"
+            )
 
     def _architecture(self) -> Iterator[Decision]:
         """Options of the kind of model that the task's preset advises."""

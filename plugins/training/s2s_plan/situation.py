@@ -36,6 +36,8 @@ class Situation:
     """train.budget; None: the recipe chooses how long the run takes"""
     reached: float | None = None
     """Operations per second measured in updates of an earlier plan; None: not measured"""
+    vocab_size_option: str = ""
+    """The option for the size of a vocabulary that is to be learnt, where the user has left it open; empty: none"""
 
 
 Recipe = Callable[[Situation], Iterable[Decision]]

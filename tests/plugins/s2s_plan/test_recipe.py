@@ -114,6 +114,32 @@ def test_print_config_says_why(corpus: list[str], capsys: pytest.CaptureFixture[
     assert "target words (after Gowda and May" in out
 
 
+@pytest.mark.parametrize(("subword", "is_chosen"), [("bpe", True), ("{name: hf, file: tokens.json}", False)])
+def test_the_size_of_a_complete_vocabulary_is_not_chosen(
+    subword: str, is_chosen: bool, corpus: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """hf and marian bring their tokens, and a size beside them is refused."""
+    assert main([*corpus, f"task.subword={subword}", "recipe=auto", "--print-config"]) == 0
+    assert ("vocab_size: null" not in capsys.readouterr().out.partition("src_vocab_size")[0]) is is_chosen
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["task=translation"], "task.vocab_size"),
+        (["task=translation", "task.vocab_size=90"], ""),
+        (["task=translation", "task.subword={name: marian, folder: opus}"], ""),
+        (["task=parsing"], "task.src_vocab_size"),
+        (["task=parsing", "task.src_vocab_size=90"], ""),
+        (["task=parsing", "task.words=parts"], ""),
+        (["task=parsing", "task.subword={name: hf, file: tokens.json}"], ""),
+    ],
+)
+def test_a_task_names_the_size_that_is_left_open(arguments: list[str], option: str) -> None:
+    config = compose(Config, arguments, PLUGINS).config.task
+    assert PLUGINS.registry.get("task", config.name).build(config).open_vocab_size() == option
+
+
 def test_a_budget_gives_the_length_of_the_run(corpus: list[str], tmp_path: Path) -> None:
     run = tmp_path / "run"
     arguments = [*corpus, "arch=transformer_tiny", "task.vocab_size=150", "train.tokens=256", "train.budget=3s"]

@@ -33,7 +33,8 @@ def decide(
     composed = compose(Config, ["task=translation", *arguments], PLUGINS)
     pairs = (argument.partition("=")[::2] for argument in arguments)
     given = {"arch.name" if key == "arch" else key: int(v) if v.isdecimal() else v for key, v in pairs}
-    found = auto(AutoConfig(name="auto"))(Situation(fingerprint, hardware, composed.config, given, seconds))
+    situation = Situation(fingerprint, hardware, composed.config, given, seconds, vocab_size_option="task.vocab_size")
+    found = auto(AutoConfig(name="auto"))(situation)
     return {decision.key: decision.value for decision in found}
 
 
@@ -49,7 +50,8 @@ def test_a_plan_counts_epochs_as_the_run_does() -> None:
     own = corpus(20_000)
     both = replace(corpus(120_000), weighted_pairs=30_000.0, weighted_words=600_000.0)
     composed = compose(Config, ["task=translation"], PLUGINS)
-    found = auto(AutoConfig(name="auto"))(Situation(both, GPU, composed.config, {}, None))
+    situation = Situation(both, GPU, composed.config, {}, None, vocab_size_option="task.vocab_size")
+    found = auto(AutoConfig(name="auto"))(situation)
     plan = {decision.key: decision for decision in found}
     epochs, pairs = re.match(r"([\d.]+) epochs of ([\d,]+) pairs", plan["train.steps"].reason).groups()  # type: ignore[union-attr]
     assert pairs == "30,000"
