@@ -86,12 +86,13 @@ class Entry:
 
         Raises PluginError if the factory does not exist or returns None.
         """
-        built = self._callable()(*args)
+        built = self.load()(*args)
         if built is None:
             raise PluginError(f"plugin '{self.plugin}': the factory of {self.group} '{self.name}' returned None")
         return built
 
-    def _callable(self) -> Factory:
+    def load(self) -> Factory:
+        """The factory, imported if it is given by its name; raises PluginError if it does not exist."""
         if not isinstance(self.factory, str):
             return self.factory
         name, _, attribute = self.factory.partition(":")
@@ -225,7 +226,7 @@ class Registry:
 
     def unknown_message(self, group: str, name: str) -> str:
         """The message of the error for a name that nothing is registered under."""
-        return f"{group}={name}: no such {group}.{did_you_mean(name, self.names(group))}{self.absent_hint()}"
+        return f"{group}={name}: no such {group}.{self.absent_hint()}{did_you_mean(name, self.names(group))}"
 
     def known_hint(self, group: str) -> str:
         """The names to choose from, as the end of an error message."""

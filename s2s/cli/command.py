@@ -102,10 +102,9 @@ def _composed(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> Co
         folders = dict.fromkeys(Path(name).parent for name in arguments if name.endswith((".yaml", ".yml")))
         if not folders:
             raise
-        from s2s.run.trained_run import absent_plugins_hint
+        from s2s.run.trained_run import with_absent_plugins
 
-        hints = [absent_plugins_hint(folder, plugins) for folder in folders]
-        raise type(error)(f"{error}{''.join(hints)}") from error
+        raise type(error)(with_absent_plugins(str(error), folders, plugins)) from error
 
 
 def check_not_blocked(main: Callable[..., Any], plugins: Plugins) -> None:

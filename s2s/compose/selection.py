@@ -122,8 +122,8 @@ def _layers(group: str, choice: _Choice, registry: Registry) -> list[_Layer]:
     if choice.kind == "base" or (choice.kind == "either" and is_preset):
         return _bases_first(group, choice.name, choice.origin, registry)
     if is_preset and (group, choice.name) not in registry.entries:
-        what = f"{origin_prefix(choice.origin)}{group}.name={choice.name}"
-        raise ConfigError(f"{what}: that is a preset; write base: {choice.name}")
+        what = f"{origin_prefix(choice.origin)}{group}.name={choice.name}: nothing is registered under this name"
+        raise ConfigError(f"{what}; for the preset, write base: {choice.name}.{registry.absent_hint()}")
     return [(choice.origin, {"name": choice.name})]
 
 

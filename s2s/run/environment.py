@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["changes", "environment"]
+__all__ = ["changes", "environment", "foreign_plugins"]
 
 import hashlib
 import platform
@@ -79,9 +79,16 @@ def _gone(old: Mapping[str, Any], new: Mapping[str, Any], absent: Collection[str
     hashes = {_get(new, "plugins", name, "sha256") for name in new["plugins"]} - {None}
     for name in _get(old, "plugins") or ():
         origin = _get(old, "plugins", name, "origin")
-        is_core = str(origin).startswith(f"{PACKAGES[0]} ") and name not in absent
+        is_core = name not in absent and name not in foreign_plugins(old)
         if not (is_core or name in new["plugins"] or _get(old, "plugins", name, "sha256") in hashes):
             yield name, origin
+
+
+def foreign_plugins(env: Mapping[str, Any]) -> list[str]:
+    """The plugins of a run that s2s does not ship, by its env.json."""
+    plugins = _get(env, "plugins")
+    names = list(plugins) if isinstance(plugins, dict) else []
+    return [n for n in names if not str(_get(plugins, n, "origin")).startswith(f"{PACKAGES[0]} ")]
 
 
 def _get(tree: Any, *keys: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Run", "absent_plugins_hint"]
+__all__ = ["Run", "with_absent_plugins"]
 
 import logging
 from dataclasses import dataclass
@@ -18,13 +18,14 @@ from s2s.io import atomic
 from s2s.io.json_files import read_checked, read_json
 from s2s.model import Seq2Seq
 from s2s.run import tokenizer
+from s2s.run.environment import foreign_plugins
 from s2s.run.paths import RESOLVED, candidates
 from s2s.run.provenance import read_config
 from s2s.run.record import matches_checksum
 from s2s.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import torch
     from torch import Tensor
@@ -136,19 +137,22 @@ def _config(directory: Path, plugins: Plugins) -> Config:
             logger.warning("run %s: %s", directory, note)
         return config
     except (ConfigError, PluginError) as error:
-        hint = absent_plugins_hint(directory, plugins)
-        raise CheckpointError(f"run {directory} cannot be loaded: {error}{hint}") from error
+        message = with_absent_plugins(f"run {directory} cannot be loaded: {error}", [directory], plugins)
+        raise CheckpointError(message) from error
 
 
-def absent_plugins_hint(directory: Path, plugins: Plugins) -> str:
-    """Plugins with which a run was trained and that are not loaded, as the end of an error message."""
-    had = _env(directory).get("plugins")
-    lacking = sorted(set(had) - set(plugins.loaded)) if isinstance(had, dict) else []
-    if not lacking:
-        return ""
-    return (
-        f"; it was trained with the plugins {', '.join(lacking)}: install them, or give plugins=[…] if you trust them"
-    )
+def with_absent_plugins(message: str, runs: Iterable[Path], plugins: Plugins) -> str:
+    """An error message, and in a sentence of its own the plugins with which the runs were trained and that are absent.
+
+    `Registry.absent_hint` names those that are blocked or broken.
+    """
+    known = {*plugins.loaded, *plugins.registry.blocked, *plugins.registry.broken}
+    absent = sorted({name for run in runs for name in foreign_plugins(_env(run))} - known)
+    if not absent:
+        return message
+    end = "" if message.endswith((".", "?")) else "."
+    advice = "install them, or give plugins=[…] if you trust them"
+    return f"{message}{end} It was trained with the plugins {', '.join(absent)}: {advice}"
 
 
 def _check_same_tokenizer(directory: Path) -> None:

@@ -126,8 +126,8 @@ def test_an_unknown_name_gets_a_suggestion_and_what_may_have_held_it() -> None:
     with pytest.raises(PluginError) as caught:
         registry.get("arch", "transfromer")
     assert str(caught.value) == (
-        "arch=transfromer: no such arch. Did you mean 'transformer'? Plugin 'exotic' could not be loaded: "
-        "ImportError: no module x (from exotic 1.0). Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: other."
+        "arch=transfromer: no such arch. Plugin 'exotic' could not be loaded: ImportError: no module x (from exotic "
+        "1.0). Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: other. Did you mean 'transformer'?"
     )
     assert registry.names("arch") == ["transformer", "transformer_big"]
     assert registry.known_hint("task").startswith(" Known: none.")

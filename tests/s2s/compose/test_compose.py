@@ -149,7 +149,7 @@ def test_a_file_that_cannot_be_is_no_file() -> None:
 
 def test_name_and_base_in_one_place_must_agree(file: Write) -> None:
     assert config(file("task: copy\narch: {base: wide_big, n_heads: 2}")).arch.n_heads == 2
-    assert "wide_big: that is a preset; write base: wide_big" in error(file("arch: {name: wide_big}"), "task=copy")
+    assert "; for the preset, write base: wide_big." in error(file("arch: {name: wide_big}"), "task=copy")
     assert "is registered: write name: wide" in error(file("arch: {base: wide}"), "task=copy")
 
 

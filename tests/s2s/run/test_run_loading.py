@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -145,7 +146,7 @@ def test_a_run_never_brings_code_along(plugins: Plugins) -> None:
         Run.load(run_path("x"), "auto", load_plugins(), CPU)
     assert "runs/x cannot be loaded" in str(caught.value)
     assert "letters" in str(caught.value)
-    assert f"it was trained with the plugins {PLUGIN}: install them, or give plugins=[…]" in str(caught.value)
+    assert f". It was trained with the plugins {PLUGIN}: install them, or give plugins=[…]" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "resolved.yaml"])
@@ -154,7 +155,29 @@ def test_continuing_without_the_plugins_of_a_run_names_them(
 ) -> None:
     make_run(run_path("x"), plugins, [1])
     assert train([str(run_path("x") / name)]) == 2
-    assert f"it was trained with the plugins {PLUGIN}: install them, or give plugins=[…]" in capsys.readouterr().err
+    assert f". It was trained with the plugins {PLUGIN}: install them, or give plugins=[…]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        ("optim", "optim=adam: no such optim. Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: optim."),
+        ("translation", "for the preset, write base: translation. Left out by S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS: tr"),
+    ],
+)
+def test_a_blocked_plugin_of_a_run_is_not_to_be_installed(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch, plugin: str, said: str
+) -> None:
+    make_run(run_path("x"), plugins, [1])
+    if plugin == "translation":
+        resolved = run_path("x") / "resolved.yaml"
+        resolved.write_text(re.sub(r"(?m)^task:\n(  .*\n)*", "task: {name: translation}\n", resolved.read_text()))
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", plugin)
+    with pytest.raises(CheckpointError) as caught:
+        Run.load(run_path("x"), "auto", load_plugins([PLUGIN]), CPU)
+    assert said in str(caught.value)
+    assert "install" not in str(caught.value)
+    assert "?;" not in str(caught.value)
 
 
 @pytest.mark.parametrize("line", ["plugins: [./evil.py]", "run: ${oc.env:HOME}", "run: !!python/name:os.system ''"])
