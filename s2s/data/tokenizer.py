@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from s2s.registry import Registry
     from s2s.vocab import Side
 
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+"""The special tokens of most tokenisers, by their ids"""
+
 
 class Tokenizer(ABC):
     """Text to ids and back, using what `TokenizerKind.learn` wrote; without bos and eos."""
@@ -120,8 +123,18 @@ class TokenizerKind(ABC):
         """Write to `path`, which does not exist, a file or a folder from which `load` makes a tokeniser.
 
         size: number of its tokens, special ones and `symbols` included. symbols: texts of which each is one token
-        wherever it occurs, such as the tag <2de>. option: the option that sets the size, for error messages.
+        wherever it occurs, such as the tag <2de>; `check_symbols` refuses what cannot be one. option: the option that
+        sets the size, for error messages.
         """
+
+    @staticmethod
+    def check_symbols(symbols: Iterable[str]) -> None:
+        """Raise ConfigError for a symbol that no text can contain: call it in `learn`, before the lines are read."""
+        for symbol in symbols:
+            if not symbol or any(character.isspace() for character in symbol):
+                raise ConfigError(f"task.subword.symbols: {symbol!r} is empty or has white space; give texts without")
+            if symbol in SPECIAL:
+                raise ConfigError(f"task.subword.symbols: {symbol} is a special token already; choose another text")
 
     @abstractmethod
     def load(self, path: Path) -> Tokenizer:

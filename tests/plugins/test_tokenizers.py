@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from s2s.data import tokenizer_kind
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
 from s2s_testing import check_task
@@ -49,6 +50,16 @@ def test_a_symbol_is_one_token_and_the_longest_wins(kind: Any, tmp_path: Path) -
     assert one.encode(["<2de>the<2<2de>"])[0].count(4) == 2
     assert one.encode(["<2de>"]) == [[4]]
     assert "<2de>" not in one.pieces[6:]
+
+
+@pytest.mark.parametrize("name", ["bpe", "char", "characters", "whitespace"])
+@pytest.mark.parametrize("symbol", ["", " ", "a b", "<s>", "<unk>"])
+def test_what_cannot_be_a_symbol_is_refused_before_a_line_is_read(name: str, symbol: str, tmp_path: Path) -> None:
+    kind = tokenizer_kind({"name": name, "symbols": ["<BT>", symbol]}, load_plugins().registry)
+    lines = iter(LINES)
+    with pytest.raises(ConfigError, match=r"^task\.subword\.symbols: .*(white space|special token)"):
+        kind.learn(lines, tmp_path / "a", 40, option="task.vocab_size")
+    assert list(lines) == LINES
 
 
 @pytest.mark.parametrize("kind", [CharacterKind, WhitespaceKind])
@@ -139,7 +150,8 @@ def test_without_an_unknown_token_no_text_is_unknown(tmp_path: Path) -> None:
     )
     built.train_from_iterator(LINES, trainer)
     built.save(str(tmp_path / "t.json"))
-    with pytest.raises(ConfigError, match=r"no token <s> or <bos> .* name its bos with task.subword.bos=TOKEN"):
+    said = rf"^{tmp_path / 't.json'}: no token <s> or <bos> .* name its bos with task.subword.bos=TOKEN"
+    with pytest.raises(ConfigError, match=said):
         learnt(HuggingFaceKind(HuggingFaceConfig(file=str(tmp_path / "t.json"))), tmp_path / "a")
     one = learnt(HuggingFaceKind(HuggingFaceConfig(file=str(tmp_path / "t.json"), bos="[PAD]")), tmp_path / "b")
     assert one.special == (1, 1, 1, 0)

@@ -151,6 +151,8 @@ class SentencePiece(TokenizerKind):
 
     def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
         """Train a model and write it to the file `path`."""
+        symbols = list(dict.fromkeys([*symbols, *self.config.symbols]))
+        self.check_symbols(symbols)
         train_subwords(
             lines,
             path,
@@ -159,7 +161,7 @@ class SentencePiece(TokenizerKind):
             character_coverage=self.config.character_coverage,
             byte_fallback=self.config.byte_fallback,
             invisible=self.config.invisible,
-            symbols=list(dict.fromkeys([*symbols, *self.config.symbols])),
+            symbols=symbols,
             option=option,
         )
 

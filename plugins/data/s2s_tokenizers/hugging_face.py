@@ -61,7 +61,7 @@ class HuggingFace(Tokenizer):
     """Text to ids and back by the package; no special token is added to a text."""
 
     def __init__(self, path: Path, config: HuggingFaceConfig) -> None:
-        self.path, self._tokenizer = path, _read(path)
+        self.path, self._tokenizer, self._named = path, _read(path), config.file
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         ids = self._tokenizer.get_vocab(with_added_tokens=True)
@@ -78,7 +78,7 @@ class HuggingFace(Tokenizer):
         token_id = next((self._ids[one] for one in names if one in self._ids), None if token else default)
         if token_id is None:
             raise ConfigError(
-                f"{self.path}: no token {' or '.join(names)}; name its {name} with task.subword.{name}=TOKEN"
+                f"{self._named}: no token {' or '.join(names)}; name its {name} with task.subword.{name}=TOKEN"
             )
         return token_id
 

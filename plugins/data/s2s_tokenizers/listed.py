@@ -90,6 +90,7 @@ class _ListedKind(TokenizerKind):
     def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
         """List at most `size` tokens; of two that are equally frequent, the one that comes first in the text."""
         whole = list(dict.fromkeys([*symbols, *self.config.symbols]))
+        self.check_symbols(whole)
         n_others = size - len(SPECIAL) - len(whole)
         if n_others < 1:
             raise ConfigError(f"{option}={size} has no room for tokens: {size - n_others} are special or symbols")

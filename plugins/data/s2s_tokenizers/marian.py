@@ -42,6 +42,7 @@ class MarianKind(TokenizerKind):
         """Copy the files into the folder `path`."""
         if symbols:
             raise ConfigError(f"task.subword=marian has no tokens for {', '.join(symbols)}; choose another tokeniser")
+        Marian(self._folder)  # an error of its files names them, not the copy
         contents = {file.name: _read(file) for file in self.files()}
         path.mkdir()
         for name, content in contents.items():
@@ -53,8 +54,11 @@ class MarianKind(TokenizerKind):
 
     def files(self) -> Sequence[Path]:
         """vocab.json, source.spm and target.spm of the folder."""
-        folder = expand_user(self.config.folder, "task.subword.folder")
-        return [folder / name for name in FILES]
+        return [self._folder / name for name in FILES]
+
+    @property
+    def _folder(self) -> Path:
+        return expand_user(self.config.folder, "task.subword.folder")
 
 
 class Marian(Tokenizer):
