@@ -14,7 +14,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.cli.documentation import docs
+from s2s.cli.documentation import docs, summary
 from s2s.compose.options import hints_of, is_section, options_of, type_text
 from s2s.compose.yaml12 import to_text
 from s2s.plugin import load_plugins
@@ -119,8 +119,7 @@ def _group(group: str, registry: Registry) -> Iterator[str]:
     for (of, name), entry in sorted(registry.entries.items()):
         if of != group:
             continue
-        first = inspect.cleandoc(entry.config.__doc__ or "").partition("\n")[0]
-        yield from (f"## {group}={name}", "", f"{first} (plugin `{entry.plugin}`)", "")
+        yield from (f"## {group}={name}", "", f"{summary(entry)} (plugin `{entry.plugin}`)", "")
         yield from _table([o for o in options_of(entry.config, f"{group}.") if o.key != f"{group}.name"])
     presets = sorted(name for (of, name) in registry.presets if of == group)
     if presets:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["WIDTH", "describe", "docs"]
+__all__ = ["WIDTH", "describe", "docs", "summary"]
 
 import ast
 import inspect
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.compose.options import type_text
 from s2s.compose.yaml12 import to_text
+from s2s.registry import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from s2s.compose.options import Option
+    from s2s.registry import Entry
 
 WIDTH = 79
 """Columns of explanations; longer lines are no easier to read"""
@@ -47,6 +49,17 @@ def docs(config: type) -> dict[str, str]:
         if is_dataclass(base):
             docstrings |= _own_docs(base)
     return docstrings
+
+
+def summary(entry: Entry) -> str:
+    """What the documentation of its options begins with; that of what it builds, if it has no options of its own."""
+    documented: Any = entry.config
+    if documented is Choice:
+        try:
+            documented = entry.load()
+        except ImportError:  # a package that only this entry needs
+            return ""
+    return " ".join((documented.__doc__ or "").strip().partition("\n\n")[0].split())
 
 
 def _own_docs(config: type) -> dict[str, str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 __all__ = ["choice_text", "explain", "overview", "wrapped"]
 
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from s2s.cli.documentation import WIDTH, describe, docs
+from s2s.cli.documentation import WIDTH, describe, docs, summary
 from s2s.compose.composition import merge_groups
 from s2s.compose.merging import default_choice
 from s2s.compose.options import hints_of, is_section, options_of
@@ -110,14 +111,17 @@ def _about_group(schema: type, name: str, choices: Sequence[str], plugins: Plugi
     return "\n".join([*known, f"--help {group}=NAME shows every option of one"])
 
 
-def choice_text(group: str, choices: Sequence[str], plugins: Plugins) -> str:
-    """Every option of a choice, as in `arch=transformer_big arch.d_model=512`."""
+def choice_text(group: str, choices: Sequence[str], plugins: Plugins, key: str = "") -> str:
+    """Every option of a choice, as in `arch=transformer_big arch.d_model=512`.
+
+    key: the option that names the choice where it is not the group, such as task.subword: options are shown below it.
+    """
     merged = merge_groups([group], choices, plugins)
     entry, values = merged.entries[group], resolve(merged, keep_unresolved=True)
-    options = [
-        option for key, option in merged.options.items() if key.startswith(f"{group}.") and key != f"{group}.name"
-    ]
-    shown = {option.key: (values[option.key], merged.origin(option.key)) for option in options}
-    doc = (entry.config.__doc__ or "").partition("\n")[0]
-    title = f"{group}.name = {entry.name} (plugin {entry.plugin}){': ' + doc if doc else ''}"
-    return describe(options, shown, title)
+    key, begin = key or group, f"{group}."
+    options = {name: o for name, o in merged.options.items() if name.startswith(begin) and name != f"{group}.name"}
+    shown = [replace(option, key=f"{key}.{name.removeprefix(begin)}") for name, option in options.items()]
+    at = {one.key: (values[name], merged.origin(name)) for name, one in zip(options, shown, strict=True)}
+    doc = summary(entry)
+    title = f"{key}.name = {entry.name} (plugin {entry.plugin}){': ' + doc if doc else ''}"
+    return describe(shown, at, title)

@@ -14,6 +14,7 @@ from s2s.cli.help import choice_text, wrapped
 from s2s.compose import to_yaml
 from s2s.compose.arguments import local_plugins
 from s2s.compose.composition import build_config, merge_groups
+from s2s.compose.options import options_of
 from s2s.compose.selection import experiment_settings
 from s2s.errors import ConfigError, did_you_mean
 from s2s.plugin import Plugins, load_plugins
@@ -22,11 +23,13 @@ from s2s.registry import PRESET_GROUPS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s.registry import Registry
+
 USAGE = """\
 s2s-plugins: what is installed, and every option of it.
 
 usage: s2s-plugins list [plugins=[my_module]]
-       s2s-plugins show GROUP=NAME [key=value ...] [vocab=37000]
+       s2s-plugins show GROUP=NAME|OPTION=NAME [key=value ...] [vocab=37000]
 
   list            plugins and versions, what each registers, presets; what is broken or blocked, and why
   show            every option of a choice: value, type, default, what it does, where the value comes from;
@@ -97,12 +100,18 @@ def show(words: Sequence[str], plugins: Plugins) -> None:
     if group == "experiment" and name:
         _show_experiment(name, plugins)
         return
-    if group not in plugins.registry.groups or not name:
+    key = "" if group in plugins.registry.groups else group
+    group = _named_group(key, plugins.registry) if key else group
+    if not (group and name):
         known = ", ".join(plugins.registry.groups)
-        raise ConfigError(f"show: say what, as in `show arch=transformer_big`; groups: {known}")
+        raise ConfigError(
+            f"show: say what, as in `show arch=transformer_big` or `show task.subword=bpe`; groups: {known}"
+        )
     vocab = [word.partition("=")[2] for word in words if word.startswith("vocab=")]
     choices = [word for word in words if not word.startswith("vocab=")]
-    print(choice_text(group, choices, plugins), end="")
+    if key:
+        choices = [group + word.removeprefix(key) for word in choices if word.startswith((f"{key}=", f"{key}."))]
+    print(choice_text(group, choices, plugins, key), end="")
     if group == "arch":
         size = _size(vocab[-1]) if vocab else VOCAB
         merged = merge_groups([group], choices, plugins)
@@ -113,6 +122,14 @@ def show(words: Sequence[str], plugins: Plugins) -> None:
             print(f"parameters: not known without a task ({error})")
         else:
             print(f"parameters: {n:,} (vocab={size:,})")
+
+
+def _named_group(key: str, registry: Registry) -> str:
+    """The group whose entries an option names: tokenizer for task.subword; empty if there is no such option."""
+    root = key.partition(".")[0]
+    configs = {entry.config for entry in registry.entries.values() if entry.group == root}
+    options = (option for config in configs for option in options_of(config, f"{root}."))
+    return next((o.field.metadata["names"] for o in options if o.key == key and "names" in o.field.metadata), "")
 
 
 def _size(text: str) -> int:

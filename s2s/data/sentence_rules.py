@@ -57,7 +57,7 @@ class Span(NamedTuple):
 
 
 class RuleSegmenter(Segmenter):
-    """Sentences by rules."""
+    """Sentences end at punctuation that the next word confirms; abbreviations, numbers and host names stay whole."""
 
     def __init__(self, config: Choice, language: str) -> None:
         self.has_ordinals = language.lower()[:2] in ("de", "da", "no", "nb", "nn", "fi", "et", "hu", "cs", "sk", "lb")

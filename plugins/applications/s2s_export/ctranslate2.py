@@ -31,7 +31,7 @@ TOKENS = "tokens.json"
 
 
 class CTranslate2Exporter:
-    """`format=ctranslate2`."""
+    """A model of CTranslate2, which runs Transformers on CPUs and GPUs in reduced precision."""
 
     format = "ctranslate2"
 

@@ -26,7 +26,7 @@ N_POSITIONS = 4096
 
 
 class MarianExporter:
-    """`format=hf`."""
+    """A folder that transformers loads as MarianMTModel."""
 
     format = "marian"
 

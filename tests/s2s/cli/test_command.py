@@ -16,6 +16,7 @@ import s2s.cli.command
 import s2s.cli.plugins
 from harness.toy_plugins import toy_plugins
 from s2s.cli.command import Options, run_command, split_flags
+from s2s.cli.documentation import summary
 from s2s.compose import compose
 from s2s.compose.composition import build_config
 from s2s.config import Config, GenerateConfig
@@ -276,6 +277,26 @@ def test_plugins_shows_every_option_of_a_choice(capsys: pytest.CaptureFixture[st
     )
     assert "train." not in out
     assert "preset experiment=first" in plugins(capsys, "show", "experiment=second")[1]
+
+
+def test_plugins_shows_what_an_option_names(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    code, out, _ = plugins(capsys, "show", "task.subword=hf", "task.subword.bos=BOS")
+    assert code == 0
+    assert out.startswith("task.subword.name = hf (plugin tokenizers): A complete tokeniser ")
+    assert "\n  task.subword.bos = BOS  [str]  (default ''; command line)\n" in out
+    by_group = plugins(capsys, "show", "tokenizer=hf", "tokenizer.bos=BOS")[1]
+    assert "\n  tokenizer.bos = BOS  [str]" in by_group
+    assert plugins(capsys, "show", "task.subwrd=hf")[0] == 2
+
+
+def test_every_entry_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One without options of its own has the documentation of what it builds."""
+    monkeypatch.undo()
+    texts = {key: summary(entry) for key, entry in s2s.cli.plugins.load_plugins().registry.entries.items()}
+    assert [key for key, text in texts.items() if len(text) < 10 or text.startswith("Base of every config")] == []
 
 
 def test_plugins_shows_a_choice_with_a_required_option_that_is_not_given(
