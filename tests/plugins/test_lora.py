@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -187,6 +189,19 @@ def test_without_a_trained_run_it_is_refused_before_anything_is_prepared(
             "s2s-train: error: arch=lora adapts a trained run; name it, as in train.init_from=runs/base\n"
         )
     assert not (tmp_path / "runs").exists()
+
+
+def test_another_architecture_than_that_of_the_trained_run_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """By default arch.of is transformer_base; the message has the option to give, as it is written in a shell."""
+    train_tiny(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    arguments = [a for a in tuning("tuned", "x") if not a.startswith("arch.of")]
+    assert train.main(arguments) == 2
+    err = capsys.readouterr().err
+    (option,) = re.findall(r"give the arch\.\* options of that run, '?(arch\.of='\{.*?\}')", err)
+    assert train.main([*arguments, *shlex.split(option)]) == 0, capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["init_from"]
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from s2s import CheckpointError, ConfigError, Side, Task
+from s2s.compose import flatten
 from s2s.config import Config
 from s2s.io import sha256
 from s2s.run import Run, find_run, tokenizer
@@ -162,15 +164,29 @@ class Loader:
         )
         return f"{whose} vocabulary: the rows of {n_known:,} of {n:,} tokens are taken{of}, {n - n_known:,} are new"
 
-    @staticmethod
-    def _advice(wrong: Sequence[tuple[str, str]]) -> str:
+    def _advice(self, wrong: Sequence[tuple[str, str]]) -> str:
         what, part = wrong[0]
         more = f" (and {len(wrong) - 1} more like this)" if len(wrong) > 1 else ""
-        pattern = "^" + part.replace(".", r"\.")
+        pattern, there = "^" + part.replace(".", r"\."), _other_options(self.vocabularies.config, self.other.config)
         return (
-            f"{what}{more}: give the arch.* options of that run, or train.init_map={{'{pattern}': null}} to leave it "
-            "as initialised, or the name of another tensor there instead of null"
+            f"{what}{more}: give the arch.* options of that run{there}, or train.init_map={{'{pattern}': null}} to "
+            "leave it as initialised, or the name of another tensor there instead of null"
         )
+
+
+def _other_options(config: Config, other: Config) -> str:
+    """The options with which the other run has another architecture, for an error message; empty if they are equal.
+
+    An architecture that adapts another, such as lora, names it with its option `of`.
+    """
+    here, there = ({k: v for k, v in flatten(one).items() if k.startswith("arch.")} for one in (config, other))
+    if config.arch.name != other.arch.name and "arch.of" in here:
+        defaults = flatten(type(other.arch)(name=other.arch.name))
+        options = {key.removeprefix("arch."): value for key, value in there.items()}
+        chosen = {key: value for key, value in options.items() if key == "name" or value != defaults[key]}
+        return f", arch.of='{json.dumps(chosen)}'"
+    differing = [f"{key.removesuffix('.name')}={value}" for key, value in there.items() if here.get(key) != value]
+    return ", " + " ".join(differing) if differing else ""
 
 
 def _find(source: str) -> tuple[Path, str]:
