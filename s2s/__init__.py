@@ -117,6 +117,7 @@ PUBLIC = (
     "s2s.optim",
     "s2s.run",
     "s2s.tensors",
+    "s2s.text",
     "s2s.training",
 )
 """The modules that a plugin may import."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LAYERS = (
     "errors lazy tensors",
-    "command_options",
+    "command_options text",
     "registry io",
     "config vocab",
     "task",

@@ -1,0 +1,54 @@
+"""The smallest parts of a text that markup may surround: words, and other characters with all that belongs to them."""
+
+from __future__ import annotations
+
+__all__ = ["Atom", "atoms", "is_unspaced"]
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\p{Javanese}々〆ー"
+"""Letters of scripts without blanks between words"""
+LETTER = rf"[[\p{{L}}\p{{N}}_]--[{UNSPACED}]]"
+MARKS = r"[\p{M}\u00ad\u200c\u200d]*"
+JOINERS = r"(?:(?<=\p{L}\p{M}*)['’ʼ·.](?=\p{L})|(?<=\p{N})[.,](?=\p{N}))"
+"""Punctuation between two letters or two digits that does not end a word, as in UAX #29"""
+ATOM = regex.compile(
+    rf"(?P<word>(?:{LETTER}{MARKS})+(?:{JOINERS}(?:{LETTER}{MARKS})+)*)|(?P<unspaced>(?:[{UNSPACED}]{MARKS})+)|(?!\s)\X",
+    regex.V1,
+)
+LETTER_OF_UNSPACED = regex.compile(rf"[{UNSPACED}]")
+GRAPHEME = regex.compile(r"\X")
+
+
+class Atom(NamedTuple):
+    """A word, a part of a text without blanks, or another character with its marks; never white space."""
+
+    begin: int
+    end: int
+    is_word: bool
+
+
+def atoms(text: str, cuts: Iterable[int] = ()) -> list[Atom]:
+    """Those of a text, in order. cuts: where words may end in scripts without blanks, such as the ends of tokens."""
+    return list(_atoms(text, set(cuts)))
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether it is a letter of a script without blanks between words."""
+    return LETTER_OF_UNSPACED.match(character) is not None
+
+
+def _atoms(text: str, cuts: set[int]) -> Iterator[Atom]:
+    for match in ATOM.finditer(text):
+        begin, end = match.span()
+        if match.lastgroup == "unspaced":
+            for cut in (one.start() for one in GRAPHEME.finditer(text, begin, end)):
+                if cut in cuts and cut > begin:
+                    yield Atom(begin, cut, is_word=True)
+                    begin = cut
+        yield Atom(begin, end, is_word=match.lastgroup is not None)
