@@ -157,8 +157,8 @@ class Reader:
             Segment(piece.text, ids, start=whole.start, before=piece.before)
             for piece, ids in zip(pieces, encoded, strict=True)
         ]
-        some[0] = replace(some[0], before=whole.before)
-        some[-1] = replace(some[-1], after=whole.after)
+        some[0] = replace(some[0], before=whole.before + pieces[0].before)
+        some[-1] = replace(some[-1], after=pieces[-1].after + whole.after)
         return some
 
     def _counted(self, segments: list[Segment]) -> list[Segment]:

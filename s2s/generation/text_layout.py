@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["Piece", "TextLayout", "Unit", "join_pieces", "text_layout", "word_at_end"]
+__all__ = ["Piece", "TextLayout", "Unit", "WordCount", "join_pieces", "text_layout", "with_blanks"]
 
 import unicodedata
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from s2s.compose.conversion import build_choice
@@ -90,18 +91,40 @@ def _unit(config: GenerateConfig, sources: SourceShape | None) -> Unit:
 
 
 def join_pieces(pieces: Iterable[tuple[str, str, str]]) -> str:
-    """The text of pieces before, text, after. Where nothing stands between two, a script with blanks gets one."""
-    joined = ""
+    """The text of pieces before, text, after, as `with_blanks` gives them."""
+    return "".join(chain.from_iterable(with_blanks(pieces)))
+
+
+def with_blanks(pieces: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+    """The pieces before, text, after. Where nothing stands between two, a script with blanks gets one."""
+    last = ""
     for before, text, after in pieces:
-        needs_blank = joined and text and not before and not joined[-1].isspace() and not _is_wide(joined[-1])
-        joined = f"{joined}{' ' if needs_blank else before}{text}{after}"
-    return joined
+        needs_blank = last and text and not before and not last.isspace() and not _is_wide(last)
+        piece = (" " if needs_blank else before, text, after)
+        yield piece
+        last = "".join(piece)[-1:] or last
 
 
-def word_at_end(text: str, following: str) -> int:
-    """The number, from 0, of the word to which the first character of `following` belongs, behind `text`."""
-    is_within = bool(text) and not (text[-1].isspace() or following[:1].isspace())
-    return len(text.split()) - is_within
+class WordCount:
+    """Counts the words of a text that comes in pieces, each of which is read once."""
+
+    def __init__(self) -> None:
+        self.n_words = 0
+        self.ends_in_word = False
+
+    def add(self, before: str, text: str, after: str) -> int:
+        """The number, from 0, of the word to which the first character of `text` belongs."""
+        self._count(before)
+        word = self.n_words - (self.ends_in_word and not text[:1].isspace())
+        self._count(text)
+        self._count(after)
+        return word
+
+    def _count(self, text: str) -> None:
+        if not text:
+            return
+        self.n_words += len(text.split()) - (self.ends_in_word and not text[0].isspace())
+        self.ends_in_word = not text[-1].isspace()
 
 
 def _is_wide(letter: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.errors import PluginError
 from s2s.generation.candidates import NO_OUTPUT, Candidate, Counts, Input, Output
-from s2s.generation.text_layout import join_pieces, word_at_end
+from s2s.generation.text_layout import WordCount, join_pieces, with_blanks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,12 +137,11 @@ def _joined(segments: Sequence[Segment], parts: Sequence[Candidate]) -> Candidat
 def _joined_alignment(segments: Sequence[Segment], parts: Sequence[Candidate]) -> list[tuple[int, int]]:
     """Word numbers refer to the whole texts; a word of the source may span several segments."""
     joined: list[tuple[int, int]] = []
-    src, tgt = "", ""
-    for segment, part in zip(segments, parts, strict=True):
-        first_src = word_at_end(src + segment.before, segment.src)
-        src += segment.before + segment.src
-        tgt = join_pieces([("", tgt, ""), (segment.before, part.hyp, "")])
-        first_tgt = word_at_end(tgt[: len(tgt) - len(part.hyp)], part.hyp)
+    src, tgt = WordCount(), WordCount()
+    pairs = zip(segments, parts, strict=True)
+    texts = with_blanks((segment.before, part.hyp, segment.after) for segment, part in pairs)
+    for segment, part, text in zip(segments, parts, texts, strict=True):
+        first_src, first_tgt = src.add(segment.before, segment.src, segment.after), tgt.add(*text)
         joined += [(first_src + i, first_tgt + j) for i, j in part.align]
     return joined
 

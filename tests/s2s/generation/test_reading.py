@@ -121,6 +121,7 @@ def test_what_fits_with_its_end_is_left_whole() -> None:
         ("ab..12.cd", [("ab", 2), ("12", 0), ("cd", 2)], 0),
         ("ab.cdefg", [("ab", 2), ("cdefg", 3)], 1),
         ("abcdef.gh.ijkl", [("abcdef", 3), ("gh", 2), ("ijkl", 3)], 1),
+        (" ..ab.cd.. ", [("ab", 2), ("cd", 2)], 0),
     ],
 )
 def test_what_is_too_long_is_split_and_counted_once(text: str, parts: list[tuple[str, int]], truncated: int) -> None:
