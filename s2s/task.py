@@ -111,7 +111,7 @@ class Task(ABC):
 
     running_text = False
     """Whether inputs are texts in a language, whose sentences can be decoded one by one and what is between them
-    copied, as in translation; their language is `src_lang` of the config, if it has one."""
+    copied, as in translation; see `source_language`."""
 
     def __init__(self, config: Choice) -> None:
         self.config = config
@@ -159,6 +159,21 @@ class Task(ABC):
     def encode_inputs(self, inputs: Sequence[Example]) -> list[list[int]]:
         """The same for inputs with their fields; a task overrides it if it reads any."""
         return self.encode_source([one.src for one in inputs])
+
+    def directions(self) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
+        """Languages from and into which it translates, by their codes (ISO 639-1), and the fields of such an input.
+
+        A server offers them; the default is the one direction of `src_lang` and `tgt_lang` of the config.
+        """
+        src, tgt = (str(getattr(self.config, side, "")) for side in ("src_lang", "tgt_lang"))
+        return [(src, tgt, {})] if src and tgt else []
+
+    def source_language(self, fields: Mapping[str, Any]) -> str:
+        """The language of an input with these fields, to find its sentences; empty: unknown.
+
+        The default is `src_lang` of the config.
+        """
+        return str(getattr(self.config, "src_lang", ""))
 
     def starting_tokens(self, example: Example) -> Sequence[int]:
         """Target tokens that follow `vocab.start` in every output for this input, such as the code of the language that

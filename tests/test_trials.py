@@ -23,7 +23,7 @@ from s2s.plugin import load_plugins
 from s2s_testing import check_task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
 PAGE = "".join((ROOT / "docs" / "plugins" / name).read_text(encoding="utf-8") for name in ("tasks.md", "corpora.md"))
@@ -62,7 +62,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (here / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(here)
-        task = ["task=multilingual", "task.languages=[de,fr]", "task.train=pairs.jsonl", "task.valid=pairs.jsonl"]
+        languages = ["task.src_lang=en", "task.languages=[de,fr]"]
+        task = ["task=multilingual", *languages, "task.train=pairs.jsonl", "task.valid=pairs.jsonl"]
         tokens = ["task.subword=characters", "task.vocab_size=40"]
         arguments = ["plugins=[multilingual]", *task, *tokens, *SMALL, *STEPS, "train.steps=60", "run=many", "--quiet"]
         assert train(arguments) == 0
@@ -130,25 +131,61 @@ def test_a_program_names_the_language(folder: Path) -> None:
         model.translate([{"src": "a b", "langauge": "fr"}])
 
 
-def test_a_request_to_the_server_names_the_language(folder: Path) -> None:
+def talk_to_server(folder: Path, work: Callable[[Any], Awaitable[Any]]) -> Any:
+    """What `work` gives of a client of a server of the run."""
     pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
     pytest.importorskip("httpx", reason="the extra `dev` is not installed")
     from harness.small_server import client_of
     from s2s_serve import ServeConfig
     from s2s_serve.server import load_server
 
-    async def talk() -> list[Any]:
-        server = load_server(
-            ServeConfig(run={"many": str(folder / "runs" / "many")}), load_plugins(["multilingual.py"])
-        )
-        async with client_of(server) as client:
-            bodies = [{"text": "a b", "input_fields": {"language": code}} for code in (*LANGUAGES, "it")]
-            answers = [await client.post("/v1/generate", json=body) for body in bodies]
-            pairs = [{"src": "a b", "tgt": "ja"}]
-            bodies = [{"pairs": pairs, "input_fields": {"language": code}} for code in LANGUAGES]
-            return [*answers, *[await client.post("/v1/score", json=body) for body in bodies]]
+    async def talk() -> Any:
+        config = ServeConfig(run={"many": str(folder / "runs" / "many")}, jobs=str(folder / "jobs"))
+        async with client_of(load_server(config, load_plugins(["multilingual.py"]))) as client:
+            return await work(client)
 
-    de, fr, it, *scores = asyncio.run(talk())
+    return asyncio.run(talk())
+
+
+def test_a_client_of_libretranslate_names_the_language_by_its_target(folder: Path) -> None:
+    async def ask(client: Any) -> list[Any]:
+        body = {"q": "a b", "source": "en"}
+        answers = [await client.post("/translate", json=body | {"target": code}) for code in (*LANGUAGES, "it")]
+        return [answer.json() for answer in [await client.get("/languages"), *answers]]
+
+    served, *translations, refused = talk_to_server(folder, ask)
+    assert served == [{"code": "en", "name": "English", "targets": ["de", "fr"]}]
+    assert translations == [{"translatedText": text} for text in LANGUAGES.values()]
+    assert refused == {"error": "it (Italian) is not available as a target language from en"}
+
+
+def test_a_job_names_the_language_of_all_its_lines(folder: Path) -> None:
+    async def ask(client: Any) -> list[Any]:
+        given = ['{"language": "fr"}', "{}", '{"language": "it"}', "[", "[1]"]
+        answers = [await client.post("/v1/jobs", params={"input_fields": f}, content=b"a b\nc d\n") for f in given]
+        path = f"/v1/jobs/{answers[0].json()['id']}"
+        while (await client.get(path)).json()["state"] != "done":
+            await asyncio.sleep(0.01)
+        return [(await client.get(f"{path}/output")).text, *(answer.text for answer in answers[1:])]
+
+    output, missing, unknown, no_json, no_object = talk_to_server(folder, ask)
+    assert output == "oui\noui\n"
+    assert "language is missing: task=multilingual reads it of every input" in missing
+    assert "<2it>: task=multilingual has no such mark" in unknown
+    assert "input_fields: Expecting value" in no_json
+    assert "input_fields: Input should be a valid dictionary" in no_object
+    assert len(list((folder / "jobs").iterdir())) == 1, "of what is refused, nothing is kept"
+
+
+def test_a_request_to_the_server_names_the_language(folder: Path) -> None:
+    async def ask(client: Any) -> list[Any]:
+        bodies = [{"text": "a b", "input_fields": {"language": code}} for code in (*LANGUAGES, "it")]
+        answers = [await client.post("/v1/generate", json=body) for body in bodies]
+        pairs = [{"src": "a b", "tgt": "ja"}]
+        bodies = [{"pairs": pairs, "input_fields": {"language": code}} for code in LANGUAGES]
+        return [*answers, *[await client.post("/v1/score", json=body) for body in bodies]]
+
+    de, fr, it, *scores = talk_to_server(folder, ask)
     assert [answer.json()["results"][0]["hyp"] for answer in (de, fr)] == ["ja", "oui"]
     assert it.status_code == 422
     assert "<2it>: task=multilingual has no such mark" in it.text

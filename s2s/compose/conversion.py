@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["build_choice", "convert", "entry_config"]
+__all__ = ["build_choice", "choice_factory", "convert", "entry_config"]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, make_dataclass
 from enum import Enum
+from functools import partial
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -21,6 +22,8 @@ from s2s.compose.yaml12 import Float, Int, plain, to_text
 from s2s.errors import ConfigError, PluginError, did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from s2s.registry import Choice, Entry, Registry
 
 
@@ -154,6 +157,13 @@ def build_choice(
 
     args: further arguments of its factory. defaults: options of the entry where `value` does not set them.
     """
+    return choice_factory(value, group, registry, key, defaults)(*args)
+
+
+def choice_factory(
+    value: Any, group: str, registry: Registry, key: str, defaults: Mapping[str, Any] = MappingProxyType({})
+) -> Callable[..., Any]:
+    """The factory of the entry that an option names, see `build_choice`; it takes the further arguments."""
     options = {"name": value} if isinstance(value, str) else value
     name = options.get("name") if isinstance(options, Mapping) else None
     if not isinstance(name, str):
@@ -161,4 +171,4 @@ def build_choice(
     if (group, name) not in registry.entries:
         raise ConfigError(f"{key}={name}: {registry.unknown_message(group, name).partition(': ')[2]}")
     entry = registry.get(group, name)
-    return entry.build(entry_config(entry, {**defaults, **options}, key), *args)
+    return partial(entry.build, entry_config(entry, {**defaults, **options}, key))

@@ -23,7 +23,7 @@ def piece_inputs(one: Input, pieces: Sequence[Piece], layout: TextLayout) -> lis
     """
     if len(pieces) == 1:
         return [replace(one, src=pieces[0].text)]
-    if one.prefix and len(layout.pieces(one.prefix, "sentence")) > 1:
+    if one.prefix and len(layout.pieces(one.prefix, unit="sentence")) > 1:
         raise DataError(
             f"prefix {one.prefix[:60]!r} has several sentences, and the input is decoded in {len(pieces)} parts; give "
             "split=false, or each sentence as an input of its own"

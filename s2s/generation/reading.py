@@ -104,7 +104,7 @@ class Reader:
                 if self.layout is None:
                     parts.append([_part(Piece("", one.src), complete)])
                     continue
-                pieces = self.layout.pieces(one.src, unit)
+                pieces = self.layout.pieces(one.src, self.task.source_language(complete.fields), unit)
                 sources = piece_inputs(complete, pieces, self.layout)
                 parts.append(list(map(_part, pieces, sources)))
             except DataError as error:
@@ -151,7 +151,7 @@ class Reader:
 
     def _sentences(self, part: _Part, whole: Segment, layout: TextLayout) -> list[Segment]:
         """The sentences of a part, which together replace the segment of the `whole` part."""
-        pieces = layout.pieces(whole.src, "sentence")
+        pieces = layout.pieces(whole.src, self.task.source_language(part.source.fields), "sentence")
         encoded = self._encoded([replace(part.example, src=piece.text) for piece in pieces])
         some = [
             Segment(piece.text, ids, start=whole.start, before=piece.before)

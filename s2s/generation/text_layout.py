@@ -5,11 +5,13 @@ from __future__ import annotations
 __all__ = ["Piece", "TextLayout", "Unit", "WordCount", "join_pieces", "text_layout", "with_blanks"]
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from s2s.compose.conversion import build_choice
+from s2s.compose.conversion import choice_factory
 from s2s.data import Segmenter
 from s2s.data.sentence_rules import RuleSegmenter
 from s2s.registry import Choice
@@ -40,16 +42,17 @@ class Piece(NamedTuple):
 class TextLayout:
     """Takes texts apart; `join_pieces` is the inverse."""
 
-    segmenter: Segmenter
+    segmenter: Callable[[str], Segmenter]
+    """That of a language; empty: an unknown one"""
     unit: Unit
 
-    def pieces(self, text: str, unit: Unit | None = None) -> list[Piece]:
+    def pieces(self, text: str, language: str = "", unit: Unit | None = None) -> list[Piece]:
         """The pieces of a text, at least one: "".join(before + text + after) of all is the text.
 
         unit: None: that of this layout.
         """
         pieces, end = [], 0
-        for begin, behind in self._spans(text, unit or self.unit):
+        for begin, behind in self._spans(text, language, unit or self.unit):
             pieces.append(Piece(text[end:begin], text[begin:behind]))
             end = behind
         if not pieces:
@@ -57,12 +60,12 @@ class TextLayout:
         pieces[-1] = pieces[-1]._replace(after=text[end:])
         return pieces
 
-    def _spans(self, text: str, unit: Unit) -> Iterator[tuple[int, int]]:
+    def _spans(self, text: str, language: str, unit: Unit) -> Iterator[tuple[int, int]]:
         """Where the pieces begin and end. Lines end where Unicode breaks them, such as after U+2028."""
         at = 0
         for line in [text] if unit == "text" else text.splitlines(keepends=True):
             if unit == "sentence":
-                yield from ((at + begin, at + end) for begin, end in self.segmenter.sentences(line))
+                yield from ((at + begin, at + end) for begin, end in self.segmenter(language).sentences(line))
             elif inner := line.strip():
                 begin = at + len(line) - len(line.lstrip())
                 yield begin, begin + len(inner)
@@ -75,11 +78,10 @@ def text_layout(
     """The layout that the options name; None for a task whose inputs are no running text."""
     if not task.running_text:
         return None
-    language = getattr(task.config, "src_lang", "")
-    if plugins is None:
-        return TextLayout(RuleSegmenter(Choice(), language), _unit(config, sources))
-    segmenter = build_choice(config.segmenter, "segmenter", plugins.registry, "segmenter", language)
-    return TextLayout(segmenter, _unit(config, sources))
+    segmenter: Callable[[str], Segmenter] = partial(RuleSegmenter, Choice())
+    if plugins is not None:
+        segmenter = choice_factory(config.segmenter, "segmenter", plugins.registry, "segmenter")
+    return TextLayout(cache(segmenter), _unit(config, sources))
 
 
 def _unit(config: GenerateConfig, sources: SourceShape | None) -> Unit:

@@ -66,8 +66,8 @@ def listening(server: Server) -> Iterator[str]:
 class Served:
     """A server that runs in a thread of its own, for many tests."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient) -> None:
-        self.loop, self.client = loop, client
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient) -> None:
+        self.server, self.loop, self.client = server, loop, client
 
     def ask(self, work: Callable[[httpx.AsyncClient], Awaitable[Any]]) -> Any:
         """What `work` gives of a client."""
@@ -90,9 +90,11 @@ def served(server: Server) -> Iterator[Served]:
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     context = client_of(server)
-    client = asyncio.run_coroutine_threadsafe(context.__aenter__(), loop).result(60)
-    yield Served(loop, client)
-    asyncio.run_coroutine_threadsafe(context.__aexit__(None, None, None), loop).result(60)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    try:
+        client = asyncio.run_coroutine_threadsafe(context.__aenter__(), loop).result(60)
+        yield Served(server, loop, client)
+        asyncio.run_coroutine_threadsafe(context.__aexit__(None, None, None), loop).result(60)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

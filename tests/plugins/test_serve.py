@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import json
 import random
 import subprocess
 import sys
+import threading
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,9 +23,11 @@ from harness.tiny_runs import WORDS
 from s2s import ConfigError
 from s2s.cli import generate, score
 from s2s.generation import Segment
+from s2s.generation.writing import Writer
 from s2s_serve import command
 from s2s_serve.app import create_app
 from s2s_serve.generating import lines_of
+from s2s_serve.refusal import RefusedError
 from s2s_serve.request_queue import QueueClosedError
 
 if TYPE_CHECKING:
@@ -125,6 +130,22 @@ def test_white_space_at_the_edges_of_lines_comes_back(server: Served, text: str,
     (alone,) = server.post("/v1/generate", {"text": source}).json()["results"]
     (whole,) = server.post("/v1/generate", {"text": text.replace("{}", source), "split": split}).json()["results"]
     assert whole["hyp"] == text.replace("{}", alone["hyp"])
+
+
+def test_a_line_that_is_not_split_but_too_long_is_decoded_in_parts(run: str) -> None:
+    text = "The old dog sees the cat. — A cat eats the old dog.\n  A dog eats.\n"
+    options: dict[str, Any] = {"generate": {"max_source": 14, "too_long": "split"}}
+    (found,) = post(run, "/v1/generate", {"text": text, "split": False}, **options).json()["results"]
+    parts = found["sentences"]
+    expected = [(0, "The old dog sees the cat."), (0, "A cat eats the old dog."), (1, "A dog eats.")]
+    assert [(part["line"], part["src"]) for part in parts] == expected
+    assert found["hyp"] == "{} — {}\n  {}\n".format(*(part["hyp"] for part in parts))
+
+
+def test_lines_end_where_unicode_ends_them(server: Served) -> None:
+    text = "The dog.\u2028A cat. The dog.\r\n\u2029A cat."
+    (found,) = server.post("/v1/generate", {"text": text}).json()["results"]
+    assert [part["line"] for part in found["sentences"]] == [0, 1, 1, 3]
 
 
 def test_an_output_that_the_limit_has_cut_is_marked(server: Served, run: str) -> None:
@@ -276,6 +297,43 @@ def test_more_than_may_wait_is_refused_with_the_time_to_wait(run: str) -> None:
     assert all(int(a.headers["retry-after"]) >= 1 for a in answers if a.status_code == 429)
     assert {answer.status_code for answer in ask(run, talk, max_requests=3)} == {200, 429}
     assert post(run, "/v1/generate", {"text": "a dog " * 20}, max_waiting=10).status_code == 413
+
+
+def test_a_refused_request_leaves_no_work_behind(run: str) -> None:
+    server = tiny_server(run, max_requests=1)
+
+    async def refused() -> None:
+        async with server.working():
+            with pytest.raises(RefusedError, match="1 requests are worked on already"):
+                await server.outputs("a dog")
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(refused())
+        gc.collect()
+    assert not [one for one in warned if "never awaited" in str(one.message)]
+
+
+def test_outputs_are_written_outside_of_the_event_loop(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And pieces only where a request asks for them."""
+    engine = server.server.engines["en-de"]
+    joined, pieces = [], []
+
+    def join(*args: Any) -> Any:
+        joined.append(threading.current_thread().name)
+        return Writer.join_segments(engine.generator.write, *args)
+
+    def readable(ids: Any, src: str) -> list[str]:
+        pieces.append(src)
+        return type(engine.task).pieces(engine.task, ids, src)
+
+    monkeypatch.setattr(engine.generator.write, "join_segments", join)
+    monkeypatch.setattr(engine.task, "pieces", readable)
+    server.post("/v1/generate", {"text": TEXT})
+    assert (len(joined), pieces) == (1, [])
+    assert joined[0].startswith("en-de-text")
+    server.post("/v1/generate", {"text": "a cat", "fields": ["pieces"]})
+    assert pieces == ["a cat"]
 
 
 def test_a_client_that_goes_takes_its_sentences_out_of_the_batch(run: str) -> None:

@@ -7,6 +7,7 @@ import errno
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -64,6 +65,27 @@ def test_a_line_is_a_line(run: str, tmp_path: Path) -> None:
 
     asyncio.run(talk())
     assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_a_job_whose_lines_all_fail_has_failed_also_for_the_next_server(run: str, tmp_path: Path) -> None:
+    short = {"generate": {"max_source": 4, "too_long": "error"}}
+
+    async def states(*files: bytes) -> list[dict[str, Any]]:
+        async with client_of(tiny_server(run, jobs=str(tmp_path / "jobs"), **short)) as client:
+            if files:
+                sent = [(await client.post("/v1/jobs", content=file)).json()["id"] for file in files]
+                return [await finished(client, number) for number in sent]
+            kept = [(await client.get(f"/v1/jobs/{path.name}")).json() for path in (tmp_path / "jobs").iterdir()]
+            assert (await client.get("/healthz")).json()["failed_jobs"] == 1
+            return kept
+
+    failed, partly = asyncio.run(states(b"the old dog sees a cat\n" * 3, b"the old dog sees a cat\n\n"))
+    assert (failed["state"], failed["failed"], failed["lines"]) == ("failed", 3, 3)
+    assert re.match("no line has an output: an input of .* tokens is longer than the 4 allowed", failed["error"])
+    assert (partly["state"], partly["failed"]) == ("done", 1)
+    assert "error" not in partly
+    for state in (failed, partly):
+        assert state in asyncio.run(states())
 
 
 def test_a_bom_is_no_part_of_the_first_line(run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from s2s import make_batch
 from s2s_serve.generating import join_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from s2s.generation import Candidate, Output, Segment
     from s2s_serve.engine import Engine
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from s2s_serve.schemas import GenerateBody
 
 
-def text_fields(
+async def text_fields(
     engine: Engine,
     text: str,
     sentences: Sequence[Sentence],
@@ -30,7 +30,7 @@ def text_fields(
     n: int,
 ) -> dict[str, Any]:
     """The fields of a text: its best output, the n best if requested, and its sentences."""
-    candidates = join_lines(engine, sentences, outputs, n)
+    candidates = await join_lines(engine, sentences, outputs, n)
     best = candidates[0]
     whole: dict[str, Any] = {"src": text} | _scored(best)
     if n > 1:
@@ -42,14 +42,18 @@ def text_fields(
 
 async def sentence_fields(engine: Engine, sentence: Sentence, output: Output, body: GenerateBody) -> dict[str, Any]:
     """The fields of a sentence: source, line, outputs best first, and the requested fields of each."""
-    write = lambda: [_candidate(engine, each, body) for each in output.nbest[: body.nbest]]  # noqa: E731
-    candidates = await engine.in_text_thread(write) if body.views else write()
-    fields = {"line": sentence.line, "src": sentence.segment.src, **candidates[0]}
+    segment, best = sentence.segment, output.best
+
+    def write() -> list[dict[str, Any]]:
+        return [_candidate(engine, each, segment.src, body) for each in output.nbest[: body.nbest]]
+
+    candidates = await engine.in_text_thread(write)
+    fields = {"line": sentence.line, "src": segment.src, **candidates[0]}
     if body.nbest > 1:
         fields["nbest"] = candidates
-    if "attention" in body.fields and sentence.segment.ids:
-        segment, best = sentence.segment, output.best
-        fields["attention"] = await engine.call(lambda: attention_of(engine, segment, best.tokens, best.pieces))
+    if "attention" in body.fields and segment.ids:
+        pieces = await engine.in_text_thread(lambda: engine.task.pieces(best.tokens, segment.src))
+        fields["attention"] = await engine.call(lambda: attention_of(engine, segment, best.tokens, pieces))
     return fields
 
 
@@ -59,15 +63,15 @@ def _scored(candidate: Candidate) -> dict[str, Any]:
     return {"hyp": candidate.hyp, "score": _rounded(candidate.score), **cut}
 
 
-def _candidate(engine: Engine, candidate: Candidate, body: GenerateBody) -> dict[str, Any]:
-    optional: dict[str, Any] = {
-        "tokens": candidate.tokens,
-        "pieces": candidate.pieces,
-        "log_probs": [_rounded(p) for p in candidate.log_probs],
-        "align": candidate.align,
+def _candidate(engine: Engine, candidate: Candidate, src: str, body: GenerateBody) -> dict[str, Any]:
+    optional: dict[str, Callable[[], Any]] = {
+        "tokens": lambda: candidate.tokens,
+        "pieces": lambda: engine.task.pieces(candidate.tokens, src),
+        "log_probs": lambda: [_rounded(p) for p in candidate.log_probs],
+        "align": lambda: candidate.align,
     }
     fields = _scored(candidate)
-    fields |= {name: value for name, value in optional.items() if name in body.fields}
+    fields |= {name: value() for name, value in optional.items() if name in body.fields}
     if body.views and candidate.hyp:
         fields["views"] = {name: engine.task.views[name](candidate.hyp) for name in body.views}
     return fields

@@ -30,7 +30,7 @@ class DisconnectedError(RefusedError):
         super().__init__(CLIENT_CLOSED_REQUEST, "disconnected", "the client has closed the connection")
 
 
-async def cancel_on_disconnect(metrics: Metrics, request: Request, work: Coroutine[Any, Any, Response]) -> Response:
+async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, Response], metrics: Metrics) -> Response:
     """The response of `work`, which is cancelled when the client disconnects."""
     try:
         return await until_disconnect(request, work, metrics)

@@ -42,7 +42,7 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class Sentence:
-    """One sentence of a text, or a line that is not split."""
+    """One sentence of a text; or a line that is not split, or a part of one that is too long."""
 
     line: int
     """The line of the text, from 0"""
@@ -67,12 +67,12 @@ def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentenc
     if (options.prefix or options.phrases) and len(lines) > 1:
         raise invalid("prefix and phrases are for a text of one line where it is not split")
     by_line = _segments(generator, [line for _, line, _ in lines], options, "text")
-    return _numbered(
-        [
-            replace(segment, before=before + segment.before, after=segment.after + after)
-            for (before, _, after), (segment,) in zip(lines, by_line, strict=True)
-        ]
-    )
+    sentences: list[Sentence] = []
+    for number, ((before, _, after), segments) in enumerate(zip(lines, by_line, strict=True)):
+        segments[0] = replace(segments[0], before=before + segments[0].before)
+        segments[-1] = replace(segments[-1], after=segments[-1].after + after)
+        sentences += [Sentence(number, segment) for segment in segments]
+    return sentences
 
 
 def _segments(
@@ -91,7 +91,7 @@ def _segments(
 
 
 def _numbered(segments: Sequence[Segment]) -> list[Sentence]:
-    """The segments of a text with the numbers of the lines in which they begin."""
+    """The segments of a text with the numbers of the lines in which they begin; Unicode says where these end."""
     sentences, line = [], 0
     for segment in segments:
         line += _n_line_ends(segment.before)
@@ -137,7 +137,7 @@ async def _output(engine: Engine, sentence: Sentence, options: TextOptions, wind
     try:
         async with window:
             hypotheses = await engine.search(segment, nbest=options.nbest, align=options.align)
-    except (RefusedError, asyncio.CancelledError):
+    except RefusedError:
         raise
     except Exception as error:  # of the search; the engine has logged it
         raise unavailable("the search has failed on this batch; try again") from error
@@ -150,11 +150,15 @@ async def text_outputs(engine: Engine, text: str, options: TextOptions) -> list[
     sentences = await read_text(engine, text, options)
     with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
         parts = [output async for output in outputs(engine, sentences, options)]
-    return join_lines(engine, sentences, parts, options.nbest)
+    return await join_lines(engine, sentences, parts, options.nbest)
 
 
-def join_lines(engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Output], n: int) -> list[Candidate]:
+async def join_lines(
+    engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Output], n: int
+) -> list[Candidate]:
     """The n best outputs of a text: the k-th joins the k-th best output of each sentence."""
     segments = [sentence.segment for sentence in sentences]
     text = "".join(segment.before + segment.src + segment.after for segment in segments)
-    return engine.generator.write.join_segments(Input(text), segments, outputs).nbest[:n]
+    write = engine.generator.write
+    joined = await engine.in_text_thread(lambda: write.join_segments(Input(text), segments, outputs))
+    return joined.nbest[:n]

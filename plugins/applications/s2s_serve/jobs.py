@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.compose import differences
 from s2s.io import write_file
+from s2s_serve.engine import warm_up_text
 from s2s_serve.generating import TextOptions, join_lines, outputs, read_text
 from s2s_serve.refusal import RefusedError, invalid
 from s2s_serve.upload import write_upload
@@ -58,14 +59,30 @@ class Job:
     made_of: dict[str, Any] = field(default_factory=dict)
     """What the outputs depend on beside the input, see `LoadedGenerator`; empty: not recorded by an earlier version"""
     error: str = ""
-    """Why it has failed; not recorded: the next start of the server tries again"""
+    """Why it cannot be processed; not recorded: the next start of the server tries again"""
+    input_fields: dict[str, Any] = field(default_factory=dict)
+    """Fields of each line that the task reads"""
+    refusal: str = ""
+    """Why the first line without an output has none"""
+
+    @property
+    def options(self) -> TextOptions:
+        """How each line is read."""
+        return TextOptions(split=self.split, raw=self.raw, fields=self.input_fields)
+
+    @property
+    def failure(self) -> str:
+        """Why it has failed: it cannot be processed, or none of its lines has an output; empty: it has not."""
+        if self.error or self.n_failed < self.n_lines:
+            return self.error
+        return ": ".join(filter(None, ["no line has an output", self.refusal]))
 
     def state(self) -> dict[str, Any]:
         """The state reported to clients."""
-        done = self.n_done >= self.n_lines
-        state = "failed" if self.error else "done" if done else "running" if self.n_done else "waiting"
+        done, failure = self.n_done >= self.n_lines, self.failure
+        state = "failed" if failure else "done" if done else "running" if self.n_done else "waiting"
         progress = {"lines": self.n_lines, "done": self.n_done, "failed": self.n_failed}
-        error = {"error": self.error} if self.error else {}
+        error = {"error": failure} if failure else {}
         return {"id": self.id, "run": self.run, "state": state, **progress, **error}
 
 
@@ -94,9 +111,16 @@ class Jobs:
             raise RefusedError(404, "not_found", "no such job")
         return self.jobs[number]
 
-    async def add(self, engine: Engine, body: AsyncIterator[bytes], *, split: bool, raw: bool) -> Job:
-        """Write a file as it arrives; raises RefusedError, and keeps nothing, if it is too long or not UTF-8."""
-        job = Job(secrets.token_hex(16), engine.name, split, raw, made_of=_provenance(engine))
+    async def add(
+        self, engine: Engine, body: AsyncIterator[bytes], *, split: bool, raw: bool, input_fields: dict[str, Any]
+    ) -> Job:
+        """Write a file as it arrives.
+
+        Raises RefusedError, and keeps nothing, for fields that the task refuses, and a file too long or not UTF-8.
+        """
+        await read_text(engine, warm_up_text(engine.task), TextOptions(fields=input_fields))
+        made_of = _provenance(engine)
+        job = Job(secrets.token_hex(16), engine.name, split, raw, made_of=made_of, input_fields=input_fields)
         path = self.path(job, "input.txt")
         path.parent.mkdir(mode=0o700)
         try:
@@ -152,16 +176,19 @@ class Jobs:
 
     async def _line(self, engine: Engine, job: Job, line: str) -> str | None:
         """The output of a line; None if there is none."""
-        options = TextOptions(split=job.split, raw=job.raw)
+        options, reason = job.options, ""
         for _ in range(RETRIES):
             try:
                 sentences = await read_text(engine, line, options)
                 found = [output async for output in outputs(engine, sentences, options)]
-                return " ".join(join_lines(engine, sentences, found, 1)[0].hyp.split("\n"))
+                (joined,) = await join_lines(engine, sentences, found, 1)
+                return " ".join(joined.hyp.split("\n"))
             except RefusedError as refused:
+                reason = str(refused)
                 if refused.status == invalid("").status:
                     break
                 await asyncio.sleep(1.0)
+        job.refusal = job.refusal or reason
         return None
 
     def _resume(self, job: Job) -> None:
@@ -180,6 +207,7 @@ class Jobs:
     def _begin_anew(self, job: Job, provenance: dict[str, Any]) -> None:
         self.path(job, "output.txt").unlink(missing_ok=True)  # before it is recorded as made by this model
         job.n_done = job.n_bytes = job.n_failed = 0
+        job.refusal = ""
         job.made_of = provenance
         self._save(job)
 

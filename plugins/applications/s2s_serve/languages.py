@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["LANGUAGE_NAMES", "Detected", "Detector", "directions"]
+__all__ = ["LANGUAGE_NAMES", "Detected", "Detector", "Direction", "directions"]
 
 import re
 import unicodedata
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from s2s import Task
     from s2s_serve.engine import Engine
 
 LANGUAGE_NAMES = {
@@ -98,22 +97,28 @@ class Detected(NamedTuple):
     confidence: float
 
 
-def directions(engines: Mapping[str, Engine]) -> dict[tuple[str, str], Engine]:
-    """Source and target language -> the engine that translates; of two for one direction, the first."""
-    found: dict[tuple[str, str], Engine] = {}
+class Direction(NamedTuple):
+    """What translates from one language into another."""
+
+    engine: Engine
+    fields: Mapping[str, Any]
+    """Of each input"""
+
+
+def directions(engines: Mapping[str, Engine]) -> dict[tuple[str, str], Direction]:
+    """Source and target language -> what translates; of two for one direction, the first."""
+    served: dict[tuple[str, str], Direction] = {}
     for name, engine in engines.items():
-        if direction := _direction(name, engine.task):
-            found.setdefault(direction, engine)
-    return found
+        for src, tgt, fields in engine.task.directions() or _by_name(name):
+            if src and tgt:
+                served.setdefault((src, tgt), Direction(engine, fields))
+    return served
 
 
-def _direction(name: str, task: Task) -> tuple[str, str] | None:
-    """Source and target language from the task's options, else from the name."""
-    src, tgt = (str(getattr(task.config, side, "") or "") for side in ("src_lang", "tgt_lang"))
-    by_name = re.fullmatch(r"([a-z]{2,3})[-_]([a-z]{2,3})", name)
-    if src and tgt:
-        return src, tgt
-    return (by_name[1], by_name[2]) if by_name else None
+def _by_name(name: str) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """The direction of a run named by it, such as en-de."""
+    languages = re.fullmatch(r"([a-z]{2,3})[-_]([a-z]{2,3})", name)
+    return [(languages[1], languages[2], {})] if languages else []
 
 
 class Detector:

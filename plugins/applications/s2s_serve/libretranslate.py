@@ -24,8 +24,7 @@ from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
     from s2s import Choice
-    from s2s_serve.engine import Engine
-    from s2s_serve.languages import Detected
+    from s2s_serve.languages import Detected, Direction
     from s2s_serve.server import Server
 
 
@@ -54,7 +53,7 @@ def libretranslate(_: Choice, server: Server) -> ServeApi:
     async def translate(request: Request) -> Response:
         fields = await _fields(request)
         service.check_key(request, fields)
-        return await cancel_on_disconnect(server.metrics, request, service.translate(fields))
+        return await cancel_on_disconnect(request, service.translate(fields), server.metrics)
 
     return ServeApi(router=api, error_body=lambda error: {"error": str(error)}, checks_keys=True)
 
@@ -69,15 +68,10 @@ class Service:
 
     def languages(self) -> list[dict[str, Any]]:
         """Source languages with their targets, in LibreTranslate's format."""
-        sources = list(dict.fromkeys(src for src, _ in self.directions))
-        return [
-            {
-                "code": src,
-                "name": LANGUAGE_NAMES.get(src, src),
-                "targets": [tgt for of, tgt in self.directions if of == src],
-            }
-            for src in sources
-        ]
+        targets: dict[str, list[str]] = {}
+        for src, tgt in self.directions:
+            targets.setdefault(src, []).append(tgt)
+        return [{"code": src, "name": LANGUAGE_NAMES.get(src, src), "targets": codes} for src, codes in targets.items()]
 
     async def detector(self) -> Detector:
         """The detector, loaded when it is first needed."""
@@ -108,11 +102,11 @@ class Service:
         plain = [text_of(text) for text in texts] if form == "html" else texts
         detected = [await self._detect(text) for text in plain] if source == "auto" else None
         sources = [one.language for one in detected] if detected else [source] * len(texts)
-        engines = [None if src == target else self._engine(src, target) for src in sources]
-        searching = [engine for engine in engines if engine] or list(self.server.engines.values())
+        chosen = [None if src == target else self._direction(src, target) for src in sources]
+        searching = [each.engine for each in chosen if each] or list(self.server.engines.values())
         n = _alternatives(fields, min(engine.nbest for engine in searching))
         async with self.server.working():
-            work = [self._text(engine, text, n, form) for engine, text in zip(engines, texts, strict=True)]
+            work = [self._text(direction, text, n, form) for direction, text in zip(chosen, texts, strict=True)]
             found = await asyncio.gather(*work)
         one = (lambda values: values) if is_list else (lambda values: values[0])
         answer: dict[str, Any] = {"translatedText": one([hyps[0] for hyps in found])}
@@ -122,13 +116,14 @@ class Service:
             answer["detectedLanguage"] = one([each._asdict() for each in detected])
         return JSONResponse(answer)
 
-    async def _text(self, engine: Engine | None, text: str, n: int, form: str) -> list[str]:
-        """The translation and `n` alternatives; without an engine, the text is in the target's language already."""
-        if engine is None:
+    async def _text(self, direction: Direction | None, text: str, n: int, form: str) -> list[str]:
+        """The translation and `n` alternatives; without a direction, the text is in the target's language already."""
+        if direction is None:
             return [text]
+        options = TextOptions(nbest=n + 1, fields=dict(direction.fields))
 
         async def plain(part: str) -> list[str]:
-            return [candidate.hyp for candidate in await text_outputs(engine, part, TextOptions(nbest=n + 1))]
+            return [candidate.hyp for candidate in await text_outputs(direction.engine, part, options)]
 
         return await (translate_html(text, plain) if form == "html" else plain(text))
 
@@ -138,7 +133,7 @@ class Service:
             raise _bad("the language of this text cannot be detected; give source")
         return found[0]
 
-    def _engine(self, source: str, target: str) -> Engine:
+    def _direction(self, source: str, target: str) -> Direction:
         if not any(src == source for src, _ in self.directions):
             raise _bad(f"{source} is not supported")
         if (source, target) not in self.directions:

@@ -58,7 +58,7 @@ def own_api(_: Choice, server: Server) -> ServeApi:
     @api.post("/score", summary="How probable given outputs are", response_model=None)
     async def score_pairs(request: Request, body: ScoreBody) -> Response:
         server.check_texts([text for pair in body.pairs for text in (pair.src, pair.tgt)])
-        return await cancel_on_disconnect(server.metrics, request, _scores(server, body))
+        return await cancel_on_disconnect(request, _scores(server, body), server.metrics)
 
     add_job_routes(api, server)
     return ServeApi(router=api)
@@ -82,7 +82,7 @@ async def _generate(server: Server, request: Request, body: GenerateBody) -> Res
     events = _events(server, engine, sentences, body)
     if body.stream:
         return StreamingResponse(_stream(events), media_type="text/event-stream")
-    return await cancel_on_disconnect(server.metrics, request, _last(events))
+    return await cancel_on_disconnect(request, _last(events), server.metrics)
 
 
 def _check(server: Server, engine: Engine, body: GenerateBody) -> None:
@@ -124,7 +124,7 @@ async def _events(
                     fields[number].append(data)
                     yield "sentence", position | data
     each = zip(body.texts, sentences, results, fields, strict=True)
-    yield "done", {"run": engine.name, "results": [text_fields(engine, *text, body.nbest) for text in each]}
+    yield "done", {"run": engine.name, "results": [await text_fields(engine, *text, body.nbest) for text in each]}
 
 
 async def _last(events: AsyncGenerator[tuple[str, dict[str, Any]]]) -> Response:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Body", "GenerateBody", "Pair", "ParseBody", "ScoreBody"]
+__all__ = ["INPUT_FIELDS", "Body", "GenerateBody", "InputFields", "Pair", "ParseBody", "ScoreBody"]
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -21,8 +22,7 @@ def _encodable(text: str) -> str:
 
 
 def _encodable_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields that are read as text: numbers, truth values and lists are written the same way everywhere."""
-    _encodable(str(fields))
+    _encodable(json.dumps(fields, ensure_ascii=False))
     return fields
 
 

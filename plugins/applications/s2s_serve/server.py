@@ -110,8 +110,8 @@ class Server:
         engine = self.engine(run)
         self.check_texts([text])
         engine.check_nbest(nbest)
-        work = text_outputs(engine, text, TextOptions(nbest=nbest, fields=dict(fields or {})))
         async with self.working():
+            work = text_outputs(engine, text, TextOptions(nbest=nbest, fields=dict(fields or {})))
             return await (until_disconnect(request, work, self.metrics) if request else work)
 
     def state(self) -> tuple[int, dict[str, Any]]:
@@ -120,7 +120,7 @@ class Server:
         ready = all(engine.ready for engine in self.engines.values())
         body: dict[str, Any] = {"status": "ok" if ready else "not ready", "runs": runs}
         if self.jobs:
-            body["failed_jobs"] = sum(bool(job.error) for job in self.jobs.jobs.values())
+            body["failed_jobs"] = sum(bool(job.failure) for job in self.jobs.jobs.values())
         return (200 if ready else 503), body
 
 
@@ -128,9 +128,8 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
     """Load every run."""
     _check_options(config, plugins)
     for api in config.apis:
-        plugins.registry.get("serve_api", api)
-    options = {"threads": 1, "matmul": "exact", **config.generate}
-    options |= {"fields": ["pieces"], "format": "jsonl"}
+        plugins.registry.get("serve_api", api)  # raises PluginError for an unknown API
+    options = {"threads": 1, "matmul": "exact", **config.generate, "format": "jsonl"}
     engines = {}
     for name, run in config.runs.items():
         composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "run": run}), plugins)

@@ -287,7 +287,7 @@ class Encoding(Capitals):
 
 def at_full_stops(generate: Generator) -> Generator:
     """The same generator, for texts whose sentences end at a full stop; they are split where they are too long."""
-    generate.read.layout = TextLayout(FullStops(), "text")
+    generate.read.layout = TextLayout(lambda _: FullStops(), "text")
     return generate
 
 
@@ -389,7 +389,7 @@ def test_what_says_something_of_nothing_is_refused(options: dict[str, Any]) -> N
 def running(model: Seq2Seq, **options: Any) -> Generator:
     """A generator for running text that is split at full stops."""
     generate = generator(model, Encoding(), **options)
-    generate.read.layout = TextLayout(FullStops(), "sentence")
+    generate.read.layout = TextLayout(lambda _: FullStops(), "sentence")
     return generate
 
 

@@ -15,11 +15,11 @@ from s2s.generation import Input, reading
 from s2s.generation.candidates import Counts
 from s2s.generation.inputs import RequestConstraints
 from s2s.generation.reading import Reader, Segment
-from s2s.generation.text_layout import TextLayout
+from s2s.generation.text_layout import TextLayout, text_layout
 from s2s.task import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from s2s.errors import DataError
     from s2s.task import Task
@@ -100,7 +100,7 @@ def read(
 ) -> tuple[list[list[tuple[str, int, Any]]], Counts, DataError | None]:
     """Text, number of tokens and constraint of each segment, of at most 4 tokens, eos included."""
     counts = Counts()
-    layout = TextLayout(FullStops(), "text")
+    layout = TextLayout(lambda _: FullStops(), "text")
     reader = Reader(Capitals(), GenerateConfig(too_long=too_long), 4, counts, [Same(constraint)], layout)
     segments, error = reader([Input(text) for text in texts])
     assert error or ["".join(one.before + one.src + one.after for one in of) for of in segments] == list(texts)
@@ -208,7 +208,35 @@ def test_of_running_text_a_task_reads_what_is_visible() -> None:
             return [[4 + len(line)] for line in lines]
 
     text = "\u00ada\u00adb\u200d"
-    layout = TextLayout(FullStops(), "sentence")
+    layout = TextLayout(lambda _: FullStops(), "sentence")
     for given, n_read in ((layout, 2), (None, 5)):
         segments, _ = Reader(Listed(), GenerateConfig(), 9, Counts(), (), given)([Input(text)])
         assert segments == [[Segment(text, [4 + n_read])]]
+
+
+@dataclass(kw_only=True)
+class Speaks:
+    """Fields of inputs."""
+
+    language: str
+    """That of the source."""
+
+
+class Languages(Capitals):
+    """Sources in the language that a field names."""
+
+    fields, running_text = Speaks, True
+
+    def source_language(self, fields: Mapping[str, Any]) -> str:
+        return str(fields["language"])
+
+
+@pytest.mark.parametrize("longest", [100, 6])
+def test_sentences_are_those_of_the_language_of_each_input(longest: int) -> None:
+    """In German, a number before a capital is an ordinal; also where only what is too long is split."""
+    task, text = Languages(), "am 3. Mann. Da."
+    config = GenerateConfig(split=longest > 6)
+    layout = text_layout(config, task, None, None)
+    reader = Reader(task, config, longest, Counts(), [], layout)
+    segments, _ = reader([Input(text, fields={"language": code}) for code in ("de", "en")])
+    assert [[one.src for one in some] for some in segments] == [["am 3. Mann.", "Da."], ["am 3.", "Mann.", "Da."]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +23,7 @@ from s2s.registry import Choice
 if TYPE_CHECKING:
     from s2s.generation.text_layout import Unit
 
-RULES = TextLayout(RuleSegmenter(Choice(), ""), "sentence")
+RULES = TextLayout(partial(RuleSegmenter, Choice()), "sentence")
 
 
 @pytest.mark.parametrize("unit", ["sentence", "line", "text"])
@@ -30,7 +31,7 @@ def test_pieces_and_what_is_between_them_are_the_text(unit: Unit) -> None:
     draw = random.Random(1)
     for _ in range(1000):
         text = "".join(draw.choices("aB.!? 。”)\n\r\t\u2028\u2029\x85😀—", k=draw.randint(0, 40)))
-        pieces = RULES.pieces(text, unit)
+        pieces = RULES.pieces(text, unit=unit)
         assert "".join(piece.before + piece.text + piece.after for piece in pieces) == text
         assert all(piece.text == piece.text.strip() for piece in pieces)
         assert all(piece.text for piece in pieces) or len(pieces) == 1
@@ -120,7 +121,7 @@ def test_a_segmenter_is_registered() -> None:
 
 
 def inputs_of(one: Input) -> list[Input]:
-    layout = TextLayout(FullStops(), "sentence")
+    layout = TextLayout(lambda _: FullStops(), "sentence")
     return piece_inputs(one, layout.pieces(one.src), layout)
 
 
