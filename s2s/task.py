@@ -109,6 +109,8 @@ class Task(ABC):
     views: Mapping[str, Callable[[str], str]] = MappingProxyType({})
     """Other ways to show an output, on any number of lines, such as a drawing: s2s-generate format=NAME."""
 
+    context = 0
+    """How many previous texts of its document are read with each input: the key `context` of its fields"""
     running_text = False
     """Whether inputs are texts in a language, whose sentences can be decoded one by one and what is between them
     copied, as in translation; see `source_language`."""
@@ -174,6 +176,13 @@ class Task(ABC):
         The default is `src_lang` of the config.
         """
         return str(getattr(self.config, "src_lang", ""))
+
+    def cut_context(self, ids: Sequence[int], most: int) -> list[int]:
+        """Source ids without the earliest previous texts, whole ones, until at most `most` are left.
+
+        The input's own ids always remain: alone if `most` is 0, and also where they are more than `most`.
+        """
+        return list(ids)
 
     def starting_tokens(self, example: Example) -> Sequence[int]:
         """Target tokens that follow `vocab.start` in every output for this input, such as the code of the language that

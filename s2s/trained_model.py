@@ -25,7 +25,7 @@ from s2s.task import Example
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from s2s.generation import Generator, Output
+    from s2s.generation import Generator, Input, Output
     from s2s.generation.inputs import AnyInput
     from s2s.generation.scoring import ScoredTarget
     from s2s.metrics import Score
@@ -120,7 +120,7 @@ class TrainedModel:
         if tokens < 1:
             raise ConfigError(f"tokens={tokens} must be at least 1")
         results: list[ScoredTarget] = list(
-            score(self.model, self.task, map(self._example, as_inputs(src), tgt), self.device, tokens)
+            score(self.model, self.task, map(self._example, self._following(src), tgt), self.device, tokens)
         )
         return results
 
@@ -158,6 +158,9 @@ class TrainedModel:
         given = as_input(one)
         src = self.task.read_raw(given.src) if self._raw else given.src
         return Example(src, tgt, self.generator().read.fields(given))
+
+    def _following(self, inputs: Iterable[AnyInput]) -> Iterator[Input]:
+        return map(self.generator().follower(), map(as_input, as_inputs(inputs)))
 
     def _names(self, ids: Sequence[int], side: Side) -> list[str]:
         """Tokens as text; by their ids where the task does not list its vocabulary."""

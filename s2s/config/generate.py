@@ -74,6 +74,9 @@ class GenerateConfig:
     symbols between sentences are copied, as is white space at the edges of lines."""
     segmenter: Any = field(default="rules", metadata=Mark.ADDED | {"names": "segmenter"})
     """What finds sentences: rules, for all languages, or what a plugin registers."""
+    documents: bool = field(default=True, metadata=Mark.ADDED)
+    """Of a run with task.context: inputs that follow one another are a document, until an empty one, or one of another
+    `document`. false: each input stands by itself, and only its own sentences are context of one another."""
     max_source: int = 1024
     """Longest input, in tokens with eos; not given: the run's data.max_len, if it is larger. The model may have a lower
     limit."""

@@ -19,6 +19,7 @@ class ScoreConfig:
     s2s-score hyp=output.txt ref=reference.txt
     s2s-score hyp=[a.txt,b.txt] ref=reference.txt metrics=bleu
     s2s-score model=my_run src=input.txt ref=reference.txt per_sentence=true
+    s2s-score model=my_run contrastive=pronouns.jsonl
     """
 
     task: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
@@ -34,6 +35,10 @@ class ScoreConfig:
     """Checkpoint of the model: auto (the average, else the best, else the last), average, best, last, name or path."""
     src: str = ""
     """File of inputs for the model, one per line."""
+    contrastive: str = ""
+    """JSON lines of cases for the model, {"src": …, "ref": …, "contrastive": [wrong outputs], "context": [previous
+    sentences], "phenomenon": …}, the last two where there are any: how often `ref` is the most probable output, in all
+    cases and by phenomenon, with Wilson's 95% interval."""
     tokens: int = 4000
     """Tokens of both sides in one batch of the model, padding counted."""
     device: str = "auto"
@@ -58,9 +63,12 @@ class ScoreConfig:
 
     def __post_init__(self) -> None:
         check_ranges("", self, samples=at_least(0, 1_000_000), seed=at_least(1), tokens=at_least(1))
-        if bool(self.model) != bool(self.src):
+        if self.contrastive and (self.src or self.hyp or self.ref):
+            raise ConfigError(f"contrastive={self.contrastive} has sources and outputs; give no src, hyp and ref")
+        if bool(self.model) != bool(self.src or self.contrastive):
             raise ConfigError(
-                f"model={self.model} src={self.src}: give both, for the probability of outputs, or neither, for metrics"
+                f"model={self.model} src={self.src} contrastive={self.contrastive}: give a model with one of the "
+                "others, for the probability of outputs, or none of them, for metrics"
             )
         for option in ("model_checkpoint", "tokens", "device"):
             check_all_used(self, option, "model", self.model)

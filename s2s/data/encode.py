@@ -44,13 +44,20 @@ class LengthLimits:
     max_len: int | None = None
     """Tokens of either side, eos included"""
     max_ratio: float | None = None
+    cut_context: int | None = None
+    """Tokens of a source, eos included, that previous texts may fill; the earliest of them are left out"""
 
-    def reasons(self, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
-        """The pairs to drop by reason, each under its first reason: lengths [n] without eos -> bool [n] per reason."""
-        shorter, longer = np.minimum(src, tgt), np.maximum(src, tgt)
+    def reasons(
+        self, src: NDArray[np.int64], tgt: NDArray[np.int64], context: NDArray[np.int64] | int = 0
+    ) -> dict[str, NDArray[np.bool_]]:
+        """The pairs to drop by reason, each under its first reason: lengths [n] without eos -> bool [n] per reason.
+
+        context: how much of `src` [n] are previous texts, which have no part in the target.
+        """
+        shorter, longer = np.minimum(src - context, tgt), np.maximum(src - context, tgt)
         reasons = {EMPTY: shorter == 0}
         if self.max_len is not None:
-            reasons[f"longer than data.max_len={self.max_len}"] = longer + 1 > self.max_len
+            reasons[f"longer than data.max_len={self.max_len}"] = np.maximum(src, tgt) + 1 > self.max_len
         if self.max_ratio is not None:
             reasons[f"lengths over data.max_ratio={self.max_ratio:g}"] = longer > self.max_ratio * shorter
         gone = np.zeros(len(src), np.bool_)
@@ -138,9 +145,11 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
         if not isinstance(pair, Encoded):
             what = "expected s2s.Encoded(src, tgt) of each example"
             raise DataError(f"{type(task).__name__}.encode: {what}, got {pair!r}")
+    if task.context and limits.cut_context is not None:
+        encoded = [pair._replace(src=task.cut_context(pair.src, limits.cut_context - 1)) for pair in encoded]
     src, tgt = (_ids(task, side, [getattr(pair, side) for pair in encoded]) for side in ("src", "tgt"))
     kept = np.ones(len(examples), np.bool_)
-    for reason, gone in limits.reasons(src.lengths, tgt.lengths).items():
+    for reason, gone in limits.reasons(src.lengths, tgt.lengths, _context(task, encoded)).items():
         if gone.any():
             dropped[reason] += int(gone.sum())
             kept &= ~gone
@@ -149,6 +158,13 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
     texts = [example.src for example, is_kept in zip(examples, kept.tolist(), strict=True) if is_kept]
     sources = SourceCounts.measure(texts, int(src.lengths.max(initial=0)))
     return _Encoded(src, tgt, len(chunk), dropped, sources)
+
+
+def _context(task: Task, encoded: Sequence[Encoded]) -> NDArray[np.int64] | int:
+    """How many tokens of each source are previous texts: [n]"""
+    if not task.context:
+        return 0
+    return np.array([len(pair.src) - len(task.cut_context(pair.src, 0)) for pair in encoded], np.int64)
 
 
 def _ids(task: Task, side: str, sentences: list[list[int]]) -> RaggedIds:

@@ -80,7 +80,12 @@ class PreparationSpec:
 
     def limits(self, split: str) -> LengthLimits:
         """From a development set only empty pairs are dropped, so that its score does not depend on an option."""
-        return LengthLimits(self.config.max_len, self.config.max_ratio) if split == "train" else LengthLimits()
+        longest = self.config.max_len
+        return (
+            LengthLimits(longest, self.config.max_ratio, longest)
+            if split == "train"
+            else LengthLimits(None, None, longest)
+        )
 
 
 def _has_name_and_weight(corpus: Any) -> bool:

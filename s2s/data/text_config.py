@@ -7,7 +7,7 @@ __all__ = ["TextConfig"]
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from s2s.config.ranges import Range, check_ranges
+from s2s.config.ranges import Range, at_least, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 
@@ -49,9 +49,13 @@ class TextConfig(Choice):
     """Lower-case both sides; outputs are then lower-case, too."""
     invalid: Literal["error", "drop"] = "error"
     """What to do with a line that is not UTF-8 or not a pair: stop, or drop and count it."""
+    context: int = 0
+    """Previous source sentences of the same document that are read with each one; the target alone is predicted. In
+    training text, an empty line, a key `document` (or `doc`) of JSON lines or a third column of a TSV separates
+    documents; {files: …, documents: false}: a corpus of single sentences."""
 
     def __post_init__(self) -> None:
-        check_ranges("task", self, subword_sampling=Range(0, 1))
+        check_ranges("task", self, subword_sampling=Range(0, 1), context=at_least(0, 100))
         for side in ("src_lang", "tgt_lang"):
             if str(getattr(self, side)).lower() in ("true", "false"):
                 raise ConfigError(

@@ -5,9 +5,11 @@ from __future__ import annotations
 __all__ = ["TextTask"]
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from s2s.data.corpus_task import CorpusTask
+from s2s.data.documents import SEPARATOR, in_documents, previous_texts, with_document_fields
 from s2s.data.invisible import visible
 from s2s.data.pair_files import PAIR_FILES
 from s2s.data.tokenizer import tokenizer_kind
@@ -45,10 +47,15 @@ class TextTask(CorpusTask):
     src: Tokenizer
     """Set, as `tgt`, by `learn` or `load`; of the same tokens if the vocabulary is joint"""
     tgt: Tokenizer
+    _separator: int | None = None
+    """Token behind each text of the context, if the task reads any"""
 
     def __init__(self, config: TextConfig, registry: Registry | None = None) -> None:
         """Without a `registry`, corpora and tokenisers are those of the installed plugins."""
-        super().__init__(config, registry)
+        super().__init__(config, registry, _shared(config))
+        self.context = config.context
+        if self.context:
+            self.fields = with_document_fields(self.fields)
         self.metrics = getattr(config, "metrics", self.metrics)
         self.metric_options = _metric_options(config)
         coverage = {} if config.character_coverage == 1 else {"character_coverage": config.character_coverage}
@@ -60,25 +67,30 @@ class TextTask(CorpusTask):
         """Texts that are one token each wherever they occur, such as the tags of languages."""
         return ()
 
+    def _all_symbols(self) -> list[str]:
+        return [*self.symbols(), *([SEPARATOR] if self.context else [])]
+
     def settings(self) -> dict[str, Any]:
         """Every option that determines ids."""
-        config, symbols = self.config, list(self.symbols())
+        config, symbols = self.config, self._all_symbols()
         settings = {
             "subword": self.kind.recorded,
             "sizes": {side: size for side, (_, size) in config.sizes().items()},
             "character_coverage": config.character_coverage,
             "lowercase": config.lowercase,
         }
-        return {**settings, "symbols": symbols} if symbols else settings
+        context = {"context": self.context} if self.context else {}
+        return {**settings, **({"symbols": symbols} if symbols else {}), **context}
 
     def files(self) -> Sequence[Path]:
         """Those of the tokeniser."""
         return self.kind.files()
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """The pairs of one corpus, lower-cased if task.lowercase is set."""
+        """The pairs of one corpus, lower-cased if task.lowercase is set, with the sentences before them as context."""
         pairs = super().examples(split, corpus)
-        return map(_lower, pairs) if self.config.lowercase else pairs
+        pairs = map(_lower, pairs) if self.config.lowercase else pairs
+        return in_documents(pairs, self.context, f"{split} corpus {corpus}") if self.context else pairs
 
     def open_vocab_size(self) -> str:
         """task.vocab_size, unless it is set or the tokeniser has all its tokens."""
@@ -88,7 +100,7 @@ class TextTask(CorpusTask):
         """Train one tokeniser on both sides, or one on each, from all usable training pairs."""
         for side, (option, size) in self.config.sizes().items():
             path = directory / f"{side}.model"
-            self.kind.learn(self._lines(side), path, size, symbols=self.symbols(), option=option)
+            self.kind.learn(self._lines(side), path, size, symbols=self._all_symbols(), option=option)
         models = {side: self.kind.load(directory / f"{side}.model").identity for side in self.config.sizes()}
         written = {"lowercase": self.config.lowercase, "models": models}
         (directory / SETTINGS).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
@@ -112,6 +124,7 @@ class TextTask(CorpusTask):
         joint = models.get("joint")
         self.src, self.tgt = (joint.for_side("src"), joint.for_side("tgt")) if joint else (models["src"], models["tgt"])
         self.vocab = _vocab(self.src, self.tgt, joint=self.config.joint)
+        self._separator = self.src.id_of(SEPARATOR) if self.context else None
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Ids of both sides, without bos and eos."""
@@ -119,23 +132,42 @@ class TextTask(CorpusTask):
         return [Encoded(*ids) for ids in zip(self.encode_inputs(examples), tgt, strict=True)]
 
     def encode_inputs(self, inputs: Sequence[Example]) -> list[list[int]]:
-        """Ids of sources, without bos and eos, behind their marks; an empty text has none."""
+        """Ids of sources, without bos and eos, behind those of the texts before them, then their marks; an empty text
+        has none."""
         texts = self.encode_source([one.src for one in inputs])
-        if not self.marks:
+        if self.marks:
+            texts = [[*self._marks(one.fields), *ids] if ids else [] for one, ids in zip(inputs, texts, strict=True)]
+        if self._separator is None:
             return texts
-        return [[*self._marks(one.fields), *ids] if ids else [] for one, ids in zip(inputs, texts, strict=True)]
+        previous = [previous_texts(one.fields, self.context) for one in inputs]
+        names = list(dict.fromkeys(chain.from_iterable(previous)))
+        encoded = {name: [*ids, self._separator] for name, ids in zip(names, self.encode_source(names), strict=True)}
+        return [
+            [*chain.from_iterable(encoded[name] for name in some), *ids] if ids else []
+            for some, ids in zip(previous, texts, strict=True)
+        ]
+
+    def cut_context(self, ids: Sequence[int], most: int) -> list[int]:
+        """Up to the separator behind the last text that has to go."""
+        ids = list(ids)
+        while len(ids) > most and self._separator in ids:
+            ids = ids[ids.index(self._separator) + 1 :]
+        return ids
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
-        """Ids of texts without marks."""
-        return self.src.encode([self._cased(line) for line in lines])
+        """Ids of texts without marks and context; what is spelt like the separator is left out."""
+        encoded = self.src.encode([self._cased(line) for line in lines])
+        if self._separator is None:
+            return encoded
+        return [[i for i in ids if i != self._separator] for ids in encoded]
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The text of target ids."""
         return self.tgt.decode(ids)
 
     def source_text(self, ids: Sequence[int]) -> str:
-        """The text of source ids."""
-        return self.src.decode(ids)
+        """The text of source ids, without its context."""
+        return self.src.decode(self.cut_context(ids, 0))
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The tokens, of which ▁ begins a word in subwords."""
@@ -204,6 +236,11 @@ def _vocab(src: Tokenizer, tgt: Tokenizer, *, joint: bool) -> Vocab:
 
 def _lower(pair: Example | Rejected) -> Example | Rejected:
     return Example(pair.src.lower(), pair.tgt.lower(), pair.fields) if isinstance(pair, Example) else pair
+
+
+def _shared(config: TextConfig) -> dict[str, Any]:
+    """Options of the task for corpora that have them."""
+    return {"invalid": config.invalid, **({"documents": True} if config.context else {})}
 
 
 def _metric_options(config: TextConfig) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from s2s.backend.device_types import device_of
 from s2s.config import GenerateConfig
 from s2s.decoding.token_transforms import build_transforms
 from s2s.generation.candidates import Counts, Output
+from s2s.generation.documents import InputFollower
 from s2s.generation.inputs import AnyInput, as_input, output_constraint, registered_constraints
 from s2s.generation.output_stages import build_stages
 from s2s.generation.reading import Reader
@@ -25,10 +26,11 @@ from s2s.generation.text_layout import text_layout
 from s2s.generation.writing import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from s2s.data.source_shape import SourceShape
     from s2s.decoding import Search
+    from s2s.generation.candidates import Input
     from s2s.generation.reading import Segment
     from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
@@ -72,13 +74,23 @@ class Generator:
         self.write = Writer(task, self.config, self.counts, stages, search_name(search))
 
     def __call__(self, inputs: Iterable[AnyInput]) -> Iterator[Output]:
-        """An output for each input, in order; at most `buffer_size` inputs are read ahead."""
-        inputs = iter(inputs)
+        """An output for each input, in order; at most `buffer_size` inputs are read ahead.
+
+        Where the task reads a context, inputs follow one another as the option `documents` says.
+        """
+        inputs = map(self.follower(), map(as_input, inputs)) if self.task.context else iter(inputs)
         while buffer := list(itertools.islice(inputs, self.config.buffer_size)):
             yield from self.generate(buffer)
 
+    def follower(self) -> Callable[[Input], Input]:
+        """A function that gives each of successive inputs those before it in its document, if the task reads any."""
+        return InputFollower(self.task, self.config)
+
     def generate(self, inputs: Sequence[AnyInput]) -> Iterator[Output]:
-        """An output for each of these inputs, in order, each as soon as those before it are known."""
+        """An output for each of these inputs, in order, each as soon as those before it are known.
+
+        Their context is what `follower` has given them.
+        """
         sources = [as_input(one) for one in inputs]
         if self.config.raw:
             sources = [replace(one, src=self.task.read_raw(one.src)) for one in sources]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from s2s.data.invisible import visible
 from s2s.decoding import SentenceConstraint
 from s2s.errors import DataError, PluginError
+from s2s.generation.documents import with_previous_pieces
 from s2s.generation.inputs import InputFields, sentence_constraint
 from s2s.generation.piece_inputs import piece_inputs
 from s2s.generation.text_layout import Piece
@@ -104,15 +105,23 @@ class Reader:
                 if self.layout is None:
                     parts.append([_part(Piece("", one.src), complete)])
                     continue
-                pieces = self.layout.pieces(one.src, self.task.source_language(complete.fields), unit)
-                sources = piece_inputs(complete, pieces, self.layout)
+                language = self.task.source_language(complete.fields)
+                pieces = self.layout.pieces(one.src, language, unit)
+                sources = self._in_context(piece_inputs(complete, pieces, self.layout), unit)
                 parts.append(list(map(_part, pieces, sources)))
             except DataError as error:
                 return parts, error
         return parts, None
 
+    def _in_context(self, pieces: list[Input], unit: Unit | None) -> list[Input]:
+        """The pieces of one input, each with those before it as context, if the task reads any."""
+        if not self.task.context or self.layout is None:
+            return pieces
+        return with_previous_pieces(pieces, self.task, self.layout, unit)
+
     def _encoded(self, inputs: Sequence[Example]) -> list[list[int]]:
-        """The ids of each input; a blank line is read as an empty one. Raises PluginError for ids of no such token."""
+        """The ids of each input, behind as much of its context as there is room for; a blank line is read as an empty
+        one. Raises PluginError for ids of no such token."""
         name = type(self.task).__name__
         encoded = self.task.encode_inputs([replace(one, src=self._read(one.src)) for one in inputs])
         if len(encoded) != len(inputs):
@@ -122,6 +131,8 @@ class Reader:
                 raise PluginError(
                     f"{name}.encode_inputs: expected ids below {self.task.vocab.src}, vocab.src, got {ids}"
                 )
+        if self.task.context:
+            return [self.task.cut_context(ids, self.longest - 1) for ids in encoded]
         return encoded
 
     def _read(self, text: str) -> str:
@@ -152,7 +163,8 @@ class Reader:
     def _sentences(self, part: _Part, whole: Segment, layout: TextLayout) -> list[Segment]:
         """The sentences of a part, which together replace the segment of the `whole` part."""
         pieces = layout.pieces(whole.src, self.task.source_language(part.source.fields), "sentence")
-        encoded = self._encoded([replace(part.example, src=piece.text) for piece in pieces])
+        sources = self._in_context([replace(part.source, src=piece.text) for piece in pieces], "sentence")
+        encoded = self._encoded([_part(*pair).example for pair in zip(pieces, sources, strict=True)])
         some = [
             Segment(piece.text, ids, start=whole.start, before=piece.before)
             for piece, ids in zip(pieces, encoded, strict=True)

@@ -56,7 +56,7 @@ def score(
     tokens: tokens of both sides in a batch, padding counted. A DataError names a pair by its number, from 1.
     `Task.starting_tokens` are fed to the model and not scored.
     """
-    return _scored(model, task.vocab, _encoded(task, examples), device, tokens)
+    return _scored(model, task.vocab, _encoded(task, examples, model.max_len), device, tokens)
 
 
 def score_ids(
@@ -102,13 +102,16 @@ def _window(
     return [scored[i] for i in range(len(pairs))]
 
 
-def _encoded(task: Task, examples: Iterable[Example]) -> Iterator[StartedPair]:
+def _encoded(task: Task, examples: Iterable[Example], longest: int | None) -> Iterator[StartedPair]:
+    """longest: tokens of a source with eos, for which its context is cut."""
     examples, n_before = iter(examples), 0
     while window := list(islice(examples, WINDOW)):
         try:
             encoded = task.encode(window)
         except UserError:
             encoded = list(chain.from_iterable(_one(task, *of) for of in enumerate(window, n_before + 1)))
+        if task.context and longest is not None:
+            encoded = [pair._replace(src=task.cut_context(pair.src, longest - 1)) for pair in encoded]
         yield from map(functools.partial(_started, task), encoded, window)
         n_before += len(window)
 

@@ -38,8 +38,10 @@ class Multitask(Task):
             raise ConfigError("task.tasks names nothing; give task.tasks.NAME.name=TASK for each task to be learnt")
         registry = registry or load_plugins().registry
         self.tasks = {name: _task(name, options, registry) for name, options in config.tasks.items()}
-        for task in self.tasks.values():
+        for name, task in self.tasks.items():
             task.counts = self.counts
+            if task.context:
+                raise ConfigError(f"task.tasks.{name}.context={task.context}: train a model of documents by itself")
         read = dict.fromkeys(task.fields for task in self.tasks.values() if task.fields)
         self.fields = make_dataclass("Fields", [], bases=tuple(read), kw_only=True) if read else None
         metrics = (_metrics(name, task, registry) for name, task in self.tasks.items())

@@ -40,6 +40,8 @@ class TranslationConfig(TextConfig):
         super().__post_init__()
         if self.pairs < 1:
             raise ConfigError(f"task.pairs={self.pairs}: give 1 or more")
+        if self.context and not self.train:
+            raise ConfigError(f"task.context={self.context} needs task.train: the synthetic corpus has no documents")
 
     @property
     def default_size(self) -> int:

@@ -82,7 +82,7 @@ def _segments(
     texts = [generator.task.read_raw(text) for text in texts] if options.raw else texts
     inputs = [Input(text, options.prefix, options.phrases, options.fields) for text in texts]
     try:
-        segments, error = generator.read(inputs, unit)
+        segments, error = generator.read(list(map(generator.follower(), inputs)), unit)
     except DataError as bad:
         raise invalid(str(bad)) from bad
     if error:

@@ -18,6 +18,9 @@ class ParallelConfig(Choice):
     """[corpus.en,corpus.de], or a file of pairs."""
     invalid: Literal["error", "drop"] = "error"
     """What to do with a line that is not UTF-8 or not a pair: stop, or drop and count it."""
+    documents: bool = False
+    """Whether pairs that follow one another are a document, until an empty line, another `document` (or `doc`) of JSON
+    lines, or another third column of a TSV; for task.context, which sets it."""
 
 
 @dataclass(kw_only=True)

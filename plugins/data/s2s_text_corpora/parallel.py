@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from s2s_text_corpora import ParallelConfig
 
 EMPTY = Rejected("empty")
+BLANK = Rejected("empty")
+"""Both sides are empty, which ends a document; only its identity differs from `EMPTY`, as both count alike"""
 NOT_A_PAIR = Rejected("not a pair")
 
 
@@ -41,19 +43,22 @@ class ParallelCorpus(Corpus):
 
     def examples(self, split: str) -> Iterator[Example | Rejected]:
         """Every pair, in order."""
-        return read_pairs(self.config.files, self.config.invalid)
+        pairs = read_pairs(self.config.files, self.config.invalid, documents=self.config.documents)
+        return _in_documents(pairs) if self.config.documents else pairs
 
     def files(self, split: str) -> list[Path]:
         """The file or the two files."""
         return [Path(file) for file in self.config.files]
 
     def settings(self) -> dict[str, Any]:
-        """The treatment of invalid lines."""
-        return {"invalid": self.config.invalid}
+        """The treatment of invalid lines, and whether there are documents."""
+        return {"invalid": self.config.invalid, **({"documents": True} if self.config.documents else {})}
 
 
-def read_pairs(files: Sequence[Path | str], invalid: Invalid = "error") -> Iterator[Example | Rejected]:
-    """Every pair of one corpus, in order."""
+def read_pairs(
+    files: Sequence[Path | str], invalid: Invalid = "error", *, documents: bool = False
+) -> Iterator[Example | Rejected]:
+    """Every pair of one corpus, in order; documents: whether a TSV may name them in a third column."""
     paths = [Path(file) for file in files]
     if len(paths) == 2:
         return _parallel(paths[0], paths[1], invalid)
@@ -61,7 +66,19 @@ def read_pairs(files: Sequence[Path | str], invalid: Invalid = "error") -> Itera
     if form is None:
         named = ", ".join(map(str, paths))
         raise DataError(f"{named}: a corpus is two parallel files, or one whose name ends in .tsv or .jsonl")
-    return _one_file(paths[0], {"tsv": _columns, "jsonl": _record}[form], invalid)
+    tsv = _columns_with_document if documents else _columns
+    return _one_file(paths[0], {"tsv": tsv, "jsonl": _record}[form], invalid)
+
+
+def _in_documents(pairs: Iterator[Example | Rejected]) -> Iterator[Example | Rejected]:
+    """The pairs with the number of their document where they name none."""
+    number = 0
+    for one in pairs:
+        number += one is BLANK
+        if isinstance(one, Rejected) or one.fields.keys() & {"document", "doc"}:
+            yield one
+        else:
+            yield replace(one, fields={**one.fields, "document": number})
 
 
 def _parallel(src_path: Path, tgt_path: Path, invalid: Invalid) -> Iterator[Example | Rejected]:
@@ -85,7 +102,7 @@ def _pair(src: str | Rejected, tgt: str | Rejected) -> Example | Rejected:
     if isinstance(tgt, Rejected):
         return tgt
     if not src or not tgt or src.isspace() or tgt.isspace():
-        return EMPTY
+        return EMPTY if src.strip() or tgt.strip() else BLANK
     return Example(src, tgt)
 
 
@@ -112,7 +129,7 @@ def _one_file(path: Path, parse: Callable[[str], Example | Rejected], invalid: I
             yield line
             continue
         try:
-            pair = EMPTY if not line or line.isspace() else parse(line)
+            pair = BLANK if not line or line.isspace() else parse(line)
         except _Unusable as error:
             if invalid == "error":
                 raise DataError(f"{path}:{number}: {error}; {DROP_HINT}") from None
@@ -126,6 +143,14 @@ def _columns(line: str) -> Example | Rejected:
         columns_given = f"{len(columns)} column{'s' if len(columns) > 1 else ''}"
         raise _Unusable(f"{columns_given}, expected 2 with one tab between them")
     return _pair(*columns)
+
+
+def _columns_with_document(line: str) -> Example | Rejected:
+    pair, _, document = line.rpartition("\t")
+    if "\t" not in pair:
+        return _columns(line)
+    columns = _columns(pair)
+    return replace(columns, fields={"document": document}) if isinstance(columns, Example) else columns
 
 
 def _record(line: str) -> Example | Rejected:

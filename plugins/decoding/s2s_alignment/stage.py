@@ -70,6 +70,9 @@ class AttentionStage(OutputStage):
         pairs = [(sources[one.index].ids[:-1], h.tokens) for one in results for h in one.hypotheses]
         starts = [sources[one.index].start or self.task.vocab.start for one in results for _ in one.hypotheses]
         weights = dict(self._weights(pairs, starts))
+        if self.task.context:  # words and coverage are those of the input itself
+            n_context = [len(src) - len(self.task.cut_context(src, 0)) for src, _ in pairs]
+            weights = {i: None if part is None else part[:, n_context[i] :] for i, part in weights.items()}
         numbers = iter(range(len(pairs)))
         return [
             SearchResult(

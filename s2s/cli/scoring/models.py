@@ -4,18 +4,23 @@ from __future__ import annotations
 
 __all__ = ["score_with_models"]
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from s2s.cli.scoring.aligned_files import names, stream_aligned
+from s2s.cli.scoring.contrastive import Accuracies, judged_cases, read_cases
+from s2s.cli.scoring.contrastive_report import contrastive_json, contrastive_lines
 from s2s.cli.scoring.model_report import JsonReport, ScoredOutput, ScoreReport, TextReport
 from s2s.cli.scoring.total import Total
+from s2s.data.documents import in_documents
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError, DataError
 from s2s.generation import score
+from s2s.io.paths import expand_user
 from s2s.run import Run, find_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from s2s.cli.command import Options
     from s2s.compose import ComposedConfig
@@ -29,6 +34,8 @@ def score_with_models(composed: ComposedConfig[ScoreConfig], plugins: Plugins, o
     config = composed.config
     _check_others(composed)
     models = names(config.model, "model", "a run")
+    if config.contrastive:
+        return _score_cases(models, config, plugins, options)
     files = [path for key in ("hyp", "ref") for path in _files(getattr(config, key), key)]
     if not files:
         raise ConfigError(f"model={config.model}: of which outputs? Give hyp=FILE, ref=FILE or both")
@@ -47,11 +54,34 @@ def score_with_models(composed: ComposedConfig[ScoreConfig], plugins: Plugins, o
     return report.end()
 
 
+def _score_cases(models: Sequence[str], config: ScoreConfig, plugins: Plugins, options: Options) -> None:
+    """Print how often each model finds the reference of a case the most probable output."""
+    cases = read_cases(expand_user(config.contrastive, "contrastive"))
+    if options.dry_run:
+        return print(f"{len(cases):,} cases, {len(models)} models: ready")
+    device, results = pick_device(config.device, "device"), []
+    for name in models:
+        run = Run.load(find_run(name), config.model_checkpoint, plugins, device)
+        judged = list(judged_cases(run, cases, device, config.tokens))
+        accuracies, shown = Accuracies.count(judged), judged if config.per_sentence else []
+        of = {"model": name, "checkpoint": run.checkpoint_path.name}
+        results.append({**of, **contrastive_json(accuracies, shown)})
+        if config.format == "text":
+            head = f"accuracy  model:{name}|checkpoint:{of['checkpoint']}|by:log p|context:{run.task.context}"
+            print(head, *contrastive_lines(accuracies, shown), sep="\n")
+    if config.format == "json":
+        print(json.dumps({"cases": len(cases), "scores": results}, ensure_ascii=False, indent=2))
+    return None
+
+
 def _judged(
     run: Run, pairs: Callable[[str], Iterator[Example]], path: str, config: ScoreConfig, total: Total
 ) -> Iterator[ScoredOutput]:
     device = next(run.model.parameters()).device
-    scored = score(run.model, run.task, pairs(path), device, config.tokens)
+    examples = pairs(path)
+    if run.task.context:
+        examples = in_documents(examples, run.task.context, path, blank_ends=True)
+    scored = score(run.model, run.task, examples, device, config.tokens)
     for example in pairs(path):
         try:
             one = next(scored)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["buffers", "generate_file"]
 
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,11 +41,12 @@ def generate_file(
     name = "standard input" if config.input == "-" else config.input
     numbers = output.inputs()
     lines, first = lines_of(config.input), numbers.start if numbers else 0
-    if numbers is not None:
-        lines = islice(lines, numbers.start, numbers.stop)
+    parse = _following(generator, read)
     try:
         n_read = 0
-        for number, records in enumerate(buffers(lines, config.buffer_size, read.read, name, first)):
+        if numbers is not None:
+            lines = _shard(lines, numbers, parse if generator.task.context else None, name)
+        for number, records in enumerate(buffers(lines, config.buffer_size, parse, name, first)):
             n_read += len(records)
             n_old = n_written - number * config.buffer_size
             if n_old >= len(records):
@@ -58,6 +60,30 @@ def generate_file(
             raise DataError(f"{n_written:,} outputs are there already for {n_read:,} inputs; start anew")
     except DataError as error:
         raise DataError(f"{error}{output.unfinished()}") from None
+
+
+def _following(generator: Generator, read: InputFormat) -> Callable[[str, str], Record]:
+    """Reads successive lines, whose inputs get the texts before them as context."""
+    follow = generator.follower()
+
+    def parse(line: str, location: str) -> Record:
+        record = read.read(line, location)
+        try:
+            return replace(record, input=follow(record.input))
+        except DataError as error:
+            raise DataError(f"{location}: {error}") from None
+
+    return parse
+
+
+def _shard(
+    lines: Iterator[Line | None], numbers: range, parse: Callable[[str, str], Record] | None, name: str
+) -> Iterator[Line | None]:
+    """The lines of a shard; `parse`, if it is given, has read all before them."""
+    for number, line in enumerate(islice(lines, numbers.start), 1):
+        if parse and isinstance(line, str):
+            parse(line, f"{name}:{number}")
+    return islice(lines, len(numbers))
 
 
 def _lines(write: OutputFormat, record: Record, output: Output, nbest: int) -> list[str]:

@@ -56,7 +56,7 @@ def test_the_report_says_how_many_of_what() -> None:
 class Letters:
     """A task whose tokens are letters; z is unknown."""
 
-    vocab = Vocab(src=30, tgt=30)
+    vocab, context = Vocab(src=30, tgt=30), 0
 
     def __init__(self, pairs: Sequence[Example | Rejected], lost: int = 0) -> None:
         self.pairs, self.lost = pairs, lost
