@@ -17,14 +17,24 @@ LARGEST = 1 << 28
 
 
 def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = None) -> Any:
-    """The value of a text; raises ValueError, also for one that is nested too deeply to be read.
+    """The value of a text; raises ValueError, also for an object with one key twice, and for too deep a nesting.
 
     parse_constant: what to make of NaN and Infinity.
     """
     try:
-        return json.loads(text, parse_constant=parse_constant)
+        return json.loads(text, parse_constant=parse_constant, object_pairs_hook=_unique)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, of whose values for one key JSON does not say which counts."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"{repeated[:60]!r} occurs twice in one object")
+    return values
 
 
 def read_json(path: Path) -> Any:

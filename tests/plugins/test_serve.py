@@ -253,6 +253,19 @@ def test_what_cannot_be_done_is_said_clearly(server: Served, case: str) -> None:
     assert message in answer.json()["error"]["message"]
 
 
+def test_a_key_twice_is_refused(server: Served) -> None:
+    headers = {"content-type": "application/json"}
+    body = b'{"q": "a", "text": "a", "text": "b", "q": "b"}'
+    own, libre = (
+        server.ask(lambda client, path=path: client.post(path, content=body, headers=headers))
+        for path in ("/v1/generate", "/translate")
+    )
+    assert own.status_code == 422
+    assert own.json()["error"]["message"] == "the body is no JSON: 'q' occurs twice in one object"
+    assert libre.status_code == 400
+    assert libre.json()["error"] == "Invalid request: 'q' occurs twice in one object"
+
+
 def test_broken_bodies_end_nothing(server: Served) -> None:
     draw = random.Random(1)
     whole = json.dumps({"text": "the old dog", "nbest": 2, "fields": ["align"]}).encode()

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from s2s.io import parse_json
 from s2s_serve.api import ServeApi
 from s2s_serve.connection import cancel_on_disconnect
 from s2s_serve.generating import TextOptions, text_outputs
@@ -154,9 +155,9 @@ async def _fields(request: Request) -> dict[str, Any]:
         if kind == "application/x-www-form-urlencoded":
             values = parse_qs(body.decode(), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=1000)
             return {key: found[0] if len(found) == 1 else found for key, found in values.items()}
-        fields = json.loads(body)
+        fields = parse_json(body)
         json.dumps(fields, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _bad(f"Invalid request: {str(error)[:200].encode(errors='replace').decode()}") from None
     if not isinstance(fields, dict):
         raise _bad("Invalid request: expected an object")

@@ -21,6 +21,7 @@ from s2s_serve.generating import outputs, read_text
 from s2s_serve.job_api import add_job_routes
 from s2s_serve.refusal import RefusedError, invalid
 from s2s_serve.schemas import GenerateBody, ParseBody, ScoreBody
+from s2s_serve.unique_keys import UniqueKeysRoute
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -37,7 +38,7 @@ PAIRS = 8
 
 def own_api(_: Choice, server: Server) -> ServeApi:
     """The API, with its jobs."""
-    api = APIRouter(prefix="/v1")
+    api = APIRouter(prefix="/v1", route_class=UniqueKeysRoute)
 
     @api.get("/runs", summary="What is served")
     async def runs() -> dict[str, Any]:

@@ -282,6 +282,7 @@ BAD = [
     ("jsonl", b'{"src": null}', "in:3: expected a JSON object with the text as 'src'"),
     ("jsonl", b'{"src": "\\ud800"}', "in:3: half of a surrogate pair"),
     ("jsonl", b'{"src": "a", "x": NaN}', "in:3: bad JSON (NaN is not JSON)"),
+    ("jsonl", b'{"src": "a", "src": "b"}', "in:3: bad JSON ('src' occurs twice in one object)"),
     ("jsonl", b'{"src": "a", "x": 1e999}', "in:3: bad JSON"),
     ("jsonl", b"[" * 100_000, "in:3: bad JSON"),
     ("jsonl", b'{"src": "a", "x": ' + b"9" * 5000 + b"}", "in:3: bad JSON"),

@@ -96,6 +96,12 @@ def test_numbers_that_json_does_not_have_are_read_as_the_caller_wants() -> None:
     assert parse_json("[NaN, 1]", parse_constant=str) == ["NaN", 1]
 
 
+@pytest.mark.parametrize("text", ['{"src": "a", "src": "b"}', '[{"a": {"src": 1, "b": 2, "src": 1}}]'])
+def test_an_object_with_a_key_twice_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^'src' occurs twice in one object$"):
+        parse_json(text)
+
+
 def test_records_and_objects_are_readable_by_people() -> None:
     assert dump_record({"a": 1}).decode().splitlines()[1:3] == [' "content": {', '  "a": 1']
     assert dump_checked({"a": 1}).splitlines()[:2] == ["{", ' "a": 1,']
