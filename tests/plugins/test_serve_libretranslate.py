@@ -156,6 +156,21 @@ def test_a_text_is_translated_as_html_shows_it(page: str, given: list[str], answ
     assert (asyncio.run(translate_html(page, upper)), pieces) == ([answered], given)
 
 
+def test_what_has_no_letter_or_digit_in_html_is_copied() -> None:
+    asked = []
+
+    async def shout(text: str) -> list[str]:
+        asked.append(text)
+        return [text.upper()]
+
+    page = "<p>Look for <b>5</b> &amp; <i>cows</i>.</p> \u2014 <br>!"
+    (translated,) = asyncio.run(translate_html(page, shout))
+    assert (translated, asked) == (
+        "<p>LOOK FOR <b>5</b> &amp; <i>COWS</i>.</p> \u2014 <br>!",
+        ["Look for", "5", "cows"],
+    )
+
+
 def test_a_line_break_in_html_does_not_divide_a_sentence(server: Served) -> None:
     found = server.post("/translate", QUERY | {"q": "<p>the old\n  dog</p>", "format": "html"}).json()
     assert found["translatedText"] == f"<p>{hyp(server, 'the old dog')}</p>"
@@ -198,6 +213,11 @@ def detect() -> Detector:
         ("Это кошка, и она спит. OK?", "ru"),
         ("これは猫です", "ja"),
         ("東京都", "ja"),
+        ("木", "ja"),
+        ("The", "en"),
+        ("yes", "en"),
+        ("ja", "de"),
+        ("der Hund", "de"),
     ],
 )
 def test_a_served_language_is_detected(detect: Detector, text: str, language: str) -> None:
@@ -207,6 +227,10 @@ def test_a_served_language_is_detected(detect: Detector, text: str, language: st
     assert "tlh" not in {each.language for each in languages}, "the classifier does not have it"
 
 
-@pytest.mark.parametrize("text", ["", "123 …", "xq", "η γάτα κοιμάται", "القطة نائمة"])
+@pytest.mark.parametrize("text", ["", "123 …", "😀", "a", "A!", "η γάτα κοιμάται", "القطة نائمة"])
 def test_without_evidence_and_in_the_script_of_no_served_language_there_is_none(detect: Detector, text: str) -> None:
     assert detect(text) == []
+
+
+def test_confidence_is_low_where_there_is_little_evidence(detect: Detector) -> None:
+    assert detect("xq")[0].confidence < 60

@@ -27,13 +27,14 @@ def text_of(source: str) -> str:
 async def translate_html(source: str, translate: Callable[[str], Awaitable[list[str]]]) -> list[str]:
     """The outputs of the whole: the k-th consists of the k-th best of each piece of text between two tags.
 
-    Texts are given to `translate` as HTML shows them: a line break is a blank, except in a textarea.
+    Texts are given to `translate` as HTML shows them: a line break is a blank, except in a textarea. A text without a
+    letter or digit, such as a full stop behind a tag, is copied.
     """
     parts = _parse(source)
     outputs = {
         i: await translate(_as_shown(text, after=parts[i - 1][1] if i else ""))
         for i, (is_text, text) in enumerate(parts)
-        if is_text and text.strip()
+        if is_text and any(map(str.isalnum, text))
     }
     n = max(map(len, outputs.values()), default=1)
     return ["".join(_render(i, *part, outputs, k) for i, part in enumerate(parts)) for k in range(n)]

@@ -87,6 +87,8 @@ SCRIPTS = {
     "TIBETAN": "dz",
 }
 """First words of the Unicode names of letters -> the languages written with them; all others are written in Latin"""
+SHORT = 60
+"""Characters of a text with little evidence"""
 LATIN_TOO = ("gom", "mn", "sr", "tg", "tt")
 
 
@@ -131,17 +133,33 @@ class Detector:
         self.identifier.set_languages(self.languages)
 
     def __call__(self, text: str) -> list[Detected]:
-        """The languages, the most probable first; none without evidence, or for a script that none of them uses."""
+        """The languages, the most probable first; none without evidence, or for a script that none of them uses.
+
+        A single letter is none, except in scripts without case, which write words with one.
+        """
         script = _script(text)
         written = [language for language in self.languages if _uses(language, script)]
-        if not written:
+        if not written or _is_single(text):
             return []
-        ranked = self.identifier.rank(" ".join(text.split()))
+        ranked = self.identifier.rank(_with_edges(text))
         scores = {language: score for language, score in ranked if language in written}
         if len(written) > 1 and len(set(scores.values())) == 1:
             return []
         total = sum(scores.values())
         return [Detected(language, round(100 * score / total, 1)) for language, score in scores.items()]
+
+
+def _is_single(text: str) -> bool:
+    """Whether the only letter of a text is one that has cases."""
+    letters = [letter for letter in text if letter.isalpha()]
+    return len(letters) == 1 and letters[0].lower() != letters[0].upper()
+
+
+def _with_edges(text: str) -> str:
+    """A text between blanks, as words are in the text from which the classifier's n-grams are; a short one, which may
+    have as few as one of them, also in lower case."""
+    plain = " ".join(text.split())
+    return f" {plain} {plain.lower()} " if len(plain) <= SHORT else f" {plain} "
 
 
 def _script(text: str) -> str:
