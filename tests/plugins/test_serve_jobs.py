@@ -79,7 +79,7 @@ def test_a_job_whose_lines_all_fail_has_failed_also_for_the_next_server(run: str
             assert (await client.get("/healthz")).json()["failed_jobs"] == 1
             return kept
 
-    failed, partly = asyncio.run(states(b"the old dog sees a cat\n" * 3, b"the old dog sees a cat\n\n"))
+    failed, partly = asyncio.run(states(b"the old dog sees a cat\n" * 3, b"{0} dog sees the old cat\n\n"))
     assert (failed["state"], failed["failed"], failed["lines"]) == ("failed", 3, 3)
     assert re.match("no line has an output: an input of .* tokens is longer than the 4 allowed", failed["error"])
     assert (partly["state"], partly["failed"]) == ("done", 1)
@@ -308,7 +308,9 @@ def test_lines_that_failed_before_the_server_was_stopped_are_counted(run: str, t
 
 
 @pytest.mark.parametrize(
-    ("body", "status"), [(b"\xff\xfe", 422), (b"\xc3", 422), (b"", 422), (b"x" * 2000, 413)], ids=repr
+    ("body", "status"),
+    [(b"\xff\xfe", 422), (b"\xc3", 422), (b"", 422), (b'\n{"src": "a", "src": "b"}\n', 422), (b"x" * 2000, 413)],
+    ids=repr,
 )
 def test_a_bad_file_leaves_nothing(run: str, tmp_path: Path, body: bytes, status: int) -> None:
     async def talk() -> Any:

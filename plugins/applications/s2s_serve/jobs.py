@@ -116,7 +116,8 @@ class Jobs:
     ) -> Job:
         """Write a file as it arrives.
 
-        Raises RefusedError, and keeps nothing, for fields that the task refuses, and a file too long or not UTF-8.
+        Raises RefusedError, and keeps nothing, for fields that the task refuses, and a file too long, not UTF-8, or of
+        JSON lines.
         """
         await read_text(engine, warm_up_text(engine.task), TextOptions(fields=input_fields))
         made_of = _provenance(engine)
@@ -125,6 +126,7 @@ class Jobs:
         path.parent.mkdir(mode=0o700)
         try:
             job.n_lines = await write_upload(path, body, self.max_bytes)
+            await asyncio.to_thread(_check_text, path)
             self._save(job)
         except BaseException:
             shutil.rmtree(path.parent)
@@ -235,6 +237,18 @@ class Jobs:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+def _check_text(path: Path) -> None:
+    """Raise RefusedError for a file of JSON lines, whose braces and keys would be translated with its texts."""
+    with path.open(encoding="utf-8-sig") as lines:
+        first = next(filter(str.strip, lines), "")
+    try:
+        is_object = isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return
+    if is_object:
+        raise invalid("the file has JSON lines; send the texts alone, one a line, with input_fields for all of them")
 
 
 def _recorded(path: Path) -> Job | None:
