@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 PAGE = (ROOT / "docs" / "plugins" / "apis.md").read_text(encoding="utf-8")
 CHAT = {"model": "en-de", "messages": [{"role": "user", "content": "the old dog"}], "temperature": 0}
 
-UNSUPPORTED = "give messages with a text as content, and stream=false"
+UNSUPPORTED = "give messages, the last with a text as content"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The plugin that the documentation shows."""
     (code,) = re.findall(r"^```python\n# openai_api.py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(code.splitlines()) <= 45
+    assert len(code.splitlines()) <= 60
     path = tmp_path_factory.mktemp("plugin") / "openai_api.py"
     path.write_text(code, encoding="utf-8")
     return path
@@ -66,12 +67,33 @@ def test_the_api_of_a_plugin_gives_the_outputs_of_the_own_api(server: Served) ->
     answer = server.post("/v1/chat/completions", CHAT | {"n": 3}).json()
     (result,) = server.post("/v1/generate", {"text": "the old dog", "nbest": 3}).json()["results"]
     assert [each["message"]["content"] for each in answer["choices"]] == [each["hyp"] for each in result["nbest"]]
+    assert {each["finish_reason"] for each in answer["choices"]} == {"stop"}
+    assert (answer["model"], answer["object"]) == ("en-de", "chat.completion")
+    assert answer["id"].startswith("chatcmpl-")
+
+
+def test_its_usage_is_counted_in_tokens_also_without_a_model_name(server: Served) -> None:
+    answer = server.post("/v1/chat/completions", CHAT | {"model": ""}).json()
+    (result,) = server.post("/v1/generate", {"text": "the old dog", "fields": ["tokens"]}).json()["results"]
+    n_src = len(server.server.engines["en-de"].task.encode_source(["the old dog"])[0])
+    n_tgt = len(result["sentences"][0]["tokens"])
+    assert answer["usage"] == {"prompt_tokens": n_src, "completion_tokens": n_tgt, "total_tokens": n_src + n_tgt}
+    assert answer["model"] == "en-de"
+
+
+def test_its_stream_has_the_same_answer(server: Served) -> None:
+    plain = server.post("/v1/chat/completions", CHAT).json()
+    stream = server.post("/v1/chat/completions", CHAT | {"stream": True})
+    assert stream.headers["content-type"].startswith("text/event-stream")
+    first, last, rest = stream.text.split("\n\n")
+    chunk = json.loads(first.removeprefix("data: "))
+    assert (chunk["object"], last, rest) == ("chat.completion.chunk", "data: [DONE]", "")
+    assert chunk["choices"][0]["delta"] == plain["choices"][0]["message"]
 
 
 @pytest.mark.parametrize(
     ("change", "status", "message"),
     [
-        ({"stream": True}, 400, UNSUPPORTED),
         ({"messages": []}, 400, UNSUPPORTED),
         ({"messages": [{"role": "user"}]}, 400, UNSUPPORTED),
         ({"messages": [{"content": [{"type": "text", "text": "the dog"}]}]}, 400, UNSUPPORTED),
@@ -80,7 +102,7 @@ def test_the_api_of_a_plugin_gives_the_outputs_of_the_own_api(server: Served) ->
         ({"model": "gpt"}, 422, "run: no such run here; there are en-de"),
         ({"messages": [{"content": "a" * 30_000}]}, 413, "30,000 characters are more than the 20,000 allowed"),
     ],
-    ids=["stream", "no-message", "no-content", "parts", "outputs", "type", "run", "length"],
+    ids=["no-message", "no-content", "parts", "outputs", "type", "run", "length"],
 )
 def test_its_errors_have_its_form(server: Served, change: dict[str, Any], status: int, message: str) -> None:
     answer = server.post("/v1/chat/completions", CHAT | change)
