@@ -9,10 +9,11 @@ __all__ = ["ReportConfig", "TrainingReport", "s2s_observe", "s2s_register"]
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Choice, ConfigError, Observer, hookimpl
-from s2s.config import at_least, check_ranges
+from s2s.config import at_least, check_all_used, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,12 +27,24 @@ class ReportConfig:
 
     s2s-report run=my_run
     s2s-report run=[base,wider] output=comparison split=test
+    s2s-report hyp=[ours.txt,theirs.txt] ref=test.de src=test.en train=train.de output=comparison
     """
 
     run: Any = ""
     """A run, as s2s-generate takes it, or several of one task, which are compared with the first."""
+    hyp: Any = ""
+    """Instead of runs a file of outputs, one per line, or several, which are compared with the first."""
+    ref: str = ""
+    """File of references for the files of `hyp`, one per line."""
+    src: str = ""
+    """File of their sources, one per line, where there is one."""
+    train: str = ""
+    """Training text of the outputs' language, by whose words their frequency is counted; empty: the references."""
+    metrics: Any = None
+    """Metrics by name, the main one first, or with options as in {name: bleu, tokenize: intl}; null: those of the runs'
+    task, bleu and chrf of files."""
     output: str = ""
-    """Files to write, without the extensions .html and .md; empty: report in the first run's directory."""
+    """Files to write, without the extensions .html and .md; empty: report in the first run's directory, or here."""
     split: Literal["test", "valid"] = "valid"
     """Examples that are decoded: the first run's development or test set."""
     sentences: int = 200
@@ -46,15 +59,32 @@ class ReportConfig:
     """Number of these shown with the attention of every layer and head, if the architecture provides it; 0: none."""
 
     def __post_init__(self) -> None:
-        if not self.run:
-            raise ConfigError("run: which model? Give run=NAME, a run directory, run=last, or run=[A,B]")
+        if not self.run and not self.hyp:
+            raise ConfigError("run: which model? Give run=NAME, run=last or run=[A,B], or files: hyp=[a,b] ref=c")
+        if bool(self.hyp) != bool(self.ref) or (self.run and self.hyp):
+            raise ConfigError(f"run={self.run} hyp={self.hyp} ref={self.ref}: give runs, or outputs with references")
+        for option in ("src", "train"):
+            check_all_used(self, option, "hyp", self.hyp)
         check_ranges("", self, sentences=at_least(0), samples=at_least(0), pairs=at_least(0), shown=at_least(0))
         check_ranges("", self, attention=at_least(0))
 
     @property
     def runs(self) -> list[str]:
         """The names of all runs."""
-        return [str(run) for run in self.run] if isinstance(self.run, list) else [str(self.run)]
+        return _names(self.run)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The paths of all files of outputs, under their names, or whole where two have the same name."""
+        paths = _names(self.hyp)
+        if len(set(paths)) < len(paths):
+            raise ConfigError(f"hyp=[{','.join(paths)}]: a file is named twice")
+        names = [Path(path).name for path in paths]
+        return dict(zip(names if len(set(names)) == len(names) else paths, paths, strict=True))
+
+
+def _names(value: Any) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else [str(value)]
 
 
 @hookimpl

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from s2s import Plugins, TrainedModel, TrainerView
     from s2s.compose import ComposedConfig
     from s2s_report.document import Block, Section
+    from s2s_report.outcome import DataStatistics, Outcome
 
 
 SPLITS = {"test": "test", "valid": "development"}
@@ -36,19 +37,67 @@ def report(composed: ComposedConfig[ReportConfig], plugins: Plugins, options: Op
     from s2s.run import find_run
 
     config = composed.config
+    if config.hyp:
+        return _report_files(config, plugins, options)
     directories = {Path(find_run(run)).name: find_run(run) for run in config.runs}
     if len(directories) < len(config.runs):
         raise ConfigError(f"run=[{','.join(config.runs)}]: two of them have one name")
     if options.dry_run:
-        return
+        return None
     # Not the backend that measures fastest at the moment, which may rank the alternatives in another order.
     models = {name: load(str(directory), matmul="exact") for name, directory in directories.items()}
     sections = _sections(config, plugins, models, directories)
-    title = f"{', '.join(directories)}: report"
     target = Path(config.output) if config.output else next(iter(directories.values())) / "report"
+    return _finish(target, f"{', '.join(directories)}: report", sections, options)
+
+
+def _report_files(config: ReportConfig, plugins: Plugins, options: Options) -> None:
+    """Compare outputs in files, and write both files."""
+    from s2s_report import outcome_sections as of_outputs
+    from s2s_report.document import Section, Text
+    from s2s_report.text_files import file_statistics, read_outcome
+
+    outcome = read_outcome(config, plugins)
+    if options.dry_run:
+        return
+    said = of_outputs.verdict(outcome, Path(config.ref).name)
+    sections = [Section("Verdict", [Text(said, strong=True), Text(f"Made by: {again(config)}")])]
+    sections += _score_sections(outcome)
+    sections += _outcome_sections(outcome, config, file_statistics(config, outcome), {})
+    _finish(Path(config.output or "report"), f"{', '.join(outcome.outputs)}: report", sections, options)
+
+
+def _finish(target: Path, title: str, sections: list[Section], options: Options) -> None:
     _write(target, title, sections)
     if not options.quiet:
         print(f"written  {target}.html and {target}.md")
+
+
+def _score_sections(outcome: Outcome) -> list[Section]:
+    from s2s_report import outcome_sections as of_outputs
+    from s2s_report.detail_section import detail_section
+
+    parts = detail_section(outcome.compared[0])
+    return [of_outputs.score_section(outcome), *([parts] if parts else [])]
+
+
+def _outcome_sections(
+    outcome: Outcome, config: ReportConfig, statistics: DataStatistics, models: dict[str, TrainedModel]
+) -> list[Section]:
+    """About outputs behind their scores: sentences, groups, words and n-grams, and signs of hallucination."""
+    from s2s_report import outcome_sections as of_outputs
+    from s2s_report.brackets import read
+    from s2s_report.sentence_sections import sentence_sections
+    from s2s_report.word_sections import ngram_section, word_section
+
+    sections = sentence_sections(outcome, config, models)
+    sections.append(of_outputs.bucket_section(outcome, statistics, config.samples))
+    if not read(outcome.examples[0].tgt):  # n-grams of brackets say nothing
+        words = word_section(outcome, statistics, config.samples)
+        sections += [*([words] if statistics.n_pairs else []), ngram_section(outcome, config.shown)]
+    if any(example.src for example in outcome.examples):
+        sections.append(of_outputs.flag_section(outcome, config.shown))
+    return sections
 
 
 def _sections(
@@ -56,11 +105,9 @@ def _sections(
 ) -> list[Section]:
     from s2s_report import outcome_sections as of_outputs
     from s2s_report import training_sections as of_training
-    from s2s_report.detail_section import detail_section
     from s2s_report.document import Section, Text
     from s2s_report.outcome import DataStatistics, decode, read_statistics
     from s2s_report.run_log import read_log
-    from s2s_report.sentence_sections import sentence_sections
 
     logs = [read_log(directory) for directory in directories.values()]
     first = next(iter(models.values()))
@@ -68,21 +115,15 @@ def _sections(
     statistics = read_statistics(first.task, config.pairs) if config.pairs else DataStatistics()
     criteria = [model.config.valid.best for model in models.values()]
     said = [of_training.training_verdict(*of) for of in zip(logs, criteria, strict=True)]
-    said = [of_outputs.verdict(outcome, SPLITS[config.split]), *said] if outcome else said
+    said = [of_outputs.verdict(outcome, f"the {SPLITS[config.split]} set"), *said] if outcome else said
     verdict: list[Block] = [
         *(Text(each, strong=i == 0) for i, each in enumerate(said)),
         Text(f"Made by: {again(config)}"),
     ]
-    sections = [Section("Verdict", verdict)]
-    if outcome:
-        sections.append(of_outputs.score_section(outcome))
-        parts = detail_section(outcome.compared[0])
-        sections += [parts] if parts else []
+    sections = [Section("Verdict", verdict), *(_score_sections(outcome) if outcome else [])]
     sections.append(of_training.curves(logs))
     if outcome:
-        sections += sentence_sections(outcome, config, models)
-        sections.append(of_outputs.bucket_section(outcome, statistics, config.samples))
-        sections.append(of_outputs.flag_section(outcome, config.shown))
+        sections += _outcome_sections(outcome, config, statistics, models)
     sections.append(of_outputs.data_section(statistics, config.pairs))
     sections.append(of_training.cost(logs, {name: model.model for name, model in models.items()}))
     sections.append(of_training.configuration({name: model.config for name, model in models.items()}))
@@ -91,11 +132,15 @@ def _sections(
 
 def again(config: ReportConfig) -> str:
     """The command that reproduces the report."""
-    runs = config.runs[0] if len(config.runs) == 1 else f"[{','.join(config.runs)}]"
-    default = ReportConfig(run=runs)
-    options = [each.name for each in fields(config) if each.name not in ("run", "output")]
+    default = ReportConfig(run="any")
+    what = f"hyp={_listed(list(config.files.values()))}" if config.hyp else f"run={_listed(config.runs)}"
+    options = [each.name for each in fields(config) if each.name not in ("run", "hyp", "output")]
     changed = [(name, getattr(config, name)) for name in options if getattr(config, name) != getattr(default, name)]
-    return " ".join([f"s2s-report run={runs}", *(f"{name}={value}" for name, value in changed)])
+    return " ".join([f"s2s-report {what}", *(f"{name}={value}" for name, value in changed)])
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"[{','.join(names)}]"
 
 
 def write_training_report(trainer: TrainerView) -> None:

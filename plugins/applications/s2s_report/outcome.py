@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Bucket", "DataStatistics", "Outcome", "buckets", "decode", "read_statistics"]
+__all__ = ["Bucket", "DataStatistics", "Outcome", "bucket_names", "buckets", "decode", "judged", "read_statistics"]
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from s2s import ConfigError, Example, Rejected
 from s2s.generation import Output
 from s2s.metrics import Comparison, Metric, build_metrics, compare
+from s2s_report.text_words import text_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,11 +61,15 @@ def decode(models: Mapping[str, TrainedModel], config: ReportConfig, plugins: Pl
     if not examples:
         return None
     nbest = 4 if getattr(first.config.search, "beam", 1) >= 4 else 1
-    refs = [e.tgt for e in examples]
     outputs = {name: list(model.generate(examples, nbest=nbest)) for name, model in models.items()}
+    return judged(examples, outputs, build_metrics(first.task, plugins.registry, config.metrics), config.samples)
+
+
+def judged(examples: list[Example], outputs: dict[str, list[Output]], metrics: list[Metric], samples: int) -> Outcome:
+    """The outputs with their scores by every metric, the first being the main one."""
+    refs = [e.tgt for e in examples]
     hyps = {name: [output.hyp for output in run_outputs] for name, run_outputs in outputs.items()}
-    metrics = build_metrics(first.task, plugins.registry, None)
-    compared = [compare(metric, hyps, [refs], config.samples) for metric in metrics]
+    compared = [compare(metric, hyps, [refs], samples) for metric in metrics]
     main = metrics[0]
     sentences = {name: [_main(row) for row in main.per_sentence(of, [refs])] for name, of in hyps.items()}
     return Outcome(examples, outputs, metrics, compared, sentences)
@@ -91,11 +96,16 @@ class Bucket(NamedTuple):
 def buckets(values: Sequence[int], edges: Sequence[int]) -> list[Bucket]:
     """Indices grouped by value, each bucket from one edge up to the next, exclusive; empty buckets are left out."""
     rows = []
-    for low, high in zip(edges, [*edges[1:], None], strict=True):
+    for name, low, high in zip(bucket_names(edges), edges, [*edges[1:], None], strict=True):
         inside = [i for i, v in enumerate(values) if v >= low and (high is None or v < high)]
-        name = f"{low}" if high == low + 1 else f"{low}–{high - 1}" if high else f"{low} and more"
         rows += [Bucket(name, inside)] * bool(inside)
     return rows
+
+
+def bucket_names(edges: Sequence[int]) -> list[str]:
+    """The names of all buckets, empty ones included."""
+    ends = zip(edges, [*edges[1:], None], strict=True)
+    return [f"{low}" if high == low + 1 else f"{low}–{high - 1}" if high else f"{low} and more" for low, high in ends]
 
 
 @dataclass
@@ -103,6 +113,8 @@ class DataStatistics:
     """Statistics of the training data, as far as it was read."""
 
     n_pairs: int = 0
+    place: str = "training"
+    """Where occurrences are counted"""
     rejected: Counter[str] = field(default_factory=Counter)
     """Pairs that cannot be used, by reason"""
     lengths: dict[str, list[int]] = field(default_factory=lambda: {"src": [], "tgt": []})
@@ -117,7 +129,7 @@ class DataStatistics:
 
     def rarest(self, text: str, side: Side) -> int:
         """How often the rarest word of a text occurs."""
-        return min((self.words[side][word] for word in text.split()), default=0)
+        return min((self.words[side][word] for word in text_words(text)), default=0)
 
 
 def read_statistics(task: Task, n: int) -> DataStatistics:
@@ -133,9 +145,9 @@ def read_statistics(task: Task, n: int) -> DataStatistics:
             some.append(example)
         statistics.n_pairs += len(some)
         for example in some:
-            for side, words in (("src", example.src.split()), ("tgt", example.tgt.split())):
-                statistics.lengths[side].append(len(words))
-                statistics.words[side].update(words)
+            for side, text in (("src", example.src), ("tgt", example.tgt)):
+                statistics.lengths[side].append(len(text.split()))
+                statistics.words[side].update(text_words(text))
         for pair in task.encode(some):
             statistics.pieces.update(token for token in pair.tgt if token not in special)
     return statistics

@@ -25,11 +25,11 @@ SIGNIFICANT = 0.05
 SIDES: dict[Side, str] = {"src": "source", "tgt": "reference"}
 
 
-def verdict(outcome: Outcome, split: str) -> str:
-    """The result by the main metric, in one sentence per run."""
+def verdict(outcome: Outcome, place: str) -> str:
+    """The result by the main metric, in one sentence per run; place: where the sentences are from."""
     base, *others = outcome.compared[0]
     name, n = base.score.name, len(outcome.examples)
-    said = [f"{base.system}: {name} {_with_interval(base.score)} on {n:,} sentences of the {split} set."]
+    said = [f"{base.system}: {name} {_with_interval(base.score)} on {n:,} sentences of {place}."]
     for other in others:
         assert other.difference is not None
         better = (other.difference > 0) == other.score.higher_is_better
@@ -43,8 +43,8 @@ def verdict(outcome: Outcome, split: str) -> str:
 def score_section(outcome: Outcome) -> Section:
     """The scores of every run by every metric."""
     rows = [_score_row(each) for compared in outcome.compared for each in compared]
-    head = ["metric", "run", "score", "95% interval", "difference", "p", "signature"]
-    note = "Intervals by bootstrap, p by paired bootstrap against the first run (Koehn, 2004)."
+    head = ["metric", "system", "score", "95% interval", "difference", "p", "signature"]
+    note = "Intervals by bootstrap, p by paired bootstrap against the first system (Koehn, 2004)."
     return Section("Scores", [Table(head, rows, (2, 3, 4, 5)), Text(note)])
 
 
@@ -58,13 +58,17 @@ def _score_row(each: Comparison) -> list[str]:
 
 
 def bucket_section(outcome: Outcome, statistics: DataStatistics, samples: int) -> Section:
-    """Scores by the length of the source, and by how often the rarest word of the reference was seen in training."""
-    lengths = [len(example.src.split()) for example in outcome.examples]
-    blocks: list[Block] = [_bucket_table("words of the source", outcome, lengths, LENGTHS, samples)]
+    """Scores by the length of the source, and by how often the rarest word of the reference was seen in training.
+
+    Without sources, lengths are those of the references.
+    """
+    by: Side = "src" if any(example.src for example in outcome.examples) else "tgt"
+    lengths = [len(getattr(example, by).split()) for example in outcome.examples]
+    blocks: list[Block] = [_bucket_table(f"words of the {SIDES[by]}", outcome, lengths, LENGTHS, samples)]
     if statistics.n_pairs:
         side: Side = "src" if read(outcome.examples[0].tgt) else "tgt"  # the words of a tree are those of its source
         rarest = [statistics.rarest(getattr(example, side), side) for example in outcome.examples]
-        title = f"occurrences in training of the {SIDES[side]}'s rarest word"
+        title = f"occurrences in {statistics.place} of the {SIDES[side]}'s rarest word"
         blocks.append(_bucket_table(title, outcome, rarest, FREQUENCIES, samples))
     blocks.append(Text(f"Of fewer than {ENOUGH} sentences no score is shown."))
     return Section("Where it is good and bad", blocks)

@@ -30,7 +30,7 @@ def sentence_sections(outcome: Outcome, config: ReportConfig, models: Mapping[st
     sign = 1 if outcome.compared[0][0].score.higher_is_better else -1
 
     def blocks(chosen: Sequence[int], names: Sequence[str]) -> list[Block]:
-        with_attention = {name: models[name] for name in names}
+        with_attention = {name: models[name] for name in names if name in models}
         return [
             _sentence(outcome, i, names, with_attention if k < config.attention else {}) for k, i in enumerate(chosen)
         ]
@@ -55,12 +55,13 @@ def _sentence(outcome: Outcome, i: int, names: Sequence[str], models: Mapping[st
     scores = ", ".join(f"{name} {outcome.sentences[name][i]:.1f}" for name in names)
     blocks: list[Block] = []
     gold = read(example.tgt)
-    texts = [("source", [("", example.src)])]
+    texts = [("source", [("", example.src)])] if example.src else []
     if gold is None:
         texts.append(("reference", [("", example.tgt)]))
         texts += [(name, word_diff(example.tgt, outcome.hyps(name)[i])) for name in names]
     text = "; ".join(f"{name}: {outcome.hyps(name)[i]}" for name in names)
-    blocks.append(Differences(texts, f"source: {example.src}; reference: {example.tgt}; {text}"))
+    source = f"source: {example.src}; " if example.src else ""
+    blocks.append(Differences(texts, f"{source}reference: {example.tgt}; {text}"))
     for name in names:
         if gold is not None:
             blocks += _trees(name, outcome.hyps(name)[i], example.tgt)
@@ -70,7 +71,7 @@ def _sentence(outcome: Outcome, i: int, names: Sequence[str], models: Mapping[st
             blocks.append(Details(f"Alternatives of {name}", [Table(["rank", "output"], rows, (0,))]))
         if name in models:
             blocks += _attention(name, models[name], outcome.outputs[name][i])
-    return Details(f"{scores}: {example.src[:90]}", blocks)
+    return Details(f"{scores}: {(example.src or example.tgt)[:90]}", blocks)
 
 
 def _attention(name: str, model: TrainedModel, output: Output) -> list[Block]:
