@@ -40,6 +40,7 @@ SERVICES = {
     "logits_transform": "a change of logits before a search chooses tokens: "
     "factory(config) -> (task -> s2s.decoding.LogitsTransform)",
     "segmenter": "where the sentences of a line are: factory(config, language of the source) -> s2s.data.Segmenter",
+    "document_format": "how documents are read and written: factory(config) -> s2s.text.DocumentFormat",
     "input_format": "how s2s-generate reads inputs: factory(config) -> s2s.generation.InputFormat",
     "output_format": "how s2s-generate writes outputs: factory(config, generator) -> s2s.generation.OutputFormat",
     "constraint": "what options and inputs require of outputs, all of which apply: "

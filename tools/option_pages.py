@@ -31,7 +31,10 @@ PAGES = {
     "architectures": ("Architectures", ("arch",)),
     "tasks": ("Tasks and corpora", ("task", "corpus", "tokenizer", "linear")),
     "learning": ("Objectives, optimizers, schedules", ("objective", "optim", "schedule", "recipe", "strategy")),
-    "outputs": ("Searches, metrics, formats", ("search", "metric", "input_format", "output_format", "exporter")),
+    "outputs": (
+        "Searches, metrics, formats",
+        ("search", "metric", "input_format", "output_format", "document_format", "exporter"),
+    ),
 }
 """File -> title, and the groups whose entries it describes"""
 INTRODUCTION = """# Options

@@ -1,0 +1,176 @@
+"""What the elements of HTML are in a flow of text, and what in it is translated."""
+
+from __future__ import annotations
+
+__all__ = ["html_flow"]
+
+from html import unescape
+from typing import TYPE_CHECKING, NamedTuple
+
+from s2s_documents.markup_tokens import element_names
+from s2s_documents.tokens import Kind, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from s2s_documents.markup_tokens import MarkupToken
+
+BLOCKS = element_names(
+    """address article aside base blockquote body button caption center colgroup datalist dd details dialog dir div dl
+    dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li
+    listing main menu meter nav noscript ol optgroup option p plaintext pre progress search section select slot summary
+    table tbody td tfoot th thead title tr ul"""
+)
+"""Elements that no sentence continues across; all others are inline, be they unknown"""
+VOID = element_names("area base br col embed frame hr img input link meta param source track wbr")
+ATOMS = element_names("audio canvas iframe math noembed noframes object script style svg template textarea video xmp")
+"""Elements that are kept with all that is inside of them, and stand alone within a sentence"""
+INVISIBLE = element_names("area col link meta noembed noframes param script source style template track wbr")
+"""Void elements and atoms that separate no words"""
+KEPT = ("code", "listing", "plaintext", "pre")
+ENDS = {
+    **dict.fromkeys(("li",), ("li",)),
+    **dict.fromkeys(("dt", "dd"), ("dt", "dd")),
+    **dict.fromkeys(("option", "optgroup"), ("option",)),
+    **dict.fromkeys(("td", "th"), ("td", "th")),
+    "tr": ("td", "th", "tr"),
+    **dict.fromkeys(("tbody", "tfoot", "thead"), ("td", "th", "tr", "tbody", "thead", "tfoot")),
+}
+"""An element that begins -> elements that it ends"""
+CONTAINERS = {"table", "ul", "ol", "dl", "select"}
+"""Elements out of which it ends none"""
+
+
+def html_flow(markup: Iterable[MarkupToken]) -> Iterator[Token]:
+    """Text, inline tags, and boundaries."""
+    return _paragraphs(_Flow(markup).tokens())
+
+
+class _Element(NamedTuple):
+    """An element that is open, as far as the source says."""
+
+    name: str
+    translated: bool
+
+
+class _Flow:
+    """The elements that are open along the source."""
+
+    def __init__(self, markup: Iterable[MarkupToken]) -> None:
+        self.markup = iter(markup)
+        self.open = [_Element("text", True)]
+
+    def tokens(self) -> Iterator[Token]:
+        for token in self.markup:
+            match token.kind:
+                case "start":
+                    yield self._start(token)
+                case "empty":
+                    kind = Kind.OUTSIDE if token.name in BLOCKS else Kind.ALONE
+                    yield Token(kind, token.raw, _separator(token.name), token.name)
+                case "end":
+                    yield self._end(token)
+                case "comment":
+                    yield Token(Kind.ALONE, token.raw)
+                case "reference":
+                    yield self._reference(token)
+                case "text":
+                    yield self._text(token)
+
+    def _reference(self, token: MarkupToken) -> Token:
+        """An entity that the document itself defines is kept."""
+        text = unescape(token.raw)
+        is_defined_elsewhere = text == token.raw and text.endswith(";")
+        return Token(Kind.TEXT, token.raw, text, kept=is_defined_elsewhere or not self.open[-1].translated)
+
+    def _text(self, token: MarkupToken) -> Token:
+        text = unescape(token.raw) if self.open[-1].name == "title" else token.raw
+        return Token(Kind.TEXT, token.raw, text, kept=not self.open[-1].translated)
+
+    def _start(self, token: MarkupToken) -> Token:
+        name, separator = token.name, _separator(token.name)
+        if name in VOID and name not in BLOCKS:
+            return Token(Kind.ALONE, token.raw, separator, name)
+        if name in ATOMS:
+            return Token(Kind.ALONE, token.raw + self._rest_of_atom(name), separator, name)
+        if token.attributes.endswith("/") and name not in BLOCKS:
+            return Token(Kind.ALONE, token.raw, "", name)
+        if name in BLOCKS:
+            self._end_implied(name)
+        translated = self._is_translated(token)
+        if name not in VOID:
+            self.open.append(_Element(name, translated))
+        kind = Kind.OUTSIDE if name in BLOCKS else Kind.OPEN
+        return Token(kind, token.raw, name=name, kept=not translated)
+
+    def _end(self, token: MarkupToken) -> Token:
+        last = self._last(token.name)
+        if last and token.name in BLOCKS:
+            del self.open[last:]
+        elif last:
+            del self.open[last]
+        if token.name in BLOCKS:
+            return Token(Kind.OUTSIDE, token.raw, name=self._block_name())
+        return Token(Kind.CLOSE, token.raw, name=token.name)
+
+    def _rest_of_atom(self, name: str) -> str:
+        """All up to the tag that ends it."""
+        raw, depth = "", 1
+        for token in self.markup:
+            raw += token.raw
+            if token.name == name:
+                depth += {"start": 1, "end": -1}.get(token.kind, 0)
+            if not depth:
+                break
+        return raw
+
+    def _is_translated(self, token: MarkupToken) -> bool:
+        """Of the text in an element, by its attributes, else its name, else the element around it."""
+        translate = token.attribute("translate")
+        if translate is not None and translate.lower() in ("yes", "no", ""):
+            return translate.lower() != "no"
+        if "notranslate" in (token.attribute("class") or "").split() or token.name in KEPT:
+            return False
+        return self.open[-1].translated
+
+    def _end_implied(self, name: str) -> None:
+        """Close what the beginning of a block closes without a tag."""
+        for ended in (*ENDS.get(name, ()), "p"):
+            last = self._last(ended)
+            if last and not CONTAINERS & {element.name for element in self.open[last:]}:
+                del self.open[last:]
+
+    def _last(self, name: str) -> int:
+        """The index of the innermost open element of this name; 0: there is none."""
+        return next((i for i in range(len(self.open) - 1, 0, -1) if self.open[i].name == name), 0)
+
+    def _block_name(self) -> str:
+        return next(element.name for element in reversed(self.open) if element.name in (*BLOCKS, "text"))
+
+
+def _separator(name: str) -> str:
+    """What an element that stands alone is between two words."""
+    return "" if name in INVISIBLE or name not in (*VOID, *ATOMS) else " "
+
+
+def _paragraphs(tokens: Iterator[Token]) -> Iterator[Token]:
+    """Two line breaks in a row, with white space alone between them, end a block."""
+    waiting: list[Token] = []
+    n_breaks = 0
+    for token in tokens:
+        if token.name == "br" and token.kind is Kind.ALONE:
+            n_breaks += 1
+        elif not (waiting and token.kind is Kind.TEXT and not token.text.strip()):
+            yield from _breaks(waiting, n_breaks)
+            yield token
+            waiting, n_breaks = [], 0
+            continue
+        waiting.append(token)
+    yield from _breaks(waiting, n_breaks)
+
+
+def _breaks(waiting: list[Token], n_breaks: int) -> Iterator[Token]:
+    if n_breaks > 1:
+        yield Token(Kind.OUTSIDE, "".join(token.raw for token in waiting))
+    else:
+        yield from waiting

@@ -1,0 +1,103 @@
+"""Inline Markdown as a flow of text and tags, and texts as Markdown."""
+
+from __future__ import annotations
+
+__all__ = ["inline_flow", "write_cell", "write_markdown"]
+
+import re
+from typing import TYPE_CHECKING
+
+from s2s_documents.html_flow import VOID
+from s2s_documents.markdown_inline import Place, inline_places
+from s2s_documents.markup_tokens import html_tokens
+from s2s_documents.template import render_spans
+from s2s_documents.tokens import Kind, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from markdown_it.token import Token as Block
+
+    from s2s.text import AnnotatedText
+    from s2s_documents.template import RawInside
+
+TASK = re.compile(r"\[[ xX]\](?=\s)")
+FOOTNOTE = re.compile(r"(\[\^[^\]\s]+\])")
+SPECIAL = re.compile(
+    r"""\\(?=[!-/:-@\[-`{-~]) | [`\[] | \*(?=\S) | (?<=\S)\* | (?<!\w)_(?=\S) | (?<=\S)_(?!\w) | ~(?=~)
+    | <(?=[A-Za-z/!?]) | &(?=\#?\w+;)""",
+    re.VERBOSE,
+)
+AT_BEGIN = re.compile(r"(?:[-+>](?=\s)|\#{1,6}(?=\s)|=+$|-+$)|\d{1,9}(?=[.)]\s)")
+
+
+def inline_flow(block: Block, source: str, places: Sequence[int]) -> Iterator[Token]:
+    """The tokens of an inline text. places: in the source, of each of its letters and of its end."""
+    content, at, label_begin = block.content, 0, 0
+    if task := TASK.match(content):
+        at = task.end()
+        yield Token(Kind.ALONE, source[places[0] : places[at]])
+    for place in inline_places(block.children or []):
+        begin = place.begin
+        while place.type == "hardbreak" and begin > at and content[begin - 1] == " ":
+            begin -= 1
+        yield from _text(content[at:begin], source[places[at] : places[begin]])
+        raw = source[places[begin] : places[place.end]]
+        if place.type == "link_open":
+            label_begin = place.end
+        if place.type == "link_close" and raw in ("]", "][]"):
+            yield Token(Kind.CLOSE, raw, name="link", tag=f"][{content[label_begin:begin]}]")
+        else:
+            yield from _tokens(place, raw)
+        at = place.end
+    yield from _text(content[at:], source[places[at] : places[-1]])
+
+
+def _text(text: str, raw: str) -> Iterator[Token]:
+    """Text, in which references to footnotes stand alone."""
+    if "[^" in text:
+        for i, part in enumerate(FOOTNOTE.split(text)):
+            yield Token(Kind.ALONE if i % 2 else Kind.TEXT, part, "" if i % 2 else part)
+    elif text:
+        yield Token(Kind.TEXT, raw, text)
+
+
+def _tokens(place: Place, raw: str) -> Iterator[Token]:
+    match place.type:
+        case "softbreak":
+            yield Token(Kind.TEXT, raw, " ")
+        case "hardbreak" | "image":
+            yield Token(Kind.ALONE, raw, " ")
+        case "code_inline":
+            yield Token(Kind.TEXT, raw, place.content, kept=True)
+        case "text_special":
+            yield Token(Kind.TEXT, raw, place.content)
+        case "html_inline":
+            yield _html(raw)
+        case "link_open" if len(raw) > 1:  # an autolink
+            yield Token(Kind.TEXT, raw, raw[1:-1], kept=True)
+        case _:
+            name, _, side = place.type.rpartition("_")
+            yield Token(Kind.OPEN if side == "open" else Kind.CLOSE, raw, name=name)
+
+
+def _html(raw: str) -> Token:
+    (token,) = html_tokens(raw)
+    is_tag = token.kind in ("start", "end") and token.name not in VOID and not token.attributes.endswith("/")
+    kind = (Kind.OPEN if token.kind == "start" else Kind.CLOSE) if is_tag else Kind.ALONE
+    return Token(kind, raw, "" if is_tag else " " * (token.name == "br"), name=token.name)
+
+
+def write_markdown(text: AnnotatedText, raw_inside: RawInside) -> str:
+    """The text, in which a backslash stands before letters that would be marks."""
+    written = render_spans(text, raw_inside, lambda plain: SPECIAL.sub(r"\\\g<0>", plain))
+    mark = AT_BEGIN.match(written)
+    if not mark:
+        return written
+    at = mark.end() if mark[0].isdecimal() else 0
+    return f"{written[:at]}\\{written[at:]}"
+
+
+def write_cell(text: AnnotatedText, raw_inside: RawInside) -> str:
+    """The same within a cell of a table."""
+    return write_markdown(text, raw_inside).replace("|", "\\|").replace("\\\\|", "\\|")

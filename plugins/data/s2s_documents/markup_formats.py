@@ -1,0 +1,78 @@
+"""HTML and XML."""
+
+from __future__ import annotations
+
+__all__ = ["HtmlFormat", "XmlFormat", "html_parts", "write_markup", "xml_parts"]
+
+from html import escape
+from typing import TYPE_CHECKING
+from xml.parsers import expat
+
+from s2s import DataError
+from s2s.text import DocumentFormat
+from s2s_documents.encodings import decode_html, decode_xml
+from s2s_documents.html_flow import html_flow
+from s2s_documents.markup_tokens import html_tokens, xml_tokens
+from s2s_documents.runs import parts
+from s2s_documents.template import Template, render_spans
+from s2s_documents.xml_flow import is_html, xml_flow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s import Choice
+    from s2s.text import AnnotatedText, Document
+    from s2s_documents.template import Part, RawInside
+
+
+class HtmlFormat(DocumentFormat):
+    """HTML: whole pages and fragments, well-formed or not, in the declared encoding."""
+
+    extensions = (".html", ".htm")
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def read(self, data: bytes) -> Document:
+        text, encode = decode_html(data)
+        return Template(html_parts(text), encode)
+
+
+class XmlFormat(DocumentFormat):
+    """XML: XHTML is read as HTML; in others, an element is inline where text stands beside it."""
+
+    extensions = (".xml", ".xhtml", ".svg")
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def read(self, data: bytes) -> Document:
+        text, encode = decode_xml(data)
+        return Template(xml_parts(text), encode)
+
+
+def html_parts(source: str) -> Iterator[Part]:
+    """The parts of a page or a fragment."""
+    return parts(html_flow(html_tokens(source)), write_markup)
+
+
+def xml_parts(source: str) -> Iterator[Part]:
+    """The parts of a document; raises DataError if it is not well-formed."""
+    check_well_formed(source)
+    tokens = list(xml_tokens(source))
+    return parts(html_flow(tokens) if is_html(tokens) else xml_flow(tokens), write_markup)
+
+
+def write_markup(text: AnnotatedText, raw_inside: RawInside) -> str:
+    """The text with references for the letters that markup needs."""
+    return render_spans(text, raw_inside, lambda plain: escape(plain, quote=False))
+
+
+def check_well_formed(source: str) -> None:
+    """Raise DataError with the place of the first error."""
+    parser = expat.ParserCreate()
+    try:
+        parser.Parse(source.removeprefix("\ufeff"), True)
+    except expat.ExpatError as error:
+        message = expat.errors.messages[error.code]
+        raise DataError(f"no well-formed XML: line {error.lineno}, column {error.offset}: {message}") from None

@@ -1,0 +1,72 @@
+"""gettext's PO files: units without a translation, or with a fuzzy one, get one."""
+
+from __future__ import annotations
+
+__all__ = ["PoFormat"]
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from s2s import DataError
+from s2s.text import Document, DocumentFormat
+from s2s_documents.libraries import library
+from s2s_documents.message_flow import message_flow, write_message
+from s2s_documents.runs import parts
+from s2s_documents.template import Slot, rendered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from s2s.text import AnnotatedText
+    from s2s_documents import UnitConfig
+    from s2s_documents.template import Part
+
+
+class PoFormat(DocumentFormat):
+    """PO, by translate-toolkit, which keeps the lines of units without a new translation as gettext writes them."""
+
+    extensions = (".po",)
+
+    def __init__(self, config: UnitConfig) -> None:
+        self.pypo, self.retranslate = library("translate.storage.pypo", "translate-toolkit"), config.retranslate
+
+    def read(self, data: bytes) -> Document:
+        try:
+            store = self.pypo.pofile.parsestring(data)
+        except (ValueError, UnicodeError, LookupError) as error:
+            raise DataError(f"no PO file: {error}") from None
+        return _Messages(store, list(_units(store, retranslate=self.retranslate)))
+
+
+class _Unit(NamedTuple):
+    """A unit to translate."""
+
+    unit: Any
+    forms: list[list[Part]]
+    """The parts of each form of the plural, or of the one"""
+
+
+class _Messages(Document):
+    def __init__(self, store: Any, units: Sequence[_Unit]) -> None:
+        self.store, self.units = store, units
+        every = (part for unit in units for form in unit.forms for part in form)
+        self.blocks = [part.block for part in every if isinstance(part, Slot)]
+
+    def render(self, outputs: Sequence[AnnotatedText]) -> bytes:
+        remaining = iter(outputs)
+        for one in self.units:
+            targets = ["".join(rendered(form, remaining)) for form in one.forms]
+            one.unit.target = targets if one.unit.hasplural() else targets[0]
+            one.unit.markfuzzy(False)
+        return bytes(self.store)
+
+
+def _units(store: Any, *, retranslate: bool) -> Iterator[_Unit]:
+    n_forms = int(store.getheaderplural()[0] or 2)
+    for unit in store.units:
+        if unit.isheader() or unit.isobsolete() or not unit.source or (unit.istranslated() and not retranslate):
+            continue
+        messages = [str(unit.source)]
+        if unit.hasplural():
+            singular, plural = (str(form) for form in unit.source.strings)
+            messages = [singular, *[plural] * (n_forms - 1)] if n_forms > 1 else [plural]
+        yield _Unit(unit, [list(parts(message_flow(one), write_message, "message", folds=False)) for one in messages])
