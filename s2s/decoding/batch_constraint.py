@@ -74,6 +74,10 @@ class BatchConstraint:
         del before, shape, device
         return states
 
+    def released(self, states: Tensor | None) -> tuple[BatchConstraint, Tensor | None]:
+        """The constraint that holds from now on, and its states: another one where no sentence needs this any more."""
+        return self, states
+
     def allowed(self, states: Tensor | None, n_tokens: int) -> Tensor | None:
         """The tokens that may come next, [B, K, V]; None: all. n_tokens: V."""
         if self.automaton is None or states is None:

@@ -109,6 +109,15 @@ def join_batches(first: B, second: B, **changes: Any) -> B:
     return replace(first, sentences=sentences, state=first.state.join(second.state), **joined)
 
 
+def _released(batch: B) -> B:
+    """The batch without a constraint that none of its sentences needs any more; others may wait with its states."""
+    run = batch.run
+    if run.waiting:
+        return batch
+    run.constraint, states = run.constraint.released(batch.constraint_state)
+    return batch if states is batch.constraint_state else replace(batch, constraint_state=states)
+
+
 class Run(Generic[B]):
     """What all steps of one call of a search share; a search that needs more derives from it."""
 
@@ -134,7 +143,7 @@ class StreamingSearch(ABC, Generic[B]):
                 batch, results = self.without_done(batch)
                 yield from results
             if batch is not None and (batch := self.without_cancelled(batch)) is not None:
-                batch, results = self.without_done(self.steps(batch, request.queue.steps_at_once))
+                batch, results = self.without_done(self.steps(_released(batch), request.queue.steps_at_once))
                 yield from results
             n_before = len(batch.sentences) if batch is not None else 0
             batch = self.admit(run, batch)

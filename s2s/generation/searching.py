@@ -43,7 +43,7 @@ class Searcher:
 
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
-        order = sorted((i for i, segment in enumerate(segments) if segment.ids), key=lambda i: -len(segments[i].ids))
+        order = sorted((i for i, one in enumerate(segments) if one.ids), key=lambda i: _precedence(segments[i]))
         sentences = [self._sentence(i, segments[i]) for i in order]
         shared = search_shared(self._results, sentences, self.config, self.device)
         results = self._results(sentences) if shared is None else self._evaluating(shared)
@@ -121,6 +121,11 @@ class Searcher:
     def precision(self) -> torch.autocast:
         """The context in which every step of the search runs."""
         return device_of(self.device).autocast(DTYPES[self.config.precision])
+
+
+def _precedence(segment: Segment) -> tuple[bool, int]:
+    """The longest first, and those without a constraint of their own before all others, which have slower steps."""
+    return segment.constraint is not None, -len(segment.ids)
 
 
 def search_name(search: Search) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from s2s_constraints.lexical import LexicalConstraint
 from s2s_constraints.phrases import Phrase
-from s2s_constraints.spelling import Spelling, token_symbols
+from s2s_constraints.spelling import Spelling
+from s2s_constraints.symbols import token_symbols
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

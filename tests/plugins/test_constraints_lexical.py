@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.decoding import Hypothesis
+    from s2s_constraints.lexical import LexicalBatchConstraint
 
 EOS, VOCAB = 3, Vocab(src=9, tgt=7)
 LIMIT, SYMBOLS = 4, (1, 4, 5, 6)
@@ -167,6 +168,34 @@ def test_samples_hold_lexical_constraints_too() -> None:
     for one, hypotheses in zip(lexical, found, strict=True):
         assert len({tuple(h.tokens) for h in hypotheses}) > 5
         assert all(holds(one, h.tokens) for h in hypotheses)
+
+
+def released_after(
+    monkeypatch: pytest.MonkeyPatch, wishes: Sequence[Wish]
+) -> tuple[list[list[Hypothesis]], list[bool]]:
+    """The outputs, and before each step whether the constraint still holds."""
+    constrained = []
+    released = lexical_module.LexicalBatchConstraint.released
+
+    def watched(self: LexicalBatchConstraint, states: Any) -> Any:
+        constraint, after = released(self, states)
+        constrained.append(constraint is self)
+        return constraint, after
+
+    monkeypatch.setattr(lexical_module.LexicalBatchConstraint, "released", watched)
+    return search(wishes, 4, 4, table=JoiningTable), constrained
+
+
+@pytest.mark.parametrize("others", [0, 30])
+def test_a_batch_is_free_of_constraints_that_all_its_outputs_hold(monkeypatch: pytest.MonkeyPatch, others: int) -> None:
+    """With the same outputs as when they are kept to the end; later sentences are constrained again."""
+    wishes = [Wish(prefix=(4,)), Wish(phrases=((5,),)), *[NO_CONSTRAINT] * others, Wish(prefix=(6, 6))]
+    outputs, constrained = released_after(monkeypatch, wishes)
+    assert True in constrained
+    assert False in constrained
+    monkeypatch.setattr(lexical_module.LexicalBatchConstraint, "released", lambda self, states: (self, states))
+    assert search(wishes, 4, 4, table=JoiningTable) == outputs
+    assert search(wishes, 4, 4, 12, JoiningTable) == outputs
 
 
 def test_where_nothing_is_required_the_constraint_stays_as_it_is() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 import s2s
 from harness.search_calls import find_queued
@@ -14,16 +16,19 @@ from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
 from s2s.task import Vocab
+from s2s_constraints.automaton import StateTable
 from s2s_constraints.lexical import LexicalConstraint
 from s2s_constraints.phrases import Phrase
-from s2s_constraints.spelling import Spelling, joins, symbols_of
+from s2s_constraints.spelling import Spelling
+from s2s_constraints.symbols import joins, symbols_of
+from s2s_constraints.text_state import FREE
 from s2s_sentencepiece.subwords import Subwords, train_subwords
 from s2s_tokenizers import HuggingFaceConfig, ListedConfig
 from s2s_tokenizers.hugging_face import HuggingFaceKind
 from s2s_tokenizers.listed import CharacterKind, WhitespaceKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from s2s.decoding import Hypothesis
@@ -104,6 +109,48 @@ def test_the_outputs_with_a_phrase_are_those_that_contain_its_text(
         assert bound[0].tokens == best.tokens
     if len(spaced) == 1:
         assert len(obtained) > len(expected) / 2
+
+
+def random_tokens(draw: random.Random, n: int) -> Iterator[int]:
+    """Those of valid UTF-8, up to its last character."""
+    for _ in range(n):
+        yield (token := draw.randrange(4, len(PIECES) - 1))
+        if PIECES[token] == b"\xc3":
+            yield len(PIECES) - 1
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["words", "letters"])
+@pytest.mark.parametrize(
+    ("word", "tokens"), [("Ta", (6,)), ("aa", (5, 5)), ("g,", (9, 10)), ("Tä", (4, 11, 12)), ("ä", (11, 12))]
+)
+def test_states_know_of_long_outputs_whether_they_contain_a_phrase(
+    word: str, tokens: tuple[int, ...], whole: bool
+) -> None:
+    """Though they keep only the end of an output, so that there are few: against its whole text."""
+    draw, states = random.Random(1), set()
+    spaced = tokens if TEXTS[tokens[0]][0] == " " else (8, *tokens)
+    phrase = Phrase(symbols_of(word.encode()), tokens, spaced, whole)
+    for _ in range(600):
+        state, output = LexicalConstraint(SPELLING, (), (phrase,)).start(), b""
+        for token in random_tokens(draw, 14):
+            state, output = state if state is FREE else state.after(token), output + PIECES[token]
+            text = output.decode(errors="ignore")
+            assert contains(text, word, whole=whole) is not bool(state.phrases), text
+            states.add(state)
+    assert len(states) < 30
+
+
+def test_tokens_of_one_kind_lead_to_the_same_state() -> None:
+    """So that only one of them is computed: all that continue a phrase, or complete it, are of a kind of their own."""
+    draw, words = random.Random(2), [("Ta", (6,)), ("aa", (5, 5)), ("Tä", (4, 11, 12))]
+    phrases = tuple(Phrase(symbols_of(w.encode()), ids, ids if w[0] == "T" else (8, *ids), True) for w, ids in words)
+    table = StateTable()
+    for _ in range(300):
+        number, state = table.add(first := LexicalConstraint(SPELLING, (), phrases).start()), first
+        for token in random_tokens(draw, 20):
+            number = int(table.after(torch.tensor(number), torch.tensor(token)))
+            state = state if state is FREE else state.after(token)
+            assert table[number] == state
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class PhraseAllocation:
     """Divides the beam into banks: a bank holds the hypotheses that lack the same number of tokens."""
 
     texts: TextAutomaton
-    """Whose state is the last column of those of all constraints"""
+    """Whose states are the last columns of those of all constraints"""
     normalize: bool
     """Whether the model returns logits, which must be normalised"""
 
@@ -61,7 +61,7 @@ class PhraseAllocation:
 
         If a round does not fit entirely, banks that lack the fewest tokens come first.
         """
-        before = gather_hypotheses(states[..., -1:], candidates.parents)
+        before = gather_hypotheses(states[..., -TextAutomaton.width :], candidates.parents)
         missing = self.texts.missing_after(before, candidates.token)
         n_tokens = int(missing.max()) + 1
         bank = missing.masked_fill(candidates.score == -torch.inf, n_tokens)
@@ -73,7 +73,7 @@ class PhraseAllocation:
 
     def _required(self, states: Tensor) -> Tensor:
         """The next tokens of missing phrases: states [B, K, ·] -> [B, K, P], NONE where there are fewer."""
-        required = self.texts.required(states[..., -1:])
+        required = self.texts.required(states[..., -TextAutomaton.width :])
         n = max(map(len, required))
         rows = [[*tokens, *[NONE] * (n - len(tokens))] for tokens in required]
         return torch.tensor(rows, dtype=torch.long, device=states.device).view(*states.shape[:2], n)

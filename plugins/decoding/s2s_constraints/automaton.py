@@ -1,4 +1,4 @@
-"""The automaton of texts that outputs must contain: a state is the number of a `TextState` in a table.
+"""The automaton of texts that outputs must contain: a state is the number of a `TextState` in a table, and the room.
 
 Shapes: B sentences, K hypotheses per sentence, V target tokens.
 """
@@ -15,89 +15,92 @@ from torch import Tensor
 from s2s_constraints.text_state import FREE, TextState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
+
+N_KEPT = 50_000
+"""States above which those that no hypothesis has are forgotten"""
 
 
 class StateTable:
-    """The states of one search by number; 0 is `FREE`."""
+    """The states of one search by number, and the transitions between them, each computed once; 0 is `FREE`."""
 
     def __init__(self) -> None:
         self._states: dict[int, TextState] = {0: FREE}
+        self._numbers: dict[TextState, int] = {FREE: 0}
         self._next = 1
-        self._following: dict[tuple[int, int], TextState] = {}
+        self._following: dict[tuple[int, int | str], int] = {}
 
     def __getitem__(self, number: int) -> TextState:
         return self._states[number]
 
     def add(self, state: TextState) -> int:
         """Its number."""
-        if state is FREE:
-            return 0
-        self._states[self._next] = state
-        self._next += 1
-        return self._next - 1
+        if state not in self._numbers:
+            self._states[self._next] = state
+            self._numbers[state] = self._next
+            self._next += 1
+        return self._numbers[state]
 
-    def after(self, number: int, token: int) -> TextState:
-        """The state that follows a state with `token`; computed once between two calls of `advance`."""
-        if number == 0:
-            return FREE
-        if (number, token) not in self._following:
-            self._following[number, token] = self._states[number].after(token)
-        return self._following[number, token]
+    def after(self, numbers: Tensor, tokens: Tensor) -> Tensor:
+        """The numbers of the states that follow these with these tokens, of the same shape."""
+        known, after = self._following.get, self._after
+        pairs = zip(numbers.flatten().tolist(), tokens.flatten().tolist(), strict=True)
+        following = [known(pair) or after(*pair) if pair[0] else 0 for pair in pairs]
+        return torch.tensor(following, device=numbers.device).view(numbers.shape)
 
-    def advance(self, numbers: Sequence[int], tokens: Sequence[int]) -> list[int]:
-        """The numbers of the states after one token each."""
-        advanced = [self.add(self.after(*pair)) for pair in zip(numbers, tokens, strict=True)]
-        self._following.clear()
-        return advanced
+    def _after(self, number: int, token: int) -> int:
+        state = self._states[number]
+        kind = state.kind(token)
+        if (number, kind) not in self._following:
+            self._following[number, kind] = self.add(state.after(token))
+        following = self._following[number, token] = self._following[number, kind]
+        return following
 
-    def retain(self, numbers: Iterable[int]) -> None:
-        """Forget all other states."""
-        self._states = {number: self._states[number] for number in {0, *numbers}}
+    def retain(self, numbers: Collection[int]) -> None:
+        """Forget all other states if there are too many."""
+        if len(self._states) + len(self._following) > N_KEPT:
+            self._states = {number: self._states[number] for number in {0, *numbers}}
+            self._numbers = {state: number for number, state in self._states.items()}
+            self._following.clear()
 
 
 class TextAutomaton:
     """Allows the tokens with which outputs can still contain what their sentences require."""
 
-    width = 1
+    width = 2
+    """The number of the state, and the tokens until the limit"""
 
     def __init__(self, table: StateTable, n_tokens: int, eos: int, sentences: Sequence[TextState]) -> None:
-        """sentences: the first states, without room, of those that `start` is called for."""
+        """sentences: the first states of those that `start` is called for."""
         self.table, self.n_tokens, self.eos, self.sentences = table, n_tokens, eos, sentences
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """[B, 1, 1]"""
-        firsts = zip(self.sentences, limit.tolist(), strict=True)
-        numbers = [self.table.add(first.with_room(room)) for first, room in firsts]
-        return torch.tensor(numbers, device=src.device)[:, None, None]
+        """[B, 1, 2]"""
+        numbers = torch.tensor(list(map(self.table.add, self.sentences)), device=src.device)
+        return torch.stack([numbers, limit.to(numbers)], dim=-1)[:, None]
 
     def allowed(self, state: Tensor) -> Tensor:
-        """[B, K, 1] -> [B, K, V]"""
-        numbers = state.flatten().tolist()
-        allowed = torch.ones(len(numbers), self.n_tokens, dtype=torch.bool)
-        for row, number in zip(allowed, numbers, strict=True):
-            if number:
-                self._restrict(row, self.table[number])
+        """[B, K, 2] -> [B, K, V]"""
+        states = [(self.table[number], room) for number, room in state.flatten(0, 1).tolist()]
+        only = {row: some for row, (one, room) in enumerate(states) if (some := one.only(room)) is not None}
+        allowed = torch.ones(len(states), self.n_tokens, dtype=torch.bool)
+        if only:
+            rows, tokens = torch.tensor(list(only)), list(only.values())
+            allowed[rows] = False
+            allowed[rows.repeat_interleave(torch.tensor(list(map(len, tokens)))), torch.cat(tokens)] = True
+        allowed[:, self.eos] = torch.tensor([one.may_end for one, _ in states])
         return allowed.to(state.device).view(*state.shape[:2], -1)
-
-    def _restrict(self, row: Tensor, state: TextState) -> None:
-        """Clear in `row` [V], all True, what may not follow a state."""
-        if (only := state.only()) is not None:
-            row[:] = False
-            row[only] = True
-        row[self.eos] = state.may_end
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]."""
-        numbers = self.table.advance(state.flatten().tolist(), token.flatten().tolist())
-        return torch.tensor(numbers, device=state.device).view(state.shape)
+        number, room = state.unbind(-1)
+        return torch.stack([self.table.after(number, token), room - 1], dim=-1)
 
     def required(self, state: Tensor) -> list[list[int]]:
-        """The next token of each missing phrase, for each of the states [B, K, 1], row by row."""
-        return [self.table[number].required for number in state.flatten().tolist()]
+        """The next token of each missing phrase, for each of the states [B, K, 2], row by row."""
+        return [self.table[number].required for number in state[..., 0].flatten().tolist()]
 
     def missing_after(self, state: Tensor, token: Tensor) -> Tensor:
-        """Tokens that complete all phrases after `token` [B, n]: states [B, n, 1] -> [B, n]"""
-        pairs = zip(state.flatten().tolist(), token.flatten().tolist(), strict=True)
-        missing = [self.table.after(*pair).missing for pair in pairs]
-        return torch.tensor(missing, device=token.device).view(token.shape)
+        """Tokens that complete all phrases after `token` [B, n]: states [B, n, 2] -> [B, n]"""
+        numbers, place = self.table.after(state[..., 0], token).unique(return_inverse=True)
+        return torch.tensor([self.table[number].missing for number in numbers.tolist()], device=token.device)[place]

@@ -20,7 +20,8 @@ from s2s.generation import RequestConstraints
 from s2s_constraints.allocation import PhraseAllocation
 from s2s_constraints.automaton import StateTable, TextAutomaton
 from s2s_constraints.phrases import Phrase
-from s2s_constraints.spelling import Spelling, symbols_of
+from s2s_constraints.spelling import Spelling
+from s2s_constraints.symbols import symbols_of
 from s2s_constraints.task_texts import TaskTexts
 from s2s_constraints.text_state import FREE, TextState
 
@@ -49,25 +50,32 @@ class LexicalConstraint:
 
     def start(self) -> TextState:
         """The state of the empty output."""
-        return TextState(self.spelling, self.prefixes, tuple(dict.fromkeys(self.phrases)), room=0)
+        return TextState(self.spelling, self.prefixes, tuple(dict.fromkeys(self.phrases)))
 
 
 class LexicalBatchConstraint(BatchConstraint):
     """The prefixes and phrases of a batch, whose states come after those of the constraint on every output."""
 
     def __init__(
-        self, every: BatchConstraint, table: StateTable, sentences: Sequence[LexicalConstraint | None] = ()
+        self,
+        every: BatchConstraint,
+        table: StateTable,
+        sentences: Sequence[LexicalConstraint | None] = (),
+        *,
+        has_phrases: bool = False,
     ) -> None:
-        """sentences: what `start` starts."""
+        """sentences: what `start` starts. has_phrases: whether other sentences of the batch have phrases."""
         starts = [sentence.start() if sentence else FREE for sentence in sentences]
         texts = TextAutomaton(table, every.vocab.tgt, every.vocab.eos, starts)
         super().__init__(_automaton(every.automaton, texts), every.vocab, normalize=every.normalize)
         self.every, self.table = every, table
-        self.allocation = PhraseAllocation(texts, every.normalize)
+        if has_phrases or any(sentence.phrases for sentence in sentences if sentence):
+            self.allocation = PhraseAllocation(texts, every.normalize)
 
     def for_sentences(self, constraints: Sequence[SentenceConstraint | None]) -> LexicalBatchConstraint:
         """This constraint for these sentences."""
-        return LexicalBatchConstraint(self.every, self.table, cast("Sequence[LexicalConstraint | None]", constraints))
+        sentences = cast("Sequence[LexicalConstraint | None]", constraints)
+        return LexicalBatchConstraint(self.every, self.table, sentences, has_phrases=self.allocation is not None)
 
     def widen(
         self, states: Tensor | None, before: BatchConstraint, shape: tuple[int, int], device: torch.device
@@ -75,10 +83,21 @@ class LexicalBatchConstraint(BatchConstraint):
         """The states with those of texts, of which nothing is required if there were none."""
         if isinstance(before, LexicalBatchConstraint):
             assert states is not None
-            self.table.retain(states[..., -1].flatten().tolist())
+            self.table.retain(states[..., -TextAutomaton.width].flatten().tolist())
             return states
-        free = torch.zeros(*shape, 1, dtype=torch.long, device=device)
+        free = torch.zeros(*shape, TextAutomaton.width, dtype=torch.long, device=device)
         return free if states is None else torch.cat([states, free], dim=-1)
+
+    def released(self, states: Tensor | None) -> tuple[BatchConstraint, Tensor | None]:
+        """The constraint on every output alone, once no output lacks anything; prefixes need no share of the beam."""
+        assert states is not None
+        of_every, texts = states.tensor_split([-TextAutomaton.width], dim=-1)
+        numbers = texts[..., 0].unique().tolist()
+        if numbers == [0]:
+            return self.every, of_every if self.every.automaton else None
+        if self.allocation and not any(self.table[number].has_phrases for number in numbers):
+            return LexicalBatchConstraint(self.every, self.table), states
+        return self, states
 
 
 def _automaton(every: Constraint | None, texts: TextAutomaton) -> ConstraintSet:

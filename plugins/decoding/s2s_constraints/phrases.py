@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["Phrase", "Progress"]
+__all__ = ["Phrase", "Progress", "forms"]
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s_constraints.spelling import joins
+from s2s_constraints.symbols import LONGEST, characters, inside, n_incomplete
 
 if TYPE_CHECKING:
     from s2s_constraints.spelling import Spelling
-
-LONGEST_CHARACTER = 4
-"""Bytes of a character in UTF-8"""
 
 
 class Progress(NamedTuple):
@@ -40,22 +38,35 @@ class Phrase:
     whole: bool
     """Whether it counts only as whole words"""
 
-    def end(self, output: str, begin: int) -> int | None:
-        """Where the first occurrence at or after `begin` ends; None: there is none.
+    def __hash__(self) -> int:
+        return hash(self.text)  # which Python computes once
+
+    def end(self, output: str) -> int | None:
+        """Where the first occurrence ends; None: there is none.
 
         That of a whole word may be at the end of the output, where the word may still go on (`is_open`).
         """
-        start = output.find(self.text, begin)
+        start = output.find(self.text)
         while start >= 0:
             end = start + len(self.text)
-            if not self.whole or not (_inside(output, start) or _inside(output, end)):
+            if not self.whole or not (inside(output, start) or inside(output, end)):
                 return end
             start = output.find(self.text, start + 1)
         return None
 
     def is_open(self, output: str, end: int) -> bool:
         """Whether the next token may continue the word that ends the phrase."""
-        return self.whole and not _characters(output[end : end + LONGEST_CHARACTER])
+        return self.whole and not characters(output[end : end + LONGEST])
+
+    def begin(self, output: str, end: int | None, spelling: Spelling) -> int:
+        """From where on symbols of the output may be part of an occurrence, or of a character that is incomplete.
+
+        end: where the first occurrence ends.
+        """
+        if end is not None:
+            return end - len(self.text)
+        overlap = max([_overlap(output, form) for form in forms(self, spelling)])
+        return len(output) - max(overlap, n_incomplete(output) if self.whole else 0)
 
     def progress(self, output: str, spelling: Spelling) -> Progress:
         """In those of its usual tokens that the end of the output has most of."""
@@ -71,14 +82,18 @@ class Phrase:
         return best
 
     def _may_begin(self, output: str, start: int, written: str) -> bool:
-        return not self.whole or written[:1] == " " or not _inside(output, start)
+        return not self.whole or written[:1] == " " or not inside(output, start)
 
 
-def _inside(output: str, at: int) -> bool:
-    """Whether a position is within a word; not if the character behind it is still missing or incomplete."""
-    before, after = output[max(at - LONGEST_CHARACTER, 0) : at], output[at : at + LONGEST_CHARACTER]
-    return joins(_characters(before)[-1:], _characters(after)[:1])
+@lru_cache(maxsize=1000)
+def forms(phrase: Phrase, spelling: Spelling) -> set[str]:
+    """The symbols of its text, and of its usual tokens."""
+    return {phrase.text, *("".join(spelling.texts[i] for i in tokens) for tokens in (phrase.tokens, phrase.spaced))}
 
 
-def _characters(symbols: str) -> str:
-    return symbols.encode("latin-1").decode(errors="ignore")
+def _overlap(output: str, form: str) -> int:
+    """How many symbols at the end of the output are the first of `form`."""
+    begin = output.find(form[0], max(len(output) - len(form), 0))
+    while begin >= 0 and not form.startswith(output[begin:]):
+        begin = output.find(form[0], begin + 1)
+    return len(output) - begin if begin >= 0 else 0

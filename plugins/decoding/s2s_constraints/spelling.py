@@ -1,51 +1,22 @@
-"""The texts of tokens, and the tokens that can spell a text.
-
-A text here is a string of symbols: bytes, each as the character of that number, or whole tokens where a task's outputs
-are not its tokens' texts one after another (`Spelling.tokens`).
-"""
+"""The texts of tokens, and the tokens that can spell a text."""
 
 from __future__ import annotations
 
-__all__ = ["Spelling", "joins", "symbols_of", "token_symbols", "without_blanks"]
+__all__ = ["Spelling"]
 
-import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from s2s_constraints.symbols import context, is_complete, joins
 
-BLANKLESS = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
-"""Scripts without blanks between words, as in the names of their characters"""
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
 N_KEPT = 10_000
 """Texts whose next tokens are kept"""
-
-
-def symbols_of(spelling: bytes) -> str:
-    """The bytes of a text as symbols."""
-    return spelling.decode("latin-1")
-
-
-def token_symbols(tokens: Iterable[int]) -> str:
-    """Tokens as symbols, where each is one."""
-    return "".join(map(chr, tokens))
-
-
-def joins(before: str, after: str) -> bool:
-    """Whether two characters side by side are within one word; empty: the edge of a text, which joins nothing."""
-    return all(map(_in_word, (before, after)))
-
-
-def _in_word(character: str) -> bool:
-    if not (character.isalnum() or unicodedata.category(character or " ").startswith("M")):
-        return False
-    return not without_blanks(character)
-
-
-def without_blanks(character: str) -> bool:
-    """Whether a character, or none, is of a script without blanks between words."""
-    return unicodedata.name(character, "").startswith(BLANKLESS) if character else False
+LAST = "\U0010ffff"
 
 
 class Spelling:
@@ -92,6 +63,38 @@ class Spelling:
             self._continuing[end] = [*(i for ids in within for i in ids), *self._beginning_with(end)]
 
     def _beginning_with(self, text: str) -> list[int]:
-        first = bisect_left(self._sorted, (text, -1))
-        last = bisect_left(self._sorted, (text + "\U0010ffff", -1), lo=first)
-        return [i for _, i in self._sorted[first:last]]
+        return _with_prefix(self._sorted, text)
+
+    @cached_property
+    def contexts(self) -> list[str | None]:
+        """The `context` that each token leaves; None: it has a part of a character, or spells nothing."""
+        if self.tokenwise:
+            return [""] * len(self.texts)
+        return [context(text) if text and is_complete(text) else None for text in self.texts]
+
+    def touching(self, text: str) -> set[int]:
+        """The tokens that contain a text, or end with symbols that begin it."""
+        ends = (_with_prefix(self._reversed, text[:n][::-1]) for n in range(1, len(text) + 1))
+        return {*self._containing(text), *(i for ids in ends for i in ids)}
+
+    @cached_property
+    def _reversed(self) -> list[tuple[str, int]]:
+        return sorted((text[::-1], i) for i, text in enumerate(self.texts) if text)
+
+    def _containing(self, text: str) -> Iterator[int]:
+        joined, ends = self._joined
+        at = joined.find(text)
+        while at >= 0:
+            yield bisect_right(ends, at)
+            at = joined.find(text, at + 1)
+
+    @cached_property
+    def _joined(self) -> tuple[str, list[int]]:
+        """All texts in one, each with a symbol of no text behind it, and where each ends."""
+        return "".join(f"{text}{LAST}" for text in self.texts), list(accumulate(len(text) + 1 for text in self.texts))
+
+
+def _with_prefix(texts: Sequence[tuple[str, int]], prefix: str) -> list[int]:
+    """The tokens whose texts begin so, of sorted texts."""
+    first = bisect_left(texts, (prefix, -1))
+    return [i for _, i in texts[first : bisect_left(texts, (prefix + LAST, -1), lo=first)]]

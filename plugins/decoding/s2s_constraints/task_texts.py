@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from s2s import DataError, Example, Task
 from s2s_constraints.phrases import Phrase
-from s2s_constraints.spelling import Spelling, symbols_of, token_symbols, without_blanks
+from s2s_constraints.spelling import Spelling
+from s2s_constraints.symbols import symbols_of, token_symbols, without_blanks
 from s2s_constraints.target_ids import target_ids
 
 

@@ -5,69 +5,82 @@ from __future__ import annotations
 __all__ = ["FREE", "TextState"]
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from s2s_constraints.phrases import LONGEST_CHARACTER, Phrase
+import torch
+from torch import Tensor
+
+from s2s_constraints.phrases import Phrase, forms
 from s2s_constraints.spelling import Spelling
+from s2s_constraints.symbols import NEUTRAL, context
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from s2s_constraints.phrases import Progress
 
 
 @dataclass(frozen=True)
 class TextState:
-    """The state of one output; see `FREE` for the one of which nothing is required."""
+    """The state of one output; see `FREE` for the one of which nothing is required.
+
+    Outputs of which the same may follow have equal states, so that there are few.
+    """
 
     spelling: Spelling
-    rests: tuple[str, ...]
+    rests: tuple[str, ...] = ()
     """What the prefix has after the output, in each way to spell it; none: the output has all of it"""
-    phrases: tuple[Phrase, ...]
-    """Those that the output lacks, or whose word may still go on"""
-    room: int
-    """Tokens until the limit"""
+    phrases: tuple[Phrase, ...] = ()
+    """Those that the output lacks"""
+    open_phrases: tuple[Phrase, ...] = ()
+    """Those with which it ends, and whose last word may still go on, so that they would be missing again"""
     output: str = ""
-    """Its end, as symbols"""
-    ends: tuple[int | None, ...] = ()
-    """By phrase where it ends in `output`; None: it is missing"""
+    """Its end, as symbols, from where the phrases need it (`Phrase.begin`), behind the `context` that this has"""
 
-    def with_room(self, room: int) -> TextState:
-        """The state of an empty output of at most `room` tokens."""
-        return replace(self, room=room) if self.rests or self.phrases else FREE
+    def __hash__(self) -> int:
+        return hash((self.rests, self.phrases, self.output))
+
+    def kind(self, token: int) -> int | str:
+        """What the next state depends on: the token, or the context that it leaves if it begins no phrase."""
+        if self.rests or self.open_phrases or self.output not in NEUTRAL:
+            return token
+        left = None if token in _touching(self.phrases, self.spelling) else self.spelling.contexts[token]
+        return token if left is None else left
 
     def after(self, token: int) -> TextState:
         """The state with one more token."""
         text = self.spelling.texts[token]
-        rests = tuple(dict.fromkeys(rest[len(text) :] for rest in self.rests if rest.startswith(text)))
-        if not all(rests) or any(text.startswith(rest) for rest in self.rests):
-            rests = ()
-        state = replace(self, rests=rests, room=self.room - 1)
-        if not self.phrases:
-            return state if rests else FREE
-        return state._with_output(self.output + text, len(text))
+        rests: tuple[str, ...] = ()
+        if not any(text.startswith(rest) for rest in self.rests):
+            rests = tuple(dict.fromkeys(rest[len(text) :] for rest in self.rests if rest.startswith(text)))
+        if self.has_phrases:
+            return self._with_output(self.output + text, rests)
+        return replace(self, rests=rests) if rests else FREE
 
-    def _with_output(self, output: str, n_new: int) -> TextState:
-        """The state for this output, whose last `n_new` symbols are new."""
-        missing, ends = [], []
-        for phrase in self.phrases:
-            end = phrase.end(output, max(len(output) - n_new - LONGEST_CHARACTER - len(phrase.text), 0))
-            if end is None or phrase.is_open(output, end):
+    def _with_output(self, output: str, rests: tuple[str, ...]) -> TextState:
+        missing, still_open, begin = [], [], len(output)
+        for phrase in (*self.phrases, *self.open_phrases):
+            end = phrase.end(output)
+            if end is None:
                 missing.append(phrase)
-                ends.append(end)
-        if not missing and not self.rests:
-            return FREE
-        longest = max((len(phrase.text) for phrase in missing), default=0)
-        n_cut = max(len(output) - longest - self.spelling.longest - 3 * LONGEST_CHARACTER, 0)
-        ends = [None if end is None else end - n_cut for end in ends]
-        return replace(self, phrases=tuple(missing), output=output[n_cut:], ends=tuple(ends))
+            elif phrase.is_open(output, end):
+                still_open.append(phrase)
+            else:
+                continue
+            begin = min(begin, phrase.begin(output, end, self.spelling))
+        if not missing and not still_open:
+            return TextState(self.spelling, rests) if rests else FREE
+        before = "" if self.spelling.tokenwise else context(output[:begin])
+        return TextState(self.spelling, rests, tuple(missing), tuple(still_open), before + output[begin:])
+
+    @property
+    def has_phrases(self) -> bool:
+        """Whether a phrase is missing, or may be again."""
+        return bool(self.phrases or self.open_phrases)
 
     @cached_property
     def progress(self) -> list[Progress]:
         """Of the phrases that are missing."""
-        pairs = zip(self.phrases, self.ends or [None] * len(self.phrases), strict=True)
-        return [phrase.progress(self.output, self.spelling) for phrase, end in pairs if end is None]
+        return [phrase.progress(self.output, self.spelling) for phrase in self.phrases]
 
     @cached_property
     def missing(self) -> int:
@@ -75,32 +88,41 @@ class TextState:
         n_tokens = sum(one.n_tokens + one.missing for one in self.progress)
         return n_tokens - max((one.n_tokens for one in self.progress), default=0)
 
-    @property
+    @cached_property
     def required(self) -> list[int]:
         """The next token of each missing phrase; none within the prefix."""
         return [] if self.rests else [one.following for one in self.progress]
 
-    @property
+    @cached_property
     def may_end(self) -> bool:
         """Whether nothing is missing but a blank at the end of the prefix."""
-        return not self.progress and (not self.rests or " " in self.rests)
+        return not self.phrases and (not self.rests or " " in self.rests)
 
-    def only(self) -> Sequence[int] | None:
-        """The tokens of which the next is one; None: it may be any.
+    def only(self, room: int) -> Tensor | None:
+        """The tokens of which the next is one, with `room` tokens left; None: it may be any.
 
         Within the prefix those that spell it; those that continue the phrases that are nearest to completion, if the
         room is only just enough for all.
         """
         if self.rests:
-            return [i for rest in self.rests for i in self.spelling.continuing(rest)]
-        if self.progress and self.room <= self.missing:
+            return self._within_prefix
+        if self.phrases and room <= self.missing:
             most = max(one.n_tokens for one in self.progress)
-            return [one.following for one in self.progress if one.n_tokens == most]
-        open_words = [phrase for phrase, end in zip(self.phrases, self.ends, strict=False) if end is not None]
-        if open_words and self.room <= self.missing + sum(len(phrase.spaced) for phrase in open_words):
-            return self.spelling.beginning_outside
+            return torch.tensor([one.following for one in self.progress if one.n_tokens == most])
+        if self.open_phrases and room <= self.missing + sum(len(phrase.spaced) for phrase in self.open_phrases):
+            return torch.tensor(self.spelling.beginning_outside, dtype=torch.long)
         return None
 
+    @cached_property
+    def _within_prefix(self) -> Tensor:
+        return torch.tensor([i for rest in self.rests for i in self.spelling.continuing(rest)], dtype=torch.long)
 
-FREE = TextState(None, (), (), 0)  # type: ignore[arg-type]  # which spells nothing
+
+@lru_cache(maxsize=1000)
+def _touching(phrases: tuple[Phrase, ...], spelling: Spelling) -> set[int]:
+    """The tokens that contain or begin any of the phrases."""
+    return {i for phrase in phrases for form in forms(phrase, spelling) for i in spelling.touching(form)}
+
+
+FREE = TextState(Spelling([]))
 """Nothing is required"""
