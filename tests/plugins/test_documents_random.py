@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from random import Random
 from xml.etree import ElementTree
 
@@ -12,6 +13,7 @@ from harness.documents import Tags, render, translated, translation
 from harness.random_pages import PageWriter
 from s2s.registry import Choice
 from s2s_documents.markup_formats import HtmlFormat, XmlFormat
+from s2s_documents.markup_tokens import html_tokens
 
 BLOCK = re.compile(r"</?(?:p|div|h2|li|td|blockquote|hr)\b[^>]*>")
 TAG = re.compile(r"<[^>]*>")
@@ -48,6 +50,86 @@ def check(seed: int) -> tuple[int, int]:
     for block in blocks:
         wrong += translated(block.source).text != translation(block.source, backwards=True)[0]
     return len(blocks), wrong
+
+
+PIECES = [
+    *(
+        "<b>",
+        "</b>",
+        "<i>",
+        "</i>",
+        "<p>",
+        "</p>",
+        "<div>",
+        "<br>",
+        "<!-- c -->",
+        "<",
+        "&x",
+        "<a href='q'>",
+        "</a>",
+        "\n",
+    ),
+    *(
+        "<code>",
+        "</code>",
+        "<ul><li>",
+        "</ul>",
+        "<script>x</script>",
+        "<td>",
+        "</span>",
+        "<span translate=no>",
+        "<b",
+        " >",
+    ),
+    *("</", "<!", "<?x?>", "<title>", "</title>", "&amp;", "text", "word ", "one two", "<img src=x>", " ", "<svg>"),
+]
+
+
+def test_of_malformed_pages_no_tag_is_lost() -> None:
+    for seed in range(1000):
+        rng = Random(seed)
+        page = "".join(rng.choice(PIECES) for _ in range(rng.randint(1, 14)))
+        tags, tags_before = (
+            Counter(token.raw for token in html_tokens(text) if token.kind not in ("text", "reference"))
+            for text in (render(HtmlFormat, page, backwards=True), page)
+        )
+        assert tags == tags_before, page
+
+
+MARKS = ["*{}*", "**{}**", "[{}](http://x.y)", "~~{}~~", "__{}__", "_{}_"]
+ALONE = ["`co de`", "![im](a.png)", "<http://a.b>", "a\\*b", "1*2", "snake_case", "<br>", "&amp;"]
+
+
+def markdown(rng: Random, depth: int = 0) -> str:
+    """Words with inline elements, links without links inside."""
+    parts = []
+    for _ in range(rng.randint(1, 4)):
+        chance = rng.random()
+        if chance < 0.4 - 0.15 * depth:
+            inside = markdown(rng, depth + 1)
+            parts.append(rng.choice([mark for mark in MARKS if "[" not in mark or "[" not in inside]).format(inside))
+        else:
+            parts.append(rng.choice(ALONE if chance > 0.9 else ["the dog", "sings", "an old song", "(maybe)", "кот"]))
+    return rng.choice([" ", " ", "\n"]).join(parts) + rng.choice(["", ".", ","])
+
+
+def test_of_random_markdown_every_mark_acts() -> None:
+    """As a mark, or as a tag of HTML where the words beside it would make it text."""
+    markdown_it = pytest.importorskip("markdown_it", reason="the extra `documents` is not installed")
+    from s2s_documents.markdown_format import MarkdownFormat
+
+    parser = markdown_it.MarkdownIt("commonmark").enable("strikethrough")
+    n_marks = 0
+    for seed in range(300):
+        source = markdown(Random(seed))
+        output = render(MarkdownFormat, source, backwards=True)
+        tags, tags_before = (
+            Counter(re.findall("<(/?(?:em|strong|del|s|a|code|img|br)\\b)", parser.render(text)))
+            for text in (re.sub("<(/?)del>", r"<\1s>", output), source)
+        )
+        assert tags == tags_before, (source, output)
+        n_marks += "<em>" not in output and "<strong>" not in output
+    assert n_marks > 250, "nearly all are marks"
 
 
 def test_three_hundred_pages() -> None:

@@ -80,7 +80,14 @@ class _Folding:
             self.text += text
             return
         folded = WHITE_SPACE.sub(" ", text)
-        self.text += folded.removeprefix(" ") if not self.text or self.text.endswith(" ") else folded
+        if not self.text or self.text.endswith(" "):
+            folded = folded.removeprefix(" ")
+        if folded.startswith(" "):  # stands before the elements that have just been opened
+            for element in reversed(self.open):
+                if element.begin < len(self.text) or element.n_spans < len(self.spans) or element.index < 0:
+                    break
+                element.begin += 1
+        self.text += folded
 
     def _close(self, element: _Element, i: int) -> None:
         self.open[-1].has_text |= element.has_text
@@ -96,8 +103,11 @@ class _Folding:
             self.spans.insert(element.n_spans, self._span(element.begin, opening.markup, closing.markup))
 
     def _span(self, begin: int, opening: str, closing: str = "", *, keep: bool = False) -> Span:
-        """A span up to here, within the elements that are open."""
-        return Span(begin, len(self.text), opening, closing, keep, len(self.open) - 1)
+        """A span up to here, without a blank at its end, within the elements that are open."""
+        end = len(self.text)
+        if closing and self.folds and self.text.endswith(" ") and end - 1 > begin:
+            end -= all(span.end < end for span in self.spans[-1:])
+        return Span(begin, end, opening, closing, keep, len(self.open) - 1)
 
     def _keep_text(self, i: int, begin: int) -> None:
         """A span for text that is kept without an element of its own, as far as it goes."""

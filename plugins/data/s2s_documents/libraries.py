@@ -15,4 +15,4 @@ def library(module: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise ConfigError(f"this document needs {package}: pip install 's2s-toolkit[documents]'") from None
+        raise ConfigError(f"documents of this format need {package}: pip install {package}") from None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["inline_flow", "write_cell", "write_markdown"]
+__all__ = ["MarkdownWriter", "inline_flow"]
 
 import re
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s2s_documents.html_flow import VOID
@@ -14,11 +16,11 @@ from s2s_documents.template import render_spans
 from s2s_documents.tokens import Kind, Token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from markdown_it.token import Token as Block
 
-    from s2s.text import AnnotatedText
+    from s2s.text import AnnotatedText, Span
     from s2s_documents.template import RawInside
 
 TASK = re.compile(r"\[[ xX]\](?=\s)")
@@ -29,6 +31,10 @@ SPECIAL = re.compile(
     re.VERBOSE,
 )
 AT_BEGIN = re.compile(r"(?:[-+>](?=\s)|\#{1,6}(?=\s)|=+$|-+$)|\d{1,9}(?=[.)]\s)")
+
+TAGS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
+"""The tag of HTML that means the same as a mark"""
+MARKED = re.compile(r"(\*\*|__|~~|\*|_)(.*)\1", re.DOTALL)
 
 
 def inline_flow(block: Block, source: str, places: Sequence[int]) -> Iterator[Token]:
@@ -88,16 +94,43 @@ def _html(raw: str) -> Token:
     return Token(kind, raw, "" if is_tag else " " * (token.name == "br"), name=token.name)
 
 
-def write_markdown(text: AnnotatedText, raw_inside: RawInside) -> str:
-    """The text, in which a backslash stands before letters that would be marks."""
-    written = render_spans(text, raw_inside, lambda plain: SPECIAL.sub(r"\\\g<0>", plain))
-    mark = AT_BEGIN.match(written)
-    if not mark:
-        return written
-    at = mark.end() if mark[0].isdecimal() else 0
-    return f"{written[:at]}\\{written[at:]}"
+class MarkdownWriter:
+    """Writes the texts of a block, with a backslash before letters that would be marks."""
+
+    def __init__(self, block: Block, parse: Callable[[str], Iterable[Block]], *, is_cell: bool) -> None:
+        """parse: the blocks of an inline text."""
+        self.n_elements, self.parse, self.is_cell = _n_elements([block]), parse, is_cell
+
+    def __call__(self, text: AnnotatedText, raw_inside: RawInside) -> str:
+        """The text; with tags of HTML instead of marks where words beside them would make these text, too."""
+        written = self._written(text, raw_inside)
+        if _n_elements(self.parse(written)) != self.n_elements:
+            written = self._written(replace(text, spans=tuple(map(_with_tags, text.spans))), raw_inside)
+        return written.replace("|", "\\|").replace("\\\\|", "\\|") if self.is_cell else written
+
+    def _written(self, text: AnnotatedText, raw_inside: RawInside) -> str:
+        written = render_spans(text, raw_inside, lambda plain: SPECIAL.sub(r"\\\g<0>", plain))
+        mark = AT_BEGIN.match(written)
+        if not mark:
+            return written
+        at = mark.end() if mark[0].isdecimal() else 0
+        return f"{written[:at]}\\{written[at:]}"
 
 
-def write_cell(text: AnnotatedText, raw_inside: RawInside) -> str:
-    """The same within a cell of a table."""
-    return write_markdown(text, raw_inside).replace("|", "\\|").replace("\\\\|", "\\|")
+def _n_elements(blocks: Iterable[Block]) -> Counter[str]:
+    """How often each kind of inline element is there."""
+    children = (child.type for block in blocks for child in block.children or [])
+    return Counter(kind for kind in children if kind not in ("text", "text_special", "softbreak", "hardbreak"))
+
+
+def _with_tags(span: Span) -> Span:
+    tag = TAGS.get(span.opening)
+    if tag and span.closing == span.opening:
+        return span._replace(opening=f"<{tag}>", closing=f"</{tag}>")
+    return span if span.closing else span._replace(opening=_tags_around(span.opening))
+
+
+def _tags_around(markup: str) -> str:
+    """What stands alone, such as an image in emphasis."""
+    match = MARKED.fullmatch(markup)
+    return f"<{TAGS[match[1]]}>{_tags_around(match[2])}</{TAGS[match[1]]}>" if match else markup

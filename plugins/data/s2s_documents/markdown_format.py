@@ -6,12 +6,12 @@ __all__ = ["MarkdownFormat"]
 
 import re
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from s2s.text import DocumentFormat
 from s2s_documents.encodings import decode
 from s2s_documents.libraries import library
-from s2s_documents.markdown_flow import inline_flow, write_cell, write_markdown
+from s2s_documents.markdown_flow import MarkdownWriter, inline_flow
 from s2s_documents.markdown_inline import with_places
 from s2s_documents.markup_formats import html_parts
 from s2s_documents.runs import parts
@@ -19,6 +19,8 @@ from s2s_documents.template import Template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from markdown_it import MarkdownIt
 
     from s2s import Choice
     from s2s.text import Document
@@ -34,22 +36,21 @@ class MarkdownFormat(DocumentFormat):
     extensions = (".md", ".markdown")
 
     def __init__(self, config: Choice) -> None:
-        self.parser = with_places(library("markdown_it", "markdown-it-py").MarkdownIt("commonmark"))
-        self.parser.enable(["table", "strikethrough"])
+        pass
 
     def read(self, data: bytes) -> Document:
+        parser = with_places(library("markdown_it", "markdown-it-py").MarkdownIt("commonmark"))
+        parser.enable(["table", "strikethrough"])
         text, encode = decode(data)
         matter = FRONT_MATTER.match(text)
         begin = matter.end() if matter else 0
-        return Template([text[:begin], *self._parts(text[begin:])], encode)
+        return Template([text[:begin], *self._parts(parser, text[begin:])], encode)
 
-    def _parts(self, source: str) -> Iterator[Part]:
+    def _parts(self, parser: MarkdownIt, source: str) -> Iterator[Part]:
         lines = LINE.findall(source)
-        starts = [0]
-        for line in lines:
-            starts.append(starts[-1] + len(line))
-        at, kind = 0, "p"
-        for block in self.parser.parse(source):
+        starts = [0, *accumulate(map(len, lines))]
+        at, kind, references = 0, "p", dict[str, Any]()
+        for block in parser.parse(source, references):
             first, last = block.map or (0, 0)
             kind = block.tag if block.nesting == 1 else kind
             if block.type == "html_block" and block.level == 0:
@@ -62,7 +63,7 @@ class MarkdownFormat(DocumentFormat):
                 if not places:
                     continue
                 yield source[at : places[0]]
-                write = write_cell if is_cell else write_markdown
+                write = MarkdownWriter(block, lambda text: parser.parseInline(text, references), is_cell=is_cell)
                 yield from parts(inline_flow(block, source, places), write, kind)
                 at = places[-1]
         yield source[at:]

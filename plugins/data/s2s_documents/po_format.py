@@ -27,11 +27,12 @@ class PoFormat(DocumentFormat):
     extensions = (".po",)
 
     def __init__(self, config: UnitConfig) -> None:
-        self.pypo, self.retranslate = library("translate.storage.pypo", "translate-toolkit"), config.retranslate
+        self.retranslate = config.retranslate
 
     def read(self, data: bytes) -> Document:
+        pypo = library("translate.storage.pypo", "translate-toolkit")
         try:
-            store = self.pypo.pofile.parsestring(data)
+            store = pypo.pofile.parsestring(data)
         except (ValueError, UnicodeError, LookupError) as error:
             raise DataError(f"no PO file: {error}") from None
         return _Messages(store, list(_units(store, retranslate=self.retranslate)))
