@@ -20,7 +20,6 @@ __all__ = [
 ]
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from s2s.text.offsets import Offset, offsets_by_prefix, offsets_by_words
 from s2s.vocab import Effect, Guide, Side, Vocab
 
 if TYPE_CHECKING:
@@ -193,6 +193,10 @@ class Task(ABC):
         """
         return ()
 
+    def covers(self, text: str) -> bool:
+        """Whether the vocabulary of sources spells a text, without the unknown token and without single bytes."""
+        return True
+
     @abstractmethod
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The output text of target ids, without bos and eos, for the input `src`."""
@@ -230,25 +234,19 @@ class Task(ABC):
         """
         return None
 
-    def source_words(self, src: str) -> Sequence[int | None]:
-        """Which whitespace-separated word of `src` each of its tokens belongs to; None: to none of them.
+    def source_offsets(self, src: str) -> Sequence[Offset | None]:
+        """Which characters of `src` each of its tokens stands for, from begin to end; None: for none of them.
 
-        The default encodes every prefix of words, which is correct where words are encoded one by one.
+        The default gives each token its word, and is correct where words are encoded one by one.
         """
-        words = src.split()
-        whole, *beginnings = self.encode_source([src, *(" ".join(words[: n + 1]) for n in range(len(words) - 1))])
-        return [bisect_right(list(map(len, beginnings)), place) for place in range(len(whole))]
+        return offsets_by_words(src, self.encode_source)
 
-    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        """Which word of the output text each target token belongs to.
+    def target_offsets(self, ids: Sequence[int], src: str) -> Sequence[Offset | None]:
+        """Which characters of the output text each target token adds; None: none that are aligned.
 
-        The default detokenises every prefix; a token that adds no text belongs to the next word.
+        The default detokenises every prefix, which is slow.
         """
-        words: list[int | None] = []
-        texts = [self.detokenize(ids[:n], src).rstrip() for n in range(len(ids) + 1)]
-        for before, text in zip(texts[-2::-1], texts[:0:-1], strict=True):
-            words.append(words[-1] if words and text == before else max(len(text.split()) - 1, 0))
-        return words[::-1]
+        return offsets_by_prefix([self.detokenize(ids[:n], src) for n in range(len(ids) + 1)])
 
     def read_raw(self, line: str) -> str:
         """A line of raw text as an input of `encode_source`: s2s-generate raw=true."""

@@ -12,6 +12,8 @@ from s2s.config.ranges import THREADS, at_least, check_all_used, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 
+KEPT = ("placeholders", "urls", "emails", "numbers", "symbols")
+"""Kinds of parts of a text that are copied"""
 FIELDS = ("tokens", "pieces", "log_probs", "align")
 """Fields that format=jsonl can write of an output beside its text and score"""
 
@@ -77,6 +79,10 @@ class GenerateConfig:
     documents: bool = field(default=True, metadata=Mark.ADDED)
     """Of a run with task.context: inputs that follow one another are a document, until an empty one, or one of another
     `document`. false: each input stands by itself, and only its own sentences are context of one another."""
+    keep: list[str] = field(default_factory=lambda: ["placeholders", "urls", "emails", "symbols"], metadata=Mark.ADDED)
+    """Parts of running text that are copied: placeholders such as {0} and %s, urls, emails, numbers, and symbols that
+    the vocabulary cannot spell, such as emoji. They are decoded where the vocabulary spells them and the output has
+    them as they are; else the text without them is decoded, and they are put back where attention shows. []: none."""
     max_source: int = 1024
     """Longest input, in tokens with eos; not given: the run's data.max_len, if it is larger. The model may have a lower
     limit."""
@@ -126,6 +132,9 @@ class GenerateConfig:
         check_ranges("", self, nbest=one, buffer_size=one, max_source=at_least(2), threads=THREADS, workers=THREADS)
         check_ranges("", self, tokens=at_least(0), candidates=at_least(0, 100_000))
         check_ranges("", self, fusion_weight=at_least(0))
+        for kind in self.keep:
+            if kind not in KEPT:
+                raise ConfigError(f"keep={self.keep}: {kind!r} is none of them; choose of {', '.join(KEPT)}")
         if self.split not in ("auto", True, False):
             raise ConfigError(f"split={self.split}: give auto, true or false")
         for option in ("fusion_weight", "fusion_checkpoint"):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.data.corpus_task import CorpusTask
 from s2s.data.documents import SEPARATOR, in_documents, previous_texts, with_document_fields
-from s2s.data.invisible import visible
 from s2s.data.pair_files import PAIR_FILES
 from s2s.data.tokenizer import tokenizer_kind
 from s2s.errors import ConfigError, DataError, did_you_mean
 from s2s.io.json_files import read_json
 from s2s.task import Encoded, Example
+from s2s.text.offsets import lower_offsets
 from s2s.vocab import Vocab
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from s2s.data.tokenizer import Tokenizer
     from s2s.registry import Registry
     from s2s.task import Rejected, TokenNames
+    from s2s.text.offsets import Offset
     from s2s.vocab import Side
 
 SETTINGS = "task.json"
@@ -161,6 +162,10 @@ class TextTask(CorpusTask):
             return encoded
         return [[i for i in ids if i != self._separator] for ids in encoded]
 
+    def covers(self, text: str) -> bool:
+        """As the source's tokeniser."""
+        return self.src.covers(self._cased(text))
+
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The text of target ids."""
         return self.tgt.decode(ids)
@@ -185,17 +190,16 @@ class TextTask(CorpusTask):
         """The tokens."""
         return self.src.pieces if side == "src" else self.tgt.pieces
 
-    def source_words(self, src: str) -> Sequence[int | None]:
-        """Counted from the tokens that begin words, unless normalisation has changed the number of words."""
-        src = visible(src) if self.running_text else src
-        words: Sequence[int | None] = self.src.words(self.encode_source([src])[0])
-        if not words or words[-1] != len(src.split()) - 1:
-            words = super().source_words(src)
-        return [*(None for _ in self.marks), *words]
+    def source_offsets(self, src: str) -> Sequence[Offset | None]:
+        """As the source's tokeniser; marks stand for no characters."""
+        text = self._cased(src)
+        ids, offsets = self.src.encode([text])[0], self.src.offsets(text)
+        offsets = [offset for i, offset in zip(ids, offsets, strict=True) if i != self._separator]
+        return [*(None for _ in self.marks), *(lower_offsets(src, offsets) if self.config.lowercase else offsets)]
 
-    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        """Counted from the tokens that begin words."""
-        return self.tgt.words(ids)
+    def target_offsets(self, ids: Sequence[int], src: str) -> Sequence[Offset | None]:
+        """As the target's tokeniser."""
+        return self.tgt.decoded_offsets(ids)
 
     def variation(self) -> Callable[[Encoded, int], Encoded] | None:
         """Re-encodes both sides with other subwords, according to task.subword_sampling."""

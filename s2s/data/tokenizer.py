@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from s2s.compose.conversion import build_choice
 from s2s.compose.earlier import as_recorded
 from s2s.errors import ConfigError, DataError
+from s2s.text.offsets import offsets_by_prefix, offsets_by_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from s2s.registry import Registry
+    from s2s.text.offsets import Offset
     from s2s.vocab import Side
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
@@ -75,9 +77,17 @@ class Tokenizer(ABC):
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """For each token the index of its word in the text that `decode` gives; the default decodes every prefix."""
-        return [max(len(self.decode(ids[: n + 1]).split()) - 1, 0) for n in range(len(ids))]
+    def covers(self, text: str) -> bool:
+        """Whether tokens spell a text, without unk, and without single bytes where others spell whole characters."""
+        return self.unk not in self.encode([text])[0]
+
+    def offsets(self, text: str) -> Sequence[Offset]:
+        """Which characters of a text each of its tokens stands for; the default gives each its word between blanks."""
+        return offsets_by_words(text, self.encode)
+
+    def decoded_offsets(self, ids: Sequence[int]) -> Sequence[Offset]:
+        """Which characters each token adds to the text that `decode` gives; the default decodes every prefix."""
+        return offsets_by_prefix([self.decode(ids[:n]) for n in range(len(ids) + 1)])
 
     @cached_property
     def spellings(self) -> list[bytes] | None:

@@ -32,6 +32,8 @@ class SourceSentence:
     start: Sequence[int] = ()
     """Target tokens that the model is fed before the first prediction, such as the code of the sentence's language;
     empty: `Vocab.start`. They are no part of the output"""
+    align: bool = False
+    """Whether `Hypothesis.source_positions` are needed, whatever the options say"""
 
 
 class SentenceQueue(ABC):

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from s2s.generation.generator import Generator
     from s2s.generation.inputs import RequestConstraints
     from s2s.generation.output_stages import OutputStage
-    from s2s.generation.reading import Segment
     from s2s.generation.scoring import score
+    from s2s.generation.segments import Segment
 
 
 @hookimpl
@@ -61,7 +61,7 @@ __getattr__ = lazy_names(
     "output_stages",
     "generator",
     "build",
-    "reading",
+    "segments",
     "inputs",
     "scoring",
 )

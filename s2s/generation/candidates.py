@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from s2s.errors import DataError
+from s2s.text import AnnotatedText, Link, Span
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Input:
     """Texts that the output must contain, each at least once, in any order"""
     fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Fields that the task reads (`Task.fields`), such as the language of the output; others are refused"""
+    spans: tuple[Span, ...] = ()
+    """Inline elements of the text, which candidates have in `annotated`; see `s2s.text.AnnotatedText`"""
     record: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """All that a file or a corpus has beside the text, of which the task reads its fields"""
 
@@ -81,6 +84,11 @@ class Candidate:
     """Its tokens as text, if requested"""
     align: list[tuple[int, int]] = field(default_factory=list)
     """Aligned pairs of source word and output word numbers, if requested"""
+    links: list[Link] = field(default_factory=list)
+    """Source begin and end, output begin and end, in characters, of each token of the output and the source token that
+    it attends to most; if requested, or needed for `annotated`"""
+    annotated: AnnotatedText | None = None
+    """The text with the inline elements of the input, if that has any"""
     finished: bool = True
     """False: the limit on the length (search.max_len_a, search.max_len_b) has cut it"""
 
@@ -135,7 +143,7 @@ class Output:
     @property
     def n_tokens(self) -> int:
         """Tokens of the best candidate, eos included; 0 if nothing was searched or found."""
-        if self.best == EMPTY_CANDIDATE or self.score == -math.inf:
+        if (self.score == 0 and not self.tokens) or self.score == -math.inf:
             return 0
         return len(self.tokens) + 1  # not log_probs, which some backends do not give
 

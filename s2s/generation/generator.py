@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from s2s.data.source_shape import SourceShape
     from s2s.decoding import Search
     from s2s.generation.candidates import Input
-    from s2s.generation.reading import Segment
+    from s2s.generation.segments import Segment
     from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
     from s2s.task import Task
@@ -103,12 +103,24 @@ class Generator:
     def _outputs(self, segments: Sequence[Sequence[Segment]]) -> Iterator[list[Output]]:
         """The outputs of each input's segments, in order, as soon as they and those before them are known."""
         flat = list(itertools.chain.from_iterable(segments))
-        outputs = [None if segment.ids else Output.empty(segment.src) for segment in flat]
+        outputs = [None if segment.ids else self.write.unsearched(segment) for segment in flat]
         ends = list(itertools.accumulate(map(len, segments)))
         begin = n_given = 0
-        for results in itertools.chain(self.search(flat), [[]]):
-            for result in results:
-                outputs[result.index] = self.write.output(flat[result.index], result.hypotheses)
+        for some in itertools.chain(self._searched(flat), [[]]):
+            for index, output in some:
+                outputs[index] = output
             while n_given < len(ends) and all(segment_outputs := outputs[begin : ends[n_given]]):
                 yield [output for output in segment_outputs if output]
                 begin, n_given = ends[n_given], n_given + 1
+
+    def _searched(self, segments: Sequence[Segment]) -> Iterator[list[tuple[int, Output]]]:
+        """The output of each segment that has tokens, by its index; of those that lack a part, that of another one."""
+        lacking: list[int] = []
+        for results in self.search(segments):
+            some = [(one.index, self.write.output(segments[one.index], one.hypotheses)) for one in results]
+            yield [(i, output) for i, output in some if not segments[i].lacks(output.hyp)]
+            lacking += [i for i, output in some if segments[i].lacks(output.hyp)]
+        instead = [other for i in lacking if (other := segments[i].instead)]
+        yield [(lacking[n], self.write.unsearched(other)) for n, other in enumerate(instead) if not other.ids]
+        for results in self.search(instead):
+            yield [(lacking[one.index], self.write.output(instead[one.index], one.hypotheses)) for one in results]

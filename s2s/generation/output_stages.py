@@ -24,7 +24,11 @@ class OutputStage:
     """One stage of processing outputs; subclasses override what they change."""
 
     computes_alignment = False
-    """Whether it aligns the words of outputs, by `align`, as the options require"""
+    """Whether `results` sets `Hypothesis.source_positions`, as the options require"""
+
+    def processes(self, sentence: SourceSentence) -> bool:
+        """Whether `results` does anything for a sentence."""
+        return type(self).results is not OutputStage.results
 
     def results(
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, SourceSentence]
@@ -39,10 +43,6 @@ class OutputStage:
     def rerank(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
         """Indices of the outputs of a sentence, and the scores to write, best first; None: unchanged."""
         return None
-
-    def align(self, src: str, hypothesis: Hypothesis) -> list[tuple[int, int]]:
-        """Aligned pairs of source word and output word numbers."""
-        return []
 
 
 def build_stages(

@@ -2,60 +2,32 @@
 
 from __future__ import annotations
 
-__all__ = ["Reader", "Segment"]
+__all__ = ["Reader"]
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from s2s.data.invisible import visible
-from s2s.decoding import SentenceConstraint
 from s2s.errors import DataError, PluginError
 from s2s.generation.documents import with_previous_pieces
 from s2s.generation.inputs import InputFields, sentence_constraint
+from s2s.generation.kept_parts import KeptParts
 from s2s.generation.piece_inputs import piece_inputs
+from s2s.generation.segments import Segment, SourcePart, unbroken
 from s2s.generation.text_layout import Piece
-from s2s.task import Example
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from s2s.config import GenerateConfig
     from s2s.generation.candidates import Counts, Input
     from s2s.generation.inputs import RequestConstraints
     from s2s.generation.text_layout import TextLayout, Unit
-    from s2s.task import Task
+    from s2s.task import Example, Task
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Segment:
-    """An input, or a part of one that is decoded by itself."""
-
-    src: str
-    ids: list[int]
-    """Without eos; empty: there is nothing to search"""
-    constraint: SentenceConstraint | None = None
-    start: Sequence[int] = ()
-    """See `SourceSentence.start`"""
-    before: str = ""
-    """Text before it, back to the previous segment, that is copied to the output"""
-    after: str = ""
-    """Text behind the last segment of an input"""
-
-
-class _Part(NamedTuple):
-    """A piece of a text, and the input that it is."""
-
-    piece: Piece
-    source: Input
-    example: Example
-    """What the task encodes"""
-
-
-def _part(piece: Piece, source: Input) -> _Part:
-    return _Part(piece, source, Example(piece.text, fields=source.fields))
 
 
 class Reader:
@@ -77,6 +49,7 @@ class Reader:
         """
         self.task, self.config, self.longest, self.counts = task, config, longest, counts
         self.constraints, self.layout, self.longest_trained = constraints, layout, longest_trained
+        self.keep = KeptParts(config.keep if layout else (), task.covers)
         self.fields = InputFields(task, [one.fields for one in constraints], config.input_fields)
 
     def __call__(
@@ -96,19 +69,21 @@ class Reader:
                 return segments, erroneous
         return segments, error
 
-    def _parts(self, inputs: Sequence[Input], unit: Unit | None) -> tuple[list[list[_Part]], DataError | None]:
+    def _parts(self, inputs: Sequence[Input], unit: Unit | None) -> tuple[list[list[SourcePart]], DataError | None]:
         """The parts of each input, up to the first that is erroneous, and its error."""
-        parts: list[list[_Part]] = []
+        parts: list[list[SourcePart]] = []
         for one in inputs:
             try:
                 complete = replace(one, fields=self.fields(one))
                 if self.layout is None:
-                    parts.append([_part(Piece("", one.src), complete)])
+                    parts.append([SourcePart.build(Piece("", one.src), complete, (), str)])
                     continue
                 language = self.task.source_language(complete.fields)
-                pieces = self.layout.pieces(one.src, language, unit)
-                sources = self._in_context(piece_inputs(complete, pieces, self.layout), unit)
-                parts.append(list(map(_part, pieces, sources)))
+                kept = self.keep(one.src, one.spans)
+                pieces = list(unbroken(self.layout.pieces(one.src, language, unit), kept))
+                sources = piece_inputs(complete, [piece for piece, _ in pieces], self.layout)
+                built = zip(pieces, self._in_context(sources, unit), strict=True)
+                parts.append([SourcePart.build(piece, source, some, visible) for (piece, some), source in built])
             except DataError as error:
                 return parts, error
         return parts, None
@@ -145,32 +120,50 @@ class Reader:
         codes = self.task.starting_tokens(source)
         return (*self.task.vocab.start, *codes) if codes else ()
 
-    def _segments(self, part: _Part, ids: list[int]) -> list[Segment]:
+    def _segments(self, part: SourcePart, ids: list[int]) -> list[Segment]:
         """One segment, or one for each sentence of a part that is too long and has no constraint of its own."""
         constraint = sentence_constraint(self.config, self.task, part.source, self.constraints)
         if constraint is not None and not ids:
             raise DataError("an input without tokens has an empty output; leave out its prefix and phrases")
-        start = self._start(part.example)
-        whole = Segment(part.piece.text, ids, constraint, start, part.piece.before, part.piece.after)
+        whole = replace(self._segment(part, ids), constraint=constraint)
         if len(ids) < self.longest:
             return [whole]
         if self.config.too_long == "error":
             raise DataError(f"{self._too_long(whole.src, len(ids))}; shorten it, or give too_long=split")
         if self.config.too_long == "truncate" or constraint is not None or self.layout is None:
             return [whole]
-        return self._sentences(part, whole, self.layout)
+        return self._sentences(part, self.layout)
 
-    def _sentences(self, part: _Part, whole: Segment, layout: TextLayout) -> list[Segment]:
-        """The sentences of a part, which together replace the segment of the `whole` part."""
-        pieces = layout.pieces(whole.src, self.task.source_language(part.source.fields), "sentence")
-        sources = self._in_context([replace(part.source, src=piece.text) for piece in pieces], "sentence")
-        encoded = self._encoded([_part(*pair).example for pair in zip(pieces, sources, strict=True)])
-        some = [
-            Segment(piece.text, ids, start=whole.start, before=piece.before)
-            for piece, ids in zip(pieces, encoded, strict=True)
-        ]
-        some[0] = replace(some[0], before=whole.before + pieces[0].before)
-        some[-1] = replace(some[-1], after=pieces[-1].after + whole.after)
+    def _segment(self, part: SourcePart, ids: list[int]) -> Segment:
+        """A part as one segment, with what may be decoded instead."""
+        segment = Segment(
+            part.piece.text,
+            ids,
+            start=self._start(part.example),
+            before=part.piece.before,
+            after=part.piece.after,
+            source=part.text if part.text.read != part.piece.text else None,
+            align=bool(part.text.taken_out or part.source.spans),
+            prefix=part.source.prefix,
+            left_in=part.left_in,
+        )
+        if part.rest is None:
+            return segment
+        (ids,) = self._encoded([replace(part.example, src=part.rest.read)])
+        return replace(segment, instead=replace(segment, ids=ids[: self.longest - 1], source=part.rest, align=True))
+
+    def _sentences(self, part: SourcePart, layout: TextLayout) -> list[Segment]:
+        """The sentences of a part, which together replace the segment of the whole part."""
+        before, text, after = part.piece
+        language = self.task.source_language(part.source.fields)
+        pieces = list(unbroken(layout.pieces(text, language, "sentence"), part.kept))
+        sources = self._in_context([replace(part.source, src=piece.text) for piece, _ in pieces], "sentence")
+        built = zip(pieces, sources, strict=True)
+        sentences = [SourcePart.build(piece, source, kept, visible) for (piece, kept), source in built]
+        encoded = self._encoded([sentence.example for sentence in sentences])
+        some = list(map(self._segment, sentences, encoded))
+        some[0] = replace(some[0], before=before + some[0].before)
+        some[-1] = replace(some[-1], after=some[-1].after + after)
         return some
 
     def _counted(self, segments: list[Segment]) -> list[Segment]:

@@ -24,7 +24,7 @@ from s2s.task import Constraint, Vocab
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from s2s.generation.reading import Segment
+    from s2s.generation.segments import Segment
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Searcher:
 
     def _sentence(self, index: int, segment: Segment) -> SourceSentence:
         ids = [*segment.ids, self.vocab.eos]
-        return SourceSentence(index, ids, segment.constraint, start=segment.start)
+        return SourceSentence(index, ids, segment.constraint, start=segment.start, align=segment.align)
 
     def _one_each(
         self, batches: Iterable[Iterable[SearchResult]], missing: set[int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Piece", "TextLayout", "Unit", "WordCount", "join_pieces", "text_layout", "with_blanks"]
+__all__ = ["Piece", "TextLayout", "Unit", "join_pieces", "text_layout", "with_blanks"]
 
 import unicodedata
 from collections.abc import Callable
@@ -105,28 +105,6 @@ def with_blanks(pieces: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, s
         piece = (" " if needs_blank else before, text, after)
         yield piece
         last = "".join(piece)[-1:] or last
-
-
-class WordCount:
-    """Counts the words of a text that comes in pieces, each of which is read once."""
-
-    def __init__(self) -> None:
-        self.n_words = 0
-        self.ends_in_word = False
-
-    def add(self, before: str, text: str, after: str) -> int:
-        """The number, from 0, of the word to which the first character of `text` belongs."""
-        self._count(before)
-        word = self.n_words - (self.ends_in_word and not text[:1].isspace())
-        self._count(text)
-        self._count(after)
-        return word
-
-    def _count(self, text: str) -> None:
-        if not text:
-            return
-        self.n_words += len(text.split()) - (self.ends_in_word and not text[0].isspace())
-        self.ends_in_word = not text[-1].isspace()
 
 
 def _is_wide(letter: str) -> bool:

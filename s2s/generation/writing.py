@@ -7,21 +7,25 @@ __all__ = ["Writer"]
 import logging
 import math
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from s2s.errors import PluginError
-from s2s.generation.candidates import NO_OUTPUT, Candidate, Counts, Input, Output
-from s2s.generation.text_layout import WordCount, join_pieces, with_blanks
+from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
+from s2s.generation.text_layout import join_pieces, with_blanks
+from s2s.text import AnnotatedText, project
+from s2s.text.offsets import moved_links, word_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from s2s.config import GenerateConfig
     from s2s.decoding import Hypothesis
     from s2s.generation.output_stages import OutputStage
-    from s2s.generation.reading import Segment
+    from s2s.generation.segments import Segment
     from s2s.task import Task
+    from s2s.text import Link
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +56,18 @@ class Writer:
             self.counts.unanswered += 1
             return Output(segment.src, [replace(NO_OUTPUT, hyp=self.task.fallback(segment.src))])
         self._check_no_nan(segment, hypotheses)
-        texts = [self._text(segment, hypothesis) for hypothesis in hypotheses]
-        ranked = _distinct(self._ranked(texts, hypotheses), texts)[: self.config.nbest]
-        return Output(segment.src, [self._candidate(segment, texts[i], hypotheses[i], score) for i, score in ranked])
+        written = list(map(_TextWriter(self.task, self.stages, segment), hypotheses))
+        texts = [text for text, _ in written]
+        ranked = _distinct(self._ranked(texts, hypotheses), texts)
+        if not segment.lacks(texts[ranked[0][0]]):
+            ranked = [(i, score) for i, score in ranked if not segment.lacks(texts[i])]
+        best = ranked[: self.config.nbest]
+        return Output(segment.src, [self._candidate(segment, *written[i], hypotheses[i], score) for i, score in best])
+
+    def unsearched(self, segment: Segment) -> Output:
+        """The output of a segment without tokens: its text, if nothing in it is translated."""
+        is_copied = segment.source and segment.source.taken_out
+        return Output(segment.src, [replace(EMPTY_CANDIDATE, hyp=segment.src if is_copied else "")])
 
     def _check_no_nan(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> None:
         """Raise PluginError for scores that no order can follow: NaN is neither better nor worse than a number."""
@@ -64,12 +77,6 @@ class Writer:
                     f"{self.search}, or what processes its results, gave an output of {segment.src[:40]!r} whose score "
                     "or log-probabilities are NaN: expected numbers, or -inf"
                 )
-
-    def _text(self, segment: Segment, hypothesis: Hypothesis) -> str:
-        text = _text_of(self.task, "detokenize", self.task.detokenize(hypothesis.tokens, segment.src))
-        for stage in self.stages:
-            text = _text_of(stage, "text", stage.text(segment.src, hypothesis, text))
-        return text
 
     def _ranked(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
         """Indices of hypotheses and their ranking scores, best first; raises PluginError for others."""
@@ -84,16 +91,24 @@ class Writer:
                 return ranking
         return [(i, hypothesis.score) for i, hypothesis in enumerate(hypotheses)]
 
-    def _candidate(self, segment: Segment, text: str, hypothesis: Hypothesis, score: float) -> Candidate:
-        pieces = self.task.pieces(hypothesis.tokens, segment.src) if "pieces" in self.config.fields else []
-        aligned = (stage.align(segment.src, hypothesis) for stage in self.stages if stage.computes_alignment)
-        align = next(filter(None, aligned), [])
-        return Candidate(text, score, hypothesis.tokens, hypothesis.token_log_probs, pieces, align, hypothesis.finished)
+    def _candidate(
+        self, segment: Segment, text: str, links: list[Link], hypothesis: Hypothesis, score: float
+    ) -> Candidate:
+        return Candidate(
+            text,
+            score,
+            hypothesis.tokens,
+            hypothesis.token_log_probs,
+            self.task.pieces(hypothesis.tokens, segment.text) if "pieces" in self.config.fields else [],
+            word_pairs(segment.src, text, links),
+            links,
+            finished=hypothesis.finished,
+        )
 
     def join_segments(self, source: Input, segments: Sequence[Segment], outputs: Sequence[Output]) -> Output:
         """The output of an input, joined from those of its segments: the k-th best of each with those of the others."""
         self.counts.inputs += 1
-        self.counts.empty += not any(segment.ids for segment in segments)
+        self.counts.empty += not any(segment.ids or segment.align for segment in segments)
         self.counts.tokens += sum(part.n_tokens for part in outputs)
         self.counts.unfinished += not all(part.best.finished for part in outputs)
         self.counts.blank += any(
@@ -101,12 +116,13 @@ class Writer:
             for segment, part in zip(segments, outputs, strict=True)
         )
         if len(outputs) == 1 and not segments[0].before and not segments[0].after:
-            return replace(outputs[0], src=source.src)
+            return _annotated(source, replace(outputs[0], src=source.src))
         n_candidates = max(len(output.nbest) for output in outputs)
         joined = [_joined(segments, [_nth(output, k) for output in outputs]) for k in range(n_candidates)]
         distinct = {one.hyp: one for one in reversed(joined)}
         nbest = [one for one in joined if distinct[one.hyp] is one]
-        return Output(source.src, nbest, list(outputs) if len(outputs) > 1 else [])
+        parts = list(outputs) if len(outputs) > 1 else []
+        return _annotated(source, Output(source.src, nbest, parts))
 
 
 def _distinct(ranked: Sequence[tuple[int, float]], texts: Sequence[str]) -> list[tuple[int, float]]:
@@ -121,29 +137,36 @@ def _nth(output: Output, k: int) -> Candidate:
 
 def _joined(segments: Sequence[Segment], parts: Sequence[Candidate]) -> Candidate:
     """One output of a whole input."""
-    pairs = list(zip(segments, parts, strict=True))
-    texts = [(segment.before, part.hyp, segment.after) for segment, part in pairs]
+    pairs = zip(segments, parts, strict=True)
+    texts = list(with_blanks((segment.before, part.hyp, segment.after) for segment, part in pairs))
+    text, links = join_pieces(texts), _joined_links(segments, parts, texts)
     return Candidate(
-        join_pieces(texts),
+        text,
         sum(part.score for part in parts),
         list(chain.from_iterable(part.tokens for part in parts)),
         list(chain.from_iterable(part.log_probs for part in parts)),
         list(chain.from_iterable(part.pieces for part in parts)),
-        _joined_alignment(segments, parts) if any(part.align for part in parts) else [],
-        all(part.finished for part in parts),
+        word_pairs("".join(one.before + one.src + one.after for one in segments), text, links),
+        links,
+        finished=all(part.finished for part in parts),
     )
 
 
-def _joined_alignment(segments: Sequence[Segment], parts: Sequence[Candidate]) -> list[tuple[int, int]]:
-    """Word numbers refer to the whole texts; a word of the source may span several segments."""
-    joined: list[tuple[int, int]] = []
-    src, tgt = WordCount(), WordCount()
-    pairs = zip(segments, parts, strict=True)
-    texts = with_blanks((segment.before, part.hyp, segment.after) for segment, part in pairs)
-    for segment, part, text in zip(segments, parts, texts, strict=True):
-        first_src, first_tgt = src.add(segment.before, segment.src, segment.after), tgt.add(*text)
-        joined += [(first_src + i, first_tgt + j) for i, j in part.align]
-    return joined
+def _joined_links(
+    segments: Sequence[Segment], parts: Sequence[Candidate], texts: Iterable[tuple[str, str, str]]
+) -> list[Link]:
+    """Links between the whole texts; what stands between two parts is aligned with itself."""
+    links: list[Link] = []
+    src = tgt = 0
+    if not any(part.links for part in parts):
+        return links
+    for segment, part, (before, hyp, after) in zip(segments, parts, texts, strict=True):
+        if before.strip():
+            links.append((src, src + len(before), tgt, tgt + len(before)))
+        src, tgt = src + len(segment.before), tgt + len(before)
+        links += [(src + sb, src + se, tgt + tb, tgt + te) for sb, se, tb, te in part.links]
+        src, tgt = src + len(segment.src + segment.after), tgt + len(hyp + after)
+    return links
 
 
 def _text_of(maker: object, method: str, value: Any) -> str:
@@ -151,3 +174,43 @@ def _text_of(maker: object, method: str, value: Any) -> str:
     if not isinstance(value, str):
         raise PluginError(f"{type(maker).__name__}.{method}: expected a text, got {type(value).__name__}")
     return value
+
+
+class _TextWriter:
+    """Writes the hypotheses of a segment as text, with links between it and the segment."""
+
+    def __init__(self, task: Task, stages: Sequence[OutputStage], segment: Segment) -> None:
+        self.task, self.stages, self.segment = task, stages, segment
+        self.is_aligned = segment.align or any(stage.computes_alignment for stage in stages)
+
+    def __call__(self, hypothesis: Hypothesis) -> tuple[str, list[Link]]:
+        src = self.segment.text
+        detokenized = text = _text_of(self.task, "detokenize", self.task.detokenize(hypothesis.tokens, src))
+        for stage in self.stages:
+            text = _text_of(stage, "text", stage.text(src, hypothesis, text))
+        links = moved_links(self._links(hypothesis), detokenized, text)
+        if self.segment.source is None:
+            return text, links
+        restored, links = self.segment.source.restored(text, links)
+        return (restored, links) if restored.startswith(self.segment.prefix) else (text, [])
+
+    def _links(self, hypothesis: Hypothesis) -> list[Link]:
+        """Each token of the output with the source token that it attends to most."""
+        if hypothesis.source_positions is None or not self.is_aligned:
+            return []
+        targets = self.task.target_offsets(hypothesis.tokens, self.segment.text)
+        sources = (self._sources[position] for position in hypothesis.source_positions)
+        return [(*source, *target) for source, target in zip(sources, targets, strict=True) if source and target]
+
+    @cached_property
+    def _sources(self) -> Sequence[tuple[int, int] | None]:
+        return self.task.source_offsets(self.segment.text)
+
+
+def _annotated(source: Input, output: Output) -> Output:
+    """The output whose candidates have the inline elements of the input."""
+    if not source.spans:
+        return output
+    text = AnnotatedText(source.src, source.spans)
+    nbest = [replace(one, annotated=project(text, one.hyp, one.links)) for one in output.nbest]
+    return replace(output, nbest=nbest)

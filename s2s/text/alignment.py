@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Alignment", "Link"]
+__all__ = ["Alignment"]
 
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
@@ -12,8 +12,7 @@ from s2s.text.words import Atom, atoms
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Link = tuple[int, int, int, int]
-"""Source begin and end, target begin and end, in characters: a target token and the source token it attends to"""
+    from s2s.text.annotated import Link
 
 UNALIGNED = -0.01
 """Score of a word without links: less than nothing, so that no run ends with one"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AnnotatedText", "Span", "with_depths"]
+__all__ = ["AnnotatedText", "Link", "Span", "with_depths"]
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +12,9 @@ from s2s.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+Link = tuple[int, int, int, int]
+"""Source begin and end, target begin and end, in characters: a target token and the source token it attends to"""
 
 
 class Span(NamedTuple):

@@ -12,8 +12,8 @@ __all__ = ["project"]
 import re
 from typing import TYPE_CHECKING
 
-from s2s.text.alignment import Alignment, Link
-from s2s.text.annotated import AnnotatedText, with_depths
+from s2s.text.alignment import Alignment
+from s2s.text.annotated import AnnotatedText, Link, with_depths
 from s2s.text.nodes import Node, tree
 from s2s.text.placing import place_children
 from s2s.text.runs import Run, best_run

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\p{Javanese}々〆ー"
 """Letters of scripts without blanks between words"""
-LETTER = rf"[[\p{{L}}\p{{N}}_]--[{UNSPACED}]]"
+KEYCAP = r"[0-9#*]\ufe0f?\u20e3"
+"""An emoji"""
+LETTER = rf"(?!{KEYCAP})[[\p{{L}}\p{{N}}_]--[{UNSPACED}]]"
 MARKS = r"[\p{M}\u00ad\u200c\u200d]*"
 JOINERS = r"(?:(?<=\p{L}\p{M}*)['’ʼ·.](?=\p{L})|(?<=\p{N})[.,](?=\p{N}))"
 """Punctuation between two letters or two digits that does not end a word, as in UAX #29"""

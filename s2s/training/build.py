@@ -190,7 +190,7 @@ class _Builder:
     ) -> Validation:
         """Validation of the model being trained, with the configured search."""
         model, longest = train_step.model, max(self.config.data.max_len, GenerateConfig.max_source)
-        decoding = self.plugins.registry.with_options(GenerateConfig)(max_source=longest, split=False)
+        decoding = self.plugins.registry.with_options(GenerateConfig)(max_source=longest, split=False, keep=[])
         return Validation(
             config=self.config,
             task=task,

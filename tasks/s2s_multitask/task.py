@@ -152,18 +152,18 @@ class Multitask(Task):
             for i in range(self.vocab.tgt)
         ]
 
-    def source_words(self, src: str) -> Sequence[int | None]:
-        """The source words of the source's task, shifted past its name; the tag belongs to no word."""
+    def source_offsets(self, src: str) -> Sequence[tuple[int, int] | None]:
+        """Those of the source's task, shifted past its name; the tag stands for no characters."""
         name, text = split_prefix(src, self.tasks)
-        before = len(src.split()) - len(text.split())
-        return [None, *_behind(before, self.tasks[name].source_words(text))]
+        return [None, *_behind(len(src) - len(text), self.tasks[name].source_offsets(text))]
 
-    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        """The target words of the source's task, shifted past its name."""
+    def target_offsets(self, ids: Sequence[int], src: str) -> Sequence[tuple[int, int] | None]:
+        """Those of the source's task, shifted past its name."""
         name, text = split_prefix(src, self.tasks)
         task = self.tasks[name]
-        words = iter(_behind(1, task.target_words([i for i in ids if i < task.vocab.tgt], text)))
-        return [next(words) if i < task.vocab.tgt else None for i in ids]
+        own = task.target_offsets([i for i in ids if i < task.vocab.tgt], text)
+        offsets = iter(_behind(len(add_prefix(name, "")), own))
+        return [next(offsets) if i < task.vocab.tgt else None for i in ids]
 
     def read_raw(self, line: str) -> str:
         """The input as its task reads it."""
@@ -243,9 +243,9 @@ def _shared(tokens: Mapping[str, str]) -> TokenNames:
     return (" ".join(f"{name}: {token}" for name, token in tokens.items()), *dict.fromkeys(tokens.values()))
 
 
-def _behind(n: int, words: Iterable[int | None]) -> list[int | None]:
-    """Indices of words, shifted by n."""
-    return [None if word is None else n + word for word in words]
+def _behind(n: int, offsets: Iterable[tuple[int, int] | None]) -> list[tuple[int, int] | None]:
+    """Offsets, shifted by n characters."""
+    return [None if one is None else (n + one[0], n + one[1]) for one in offsets]
 
 
 def _task(name: str, options: Mapping[str, Any], registry: Registry) -> Task:

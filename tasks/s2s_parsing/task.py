@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Parsing"]
 
 import json
+import re
 from collections import Counter
 from itertools import accumulate
 from types import MappingProxyType
@@ -171,13 +172,13 @@ class Parsing(CorpusTask):
             return self.target.tokens
         return self.source.pieces
 
-    def source_words(self, src: str) -> Sequence[int | None]:
-        """Counted from the subwords that begin words; the mark of a style is the first word of a line that has it."""
+    def source_offsets(self, src: str) -> Sequence[tuple[int, int] | None]:
+        """Each token has its word; the mark of a style is the first word of a line that has it."""
         (ids,) = self.encode_source([src])
-        before = bool(self.styles.split(src)[0])
-        return [n - 1 + before for n in accumulate(self.source.word_begins[i] for i in ids)]
+        words = [word.span() for word in re.finditer(r"[^ \t\n\v\f\r]+", src)][bool(self.styles.split(src)[0]) :]
+        return [words[n - 1] for n in accumulate(self.source.word_begins[i] for i in ids)]
 
-    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
+    def target_offsets(self, ids: Sequence[int], src: str) -> Sequence[tuple[int, int] | None]:
         """None: the leaves of a tree are the words of its sentence, so that no alignment is needed."""
         return [None] * len(ids)
 

@@ -115,13 +115,10 @@ class Stories(CorpusTask):
         """The words, the same on both sides."""
         return self.names
 
-    def source_words(self, src: str) -> Sequence[int | None]:
-        """Each token's word; None for the tokens that begin sentences."""
-        return [number for _, number in tokens(src)]
-
-    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        """Each token is a word."""
-        return list(range(len(ids)))
+    def source_offsets(self, src: str) -> Sequence[tuple[int, int] | None]:
+        """Each token has its word; None for the tokens that begin sentences."""
+        words = [word.span() for word in re.finditer(r"\S+", src)]
+        return [None if number is None else words[number] for _, number in tokens(src)]
 
     def describe(self) -> Iterable[str]:
         """Whether stories are generated."""

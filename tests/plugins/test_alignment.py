@@ -7,75 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from harness.capital_tasks import WithoutFiles
+from harness.copying_model import Says, Strokes, generated
 from harness.search_calls import find
 from harness.shipped_plugins import generate_config, shipped
 from s2s.decoding import BeamConfig, Hypothesis
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
+from s2s.generation.candidates import Counts
 from s2s.generation.generator import Generator
-from s2s.model import Memory, Seq2Seq
+from s2s.generation.output_stages import OutputStage
+from s2s.generation.segments import Segment
+from s2s.generation.writing import Writer
+from s2s.model import Seq2Seq
 from s2s.plugin import load_plugins
-from s2s.registry import Choice
-from s2s.task import Encoded, Example, Vocab
 from s2s_alignment.stage import coverage
-from s2s_alignment.words import replace_unknown, word_alignment
+from s2s_alignment.words import replace_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-LETTERS = "_abcdefgh"  # a stroke begins a word
-
-
-class Strokes(WithoutFiles):
-    """Words of letters, a symbol each; a word begins with a stroke that is a symbol, too. z is unknown."""
-
-    def __init__(self) -> None:
-        super().__init__(Choice())
-        self.vocab = Vocab(src=13, tgt=13, joint=True)
-
-    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
-        strokes = ["".join(f"_{word}" for word in line.split()) for line in lines]
-        return [[4 + LETTERS.index(c) if c in LETTERS else self.vocab.unk for c in line] for line in strokes]
-
-    def detokenize(self, ids: Sequence[int], src: str) -> str:
-        return "".join(LETTERS[i - 4] if i >= 4 else "?" for i in ids).replace("_", " ").strip()
-
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        return [Encoded(*self.encode_source([example.src, example.tgt])) for example in examples]
-
-
-class Says(Seq2Seq):
-    """Copies the source symbol that stands at a place computed from the target's, and looks there."""
-
-    def __init__(self, backwards: bool) -> None:
-        super().__init__()
-        self.scale, self.backwards = nn.Parameter(torch.tensor(20.0)), backwards
-
-    def encode(self, src: Tensor, pad: Tensor) -> Memory:
-        return Memory(src, pad)
-
-    def places(self, pad: Tensor, length: int) -> Tensor:
-        """[B, T]; the last symbol is eos, which ends either way."""
-        n = (~pad).sum(1, keepdim=True) - 1
-        place = torch.arange(length).expand(len(pad), -1)
-        turned = torch.where(place < n, n - 1 - place, place)
-        return (turned if self.backwards else place).minimum(n)
-
-    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        said = memory.hidden.gather(1, self.places(memory.pad, tgt.size(1)))
-        return self.scale * nn.functional.one_hot(said, 13).float()
-
-    def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor:
-        return nn.functional.one_hot(self.places(pad, tgt.size(1)), src.size(1)).float()
-
-
-def generated(model: Seq2Seq, lines: list[str], **options: Any) -> list[Any]:
-    config = generate_config(**{"format": "jsonl", **options})
-    return list(Generator(model, Strokes(), BeamSearch(BeamConfig(beam=4)), "cpu", config, shipped())(lines))
-
 
 LINES = ["ab c def", "", "a", "gh gh e", "c d e f a"]
 
@@ -119,14 +70,21 @@ def test_words_with_unknown_symbols_are_copied(line: str, expected: str) -> None
 
 def test_what_belongs_to_no_word_is_aligned_with_none() -> None:
     class Tagged(Strokes):
-        def source_words(self, src: str) -> Sequence[int | None]:
-            return [None, *super().source_words(src)[1:]]
+        def source_offsets(self, src: str) -> Sequence[tuple[int, int] | None]:
+            return [None, *super().source_offsets(src)[1:]]
 
     found = Hypothesis([4, 5, 1, 4, 1], 0.0, 0.0, [0.0] * 6, source_positions=[0, 1, 0, 2, 3])
-    assert word_alignment(Tagged(), "a b", found) == [(0, 0), (1, 1)]
+    aligning = Writer(Tagged(), generate_config(), Counts(), [Aligning()])
+    best = aligning.output(Segment("a b", [4, 5, 4, 6]), [found]).best
+    assert (best.hyp, best.align) == ("a? ?", [(0, 0), (1, 1)])
+    assert best.links == [(0, 1, 0, 1), (2, 3, 2, 2), (2, 3, 2, 4)]
     assert replace_unknown(Tagged(), "a b", found, "a? ?") == "a? b", (
         "the first unknown symbol looks at what is no word"
     )
+
+
+class Aligning(OutputStage):
+    computes_alignment = True
 
 
 class Blind(Says):

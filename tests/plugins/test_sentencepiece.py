@@ -12,6 +12,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s2s.data import Tokenizer
 from s2s.data.text import MAX_LINE
 from s2s.errors import ConfigError, DataError
 from s2s_sentencepiece import SentencePieceConfig
@@ -201,15 +202,41 @@ def test_an_unknown_symbol_stays_in_its_word(subwords: Subwords) -> None:
 
 @settings(max_examples=200)
 @given(data=st.data())
-def test_words_are_those_of_the_text(data: st.DataObject, subwords: Subwords) -> None:
-    """Whatever the symbols are: each word of the text is that of its own symbols alone."""
+def test_output_tokens_are_where_the_texts_of_their_prefixes_end(data: st.DataObject, subwords: Subwords) -> None:
     ids = data.draw(st.lists(st.sampled_from([1, *range(4, subwords.size)]), max_size=12))
-    words = subwords.words(ids)
-    text = subwords.decode(ids).split()
-    assert words == sorted(words)
-    assert set(words) <= set(range(max(len(text), 1)))
-    for number, word in enumerate(text):
-        assert subwords.decode([i for i, own in zip(ids, words, strict=True) if own == number]).strip() == word
+    slow = Tokenizer.decoded_offsets(subwords, ids)
+    texts = zip(subwords.decoded_offsets(ids), slow, strict=True)
+    text = subwords.decode(ids)
+    for (begin, end), (slow_begin, slow_end) in texts:  # a blank belongs to the token before or behind
+        assert text[begin:end].strip() == text[slow_begin:slow_end].strip()
+
+
+@pytest.fixture(scope="module")
+def with_bytes(tmp_path_factory: pytest.TempPathFactory) -> Subwords:
+    path = tmp_path_factory.mktemp("bytes") / "joint.model"
+    train_subwords(text(), path, "bpe", 400, byte_fallback=True)
+    return Subwords(path)
+
+
+@settings(max_examples=300)
+@given(line=st.text(st.sampled_from("bant ousré  ½ﬁＡ…猫😀\u00ad\u0301\t"), max_size=14))
+@pytest.mark.parametrize("fallback", [False, True], ids=["unk", "bytes"])
+def test_source_tokens_are_where_their_characters_are(
+    line: str, fallback: bool, subwords: Subwords, with_bytes: Subwords
+) -> None:
+    """In order, every character but blanks in some token, and each token normalised as its characters are alone."""
+    one = with_bytes if fallback else subwords
+    (ids,), offsets = one.encode([line]), one.offsets(line)
+    assert len(offsets) == len(ids)
+    assert list(offsets) == sorted(offsets)
+    inside = {place for begin, end in offsets for place in range(begin, end)}
+    normalised = one.spell(line).decode()
+    assert all(place in inside or not one.spell(letter).strip() for place, letter in enumerate(line))
+    for i, (begin, end) in zip(ids, offsets, strict=True):
+        if i != one.unk and not one.pieces[i].startswith("<0x"):
+            assert one.spellings[i].decode().strip() in normalised
+            own = one.spell(line[begin:end]).decode()
+            assert one.spellings[i].decode().strip() in own or "\u0301" in line
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])

@@ -317,14 +317,14 @@ class AddsTheEnd(Letters):
         return [Encoded(e.src, [*e.tgt, self.vocab.eos]) for e in super().encode(examples)]
 
 
-class CountsWordsThatAreNot(Letters):
-    def source_words(self, src: str) -> Sequence[int | None]:
-        return list(range(len(src)))
+class CountsLettersThatAreNot(Letters):
+    def source_offsets(self, src: str) -> Sequence[tuple[int, int] | None]:
+        return [(n, n + 2) for n in range(len(src))]
 
 
-class HasNoWordForSome(Letters):
-    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        return [0] * (len(ids) - 1)
+class HasNoPlaceForSome(Letters):
+    def target_offsets(self, ids: Sequence[int], src: str) -> Sequence[tuple[int, int] | None]:
+        return [(0, 1)] * (len(ids) - 1)
 
 
 class ReadsThemAsOne(Letters):
@@ -383,8 +383,8 @@ def test_a_sound_task_passes(kind: type[Task], tmp_path: Path) -> None:
     [
         (LosesTheLastLetter, "comes back as"),
         (AddsTheEnd, r"special ids \[3\]"),
-        (CountsWordsThatAreNot, r"source_words numbers words \[1\], but 'ab' has 1"),
-        (HasNoWordForSome, "target_words gives 1 words for 2 tokens of 'ba'"),
+        (CountsLettersThatAreNot, r"source_offsets gives \[\(1, 3\)\], but 'ab' has 2 characters"),
+        (HasNoPlaceForSome, "target_offsets gives 1 for 2 tokens of 'ba'"),
         (ReadsThemAsOne, "pieces gives 1 for 2 tokens"),
         (KnowsFewerSymbols, r"src ids \[6\] are not in 0..5"),
         (EncodesSourcesAnotherWay, "encode_inputs and encode disagree"),

@@ -40,7 +40,8 @@ def test_words_are_what_blanks_separate(tmp_path: Path) -> None:
     one = learnt(WhitespaceKind(ListedConfig()), tmp_path / "a")
     assert set(one.pieces[4:]) == set(" ".join(LINES).split())
     assert one.decode(one.encode(["the  old zebra"])[0]) == "the old ⁇"
-    assert one.words(one.encode(["the old dog"])[0]) == [0, 1, 2]
+    assert one.offsets("the  old dog") == [(0, 3), (5, 8), (9, 12)]
+    assert one.decoded_offsets(one.encode(["the old dog"])[0]) == [(0, 3), (3, 7), (7, 11)]
 
 
 @pytest.mark.parametrize("kind", [CharacterKind, WhitespaceKind])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.capital_tasks import WithoutFiles
+from harness.word_numbers import word_numbers
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Vocab
 
@@ -31,8 +32,8 @@ TASK = Letters(Choice())
 
 
 def test_a_source_token_belongs_to_the_word_in_which_its_beginning_ends() -> None:
-    assert TASK.source_words("ab c  def") == [0, 0, 1, 2, 2, 2]
-    assert TASK.source_words("a") == [0]
+    assert TASK.source_offsets("ab c  def") == [(0, 2), (0, 2), (3, 4), (6, 9), (6, 9), (6, 9)]
+    assert TASK.source_offsets("a") == [(0, 1)]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_source_token_belongs_to_the_word_in_which_its_beginning_ends() -> Non
 def test_a_target_token_belongs_to_its_word_and_one_that_writes_nothing_to_the_next(
     output: list[int], words: list[int]
 ) -> None:
-    assert TASK.target_words(output, "") == words
+    assert word_numbers(TASK.detokenize(output, ""), TASK.target_offsets(output, "")) == words
 
 
 def test_the_rest_leaves_things_as_they_are() -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from harness.word_numbers import word_numbers
 from s2s.batch import make_batch
 from s2s.cli import generate, score, train
 from s2s.errors import ConfigError, DataError, PluginError, UserError
@@ -249,11 +250,11 @@ def test_two_tasks_are_trained_generated_and_scored_by_the_commands(
 
 def test_words_are_numbered_behind_the_name_of_the_task(task: Multitask) -> None:
     line = "translate: the cat sees"
-    own = task.tasks["translate"].source_words("the cat sees")
-    assert task.source_words(line) == [None, *(1 + word for word in own if word is not None)]
+    own = task.tasks["translate"].source_offsets("the cat sees")
+    assert task.source_offsets(line) == [None, *((11 + one[0], 11 + one[1]) for one in own if one is not None)]
     (pair,) = task.encode([Example(line, "translate: die Katze")])
     assert task.detokenize(pair.tgt, line) == "translate: die Katze"
-    words = task.target_words(pair.tgt, line)
+    words = word_numbers("translate: die Katze", task.target_offsets(pair.tgt, line))
     assert (words[0], words[-1]) == (1, 2)
     assert "".join(task.pieces(pair.tgt, line)) == "▁die▁Katze"
 

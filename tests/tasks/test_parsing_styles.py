@@ -141,9 +141,9 @@ def test_a_mark_of_no_style_is_warned_of_once(
 def test_words_are_counted_behind_the_mark(tmp_path: Path, files: dict[str, Any]) -> None:
     task = learnt(tmp_path / "task", files)
     line = f"<flat> {SENTENCE}"
-    words = [line.split()[i] for i in task.source_words(line) if i is not None]
+    words = [line[begin:end] for begin, end in filter(None, task.source_offsets(line))]
     assert list(dict.fromkeys(words)) == SENTENCE.split()
-    assert set(task.source_words(SENTENCE)) == set(range(6))
+    assert {SENTENCE[begin:end] for begin, end in filter(None, task.source_offsets(SENTENCE))} == set(SENTENCE.split())
 
 
 def test_a_raw_sentence_keeps_its_mark(tmp_path: Path, files: dict[str, Any]) -> None:

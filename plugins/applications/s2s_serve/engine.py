@@ -111,11 +111,11 @@ class Engine:
         if queue is self.queue:  # else the search has failed since
             self.answered = queue
         generator = self.aligning_generator if align and self.aligning_generator else self.generator
-        if not generator.search.stages:
+        source = SourceSentence(0, [*segment.ids, self.task.vocab.eos], start=segment.start, align=segment.align)
+        if not any(stage.processes(source) for stage in generator.search.stages):
             return hypotheses
 
         def annotated() -> list[Hypothesis]:
-            source = SourceSentence(0, [*segment.ids, self.task.vocab.eos], start=segment.start)
             (result,) = next(generator.search.after_stages([[SearchResult(0, hypotheses)]], {0: source}))
             return result.hypotheses
 

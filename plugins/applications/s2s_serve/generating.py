@@ -131,9 +131,15 @@ async def outputs(engine: Engine, sentences: Sequence[Sentence], options: TextOp
 
 
 async def _output(engine: Engine, sentence: Sentence, options: TextOptions, window: asyncio.Semaphore) -> Output:
-    segment = sentence.segment
+    output = await _segment_output(engine, sentence.segment, options, window)
+    if sentence.segment.instead is not None and sentence.segment.lacks(output.hyp):
+        return await _segment_output(engine, sentence.segment.instead, options, window)
+    return output
+
+
+async def _segment_output(engine: Engine, segment: Segment, options: TextOptions, window: asyncio.Semaphore) -> Output:
     if not segment.ids:
-        return Output.empty(segment.src)
+        return engine.generator.write.unsearched(segment)
     try:
         async with window:
             hypotheses = await engine.search(segment, nbest=options.nbest, align=options.align)

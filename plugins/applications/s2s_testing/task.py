@@ -80,18 +80,17 @@ def _examples(task: Task, n: int) -> list[Example]:
 
 
 def _check_tokens(task: Task, example: Example, pair: Encoded) -> None:
-    """Each token has a piece, and belongs to one word of the text or to none."""
+    """Each token has a piece, and characters of the text or none."""
     n_pieces = len(task.pieces(pair.tgt, example.src))
     assert n_pieces == len(pair.tgt), f"pieces gives {n_pieces} for {len(pair.tgt)} tokens of {example.tgt!r}"
     target = task.detokenize(pair.tgt, example.src)
-    source_words, target_words = task.source_words(example.src), task.target_words(pair.tgt, example.src)
-    for name, words, ids, text in (
-        ("source_words", source_words, pair.src, example.src),
-        ("target_words", target_words, pair.tgt, target),
+    for name, offsets, ids, text in (
+        ("source_offsets", task.source_offsets(example.src), pair.src, example.src),
+        ("target_offsets", task.target_offsets(pair.tgt, example.src), pair.tgt, target),
     ):
-        assert len(words) == len(ids), f"{name} gives {len(words)} words for {len(ids)} tokens of {text!r}"
-        outside = [word for word in words if word is not None and not 0 <= word < max(len(text.split()), 1)]
-        assert not outside, f"{name} numbers words {outside}, but {text!r} has {len(text.split())}"
+        assert len(offsets) == len(ids), f"{name} gives {len(offsets)} for {len(ids)} tokens of {text!r}"
+        outside = [one for one in offsets if one is not None and not 0 <= one[0] <= one[1] <= len(text)]
+        assert not outside, f"{name} gives {outside}, but {text!r} has {len(text)} characters"
 
 
 def _check_vocabulary(task: Task, again: Task, side: Side) -> None:

@@ -8,7 +8,7 @@ import io
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Literal
 
 import sentencepiece
@@ -252,15 +252,36 @@ class Subwords(Tokenizer):
             text += blank + self._processor.decode(known)
         return text
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """For each token the index of its word in the text that `decode` gives."""
-        words, n, begins = [], 0, True
-        for i in ids:
-            begins |= self.pieces[i].startswith(BLANK)
-            if begins and self.pieces[i] != BLANK:
-                n, begins = n + 1, False
-            words.append(n if begins else n - 1)  # a lone blank belongs to the next word
-        return [min(word, n - 1) if n else 0 for word in words]
+    def covers(self, text: str) -> bool:
+        """Whether pieces spell a text, without unk and the bytes of byte_fallback."""
+        return not any(i == Tokenizer.unk or self._processor.is_byte(i) for i in self.encode([text])[0])
+
+    def offsets(self, text: str) -> Sequence[tuple[int, int]]:
+        """Which characters of a text each of its tokens stands for, before normalisation."""
+        line = _without_surrogates(text)
+        if len(line) != len(text):
+            return super().offsets(text)
+        offsets = self._processor.encode(line, return_type="offset_mapping")["offsets"]
+        return _shared(offsets)
+
+    def decoded_offsets(self, ids: Sequence[int]) -> Sequence[tuple[int, int]]:
+        """Which characters each token adds to the text that `decode` gives."""
+        spelt = [UNKNOWN if i == Tokenizer.unk else self.spellings[i].decode(errors="replace") for i in ids]
+        n_before = len(joined := "".join(spelt)) - len(text := self.decode(ids))  # a blank, which is not written
+        if any(map(self._processor.is_byte, ids)) or joined[n_before:] != text:
+            return super().decoded_offsets(ids)
+        ends = [max(end - n_before, 0) for end in accumulate(map(len, spelt), initial=0)]
+        return list(pairwise(ends))
+
+
+def _shared(offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The offsets, where the tokens of one character, of which sentencepiece gives it to the last, all have it."""
+    shared, following = [], (-1, -1)
+    for begin, end in reversed(offsets):
+        if begin < end or begin != following[0]:
+            following = (begin, end)
+        shared.append(following)
+    return shared[::-1]
 
 
 def _without_surrogates(line: str) -> str:

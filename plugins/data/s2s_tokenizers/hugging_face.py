@@ -92,10 +92,22 @@ class HuggingFace(Tokenizer):
         """Ids of every line, without special tokens that it spells; raises DataError for one that is too long."""
         if (longest := max(map(len, lines), default=0)) > MAX_LINE:
             raise DataError(f"a text of {longest:,} characters is too long: at most {MAX_LINE:,} are encoded")
-        texts = [line.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for line in lines]
-        reserved = {self.pad, self.bos, self.eos}
-        batch = self._tokenizer.encode_batch(texts, add_special_tokens=False)
-        return [[i for i in encoding.ids if i not in reserved] for encoding in batch]
+        batch = self._tokenizer.encode_batch(list(map(_without_surrogates, lines)), add_special_tokens=False)
+        return [[i for i in encoding.ids if i not in self._reserved] for encoding in batch]
+
+    @property
+    def _reserved(self) -> set[int]:
+        """Special tokens that a text cannot spell."""
+        return {self.pad, self.bos, self.eos}
+
+    def offsets(self, text: str) -> Sequence[tuple[int, int]]:
+        """Which characters of a text each of its tokens stands for, before normalisation."""
+        line = _without_surrogates(text)
+        if len(line) != len(text):
+            return super().offsets(text)
+        encoding = self._tokenizer.encode(line, add_special_tokens=False)
+        pairs = zip(encoding.ids, encoding.offsets, strict=True)
+        return [(begin, end) for i, (begin, end) in pairs if i not in self._reserved]
 
     @cached_property
     def spellings(self) -> list[bytes] | None:
@@ -112,6 +124,11 @@ class HuggingFace(Tokenizer):
         shown = [int(i) for i in ids if i == self.unk or i not in self.special]
         text: str = self._tokenizer.decode(shown, skip_special_tokens=False)
         return text.replace(self.pieces[self.unk], UNKNOWN) if self.unk in shown else text
+
+
+def _without_surrogates(line: str) -> str:
+    """The line with U+FFFD for every lone surrogate, which UTF-8 cannot encode."""
+    return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _bytes_of(piece: str) -> bytes:

@@ -53,6 +53,10 @@ class Listed(Tokenizer):
         """Ids of every line, unk for tokens that are not listed."""
         return [[self._written.get(token, self.unk) for token in self.tokens(line)] for line in lines]
 
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Which characters of a text each of its tokens is."""
+        return [token.span() for token in self._token.finditer(text)]
+
     @cached_property
     def spellings(self) -> list[bytes]:
         """What each token adds to a text, behind a separator."""

@@ -97,10 +97,18 @@ class Marian(Tokenizer):
         return [self._encode(line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")) for line in lines]
 
     def _encode(self, line: str) -> list[int]:
-        tag, end, text = line.partition("<<") if line.startswith(">>") else ("", "", line)
-        pieces = [tag + end] if end else []
-        pieces += self._processor.encode(text if end else line, out_type=str)
+        tag, text = _parted(line)
+        pieces = [tag] if tag else []
+        pieces += self._processor.encode(text, out_type=str)
         return [self._ids.get(piece, self.unk) for piece in pieces]
+
+    def offsets(self, text: str) -> Sequence[tuple[int, int]]:
+        """Which characters of a text each of its tokens stands for, before normalisation."""
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            return super().offsets(text)
+        tag, rest = _parted(text)
+        n, inner = len(tag), self._processor.encode(rest, return_type="offset_mapping")["offsets"]
+        return [*([(0, n)] if tag else []), *((n + begin, n + end) for begin, end in inner)]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""
@@ -113,6 +121,12 @@ class Marian(Tokenizer):
         """What each token adds to a text, in UTF-8; empty for special ones."""
         texts = [piece.replace(BLANK, " ").encode() for piece in self.pieces]
         return [b"" if i in self.special else text for i, text in enumerate(texts)]
+
+
+def _parted(line: str) -> tuple[str, str]:
+    """The tag of a language with which a line begins, empty if there is none, and the text behind it."""
+    tag, end, text = line.partition("<<") if line.startswith(">>") else ("", "", line)
+    return (tag + end, text) if end else ("", line)
 
 
 def _processor(path: Path) -> Any:

@@ -48,8 +48,8 @@ def s2s_register(registry: Registry) -> None:
 
 @hookimpl
 def s2s_finish_outputs(config: AlignmentOptions, task: Task, model: Seq2Seq, device: Any) -> AttentionStage | None:
-    """The stage, if an option needs attention."""
-    if not config.needs_attention:
+    """The stage, if an option needs attention, or single inputs might."""
+    if not (config.needs_attention or task.running_text):
         return None
     from s2s_alignment.stage import AttentionStage
 

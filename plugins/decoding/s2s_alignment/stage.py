@@ -16,7 +16,7 @@ import torch
 from s2s import ConfigError, batch_by_length, make_batch
 from s2s.decoding import Hypothesis, SearchResult
 from s2s.generation import OutputStage
-from s2s_alignment.words import replace_unknown, word_alignment
+from s2s_alignment.words import replace_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ class AttentionStage(OutputStage):
         """Raises ConfigError, before anything is decoded, if the model does not provide attention weights."""
         self.model, self.task, self.device, self.config = model, task, device, config
         self.computes_alignment = config.format == "aligned" or "align" in config.fields
-        asked = self.config.needs_attention
+        asked = config.needs_attention
         if asked and next(self._weights([([], [])], [self.task.vocab.start]))[1] is None:
             raise ConfigError(
                 f"{asked} takes the attention of the model, which this architecture does not give (Seq2Seq.attention); "
@@ -51,6 +51,9 @@ class AttentionStage(OutputStage):
         waiting: list[SearchResult] = []
         n_tokens = 0
         for one in (one for some in results for one in some):
+            if not self.processes(sources[one.index]):
+                yield [one]
+                continue
             waiting.append(one)
             n_tokens += sum(len(sources[one.index].ids) + len(h.tokens) for h in one.hypotheses)
             if n_tokens >= self.config.tokens:
@@ -58,13 +61,13 @@ class AttentionStage(OutputStage):
                 waiting, n_tokens = [], 0
         yield self._annotated(waiting, sources)
 
+    def processes(self, sentence: SourceSentence) -> bool:
+        """Whether an option needs attention, or the sentence itself."""
+        return bool(self.config.needs_attention) or sentence.align
+
     def text(self, src: str, hypothesis: Hypothesis, text: str) -> str:
         """The text with unknown words replaced by source words, if replace_unk is set."""
         return replace_unknown(self.task, src, hypothesis, text) if self.config.replace_unk else text
-
-    def align(self, src: str, hypothesis: Hypothesis) -> list[tuple[int, int]]:
-        """Aligned words, from the attention of their tokens."""
-        return word_alignment(self.task, src, hypothesis)
 
     def _annotated(self, results: Sequence[SearchResult], sources: Mapping[int, SourceSentence]) -> list[SearchResult]:
         pairs = [(sources[one.index].ids[:-1], h.tokens) for one in results for h in one.hypotheses]
@@ -96,8 +99,9 @@ class AttentionStage(OutputStage):
                 yield index, None if weights is None else weights[row, before : before + len(tgt) + 1, : len(src)].cpu()
 
     def _with_weights(self, hypothesis: Hypothesis, weights: Tensor | None) -> Hypothesis:
-        """weights [T, S - 1]"""
-        assert weights is not None
+        """weights [T, S - 1]; None: the architecture gives none, and no option needs any"""
+        if weights is None:
+            return hypothesis
         score = hypothesis.score
         if self.config.coverage:
             score += self.config.coverage * coverage(weights)

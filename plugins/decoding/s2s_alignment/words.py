@@ -1,14 +1,14 @@
-"""Word alignments, and replacement of unknown words, from the source positions of output tokens."""
+"""Replacement of unknown words, from the source positions of output tokens."""
 
 from __future__ import annotations
 
-__all__ = ["replace_unknown", "word_alignment"]
+__all__ = ["replace_unknown"]
 
 import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from s2s import Task
     from s2s.decoding import Hypothesis
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 WORD = re.compile(r"\S+")
 
 
-def word_alignment(task: Task, src: str, hypothesis: Hypothesis) -> list[tuple[int, int]]:
-    """Pairs of source and target word numbers, where some token of the target word attends most to the source word."""
-    pairs = _words(task, src, hypothesis)
-    return sorted(
-        {(src_word, tgt_word) for src_word, tgt_word in pairs if src_word is not None and tgt_word is not None}
-    )
-
-
 def replace_unknown(task: Task, src: str, hypothesis: Hypothesis, text: str) -> str:
     """The output text with each word that has an unknown token replaced by the aligned source word."""
     if task.vocab.unk not in hypothesis.tokens:
         return text
-    words = src.split()
-    replaced: dict[int | None, str] = {}
-    for token, (src_word, tgt_word) in zip(hypothesis.tokens, _words(task, src, hypothesis), strict=True):
-        if token == task.vocab.unk and src_word is not None:
-            replaced.setdefault(tgt_word, words[src_word])
+    replaced: dict[int, str] = {}
+    for source, target in _unknown(task, src, hypothesis):
+        word, number = _word_at(src, source), len(WORD.findall(text, 0, target[1])) - 1
+        if word:
+            replaced.setdefault(number, word)
     numbers = iter(range(len(text)))
     return WORD.sub(lambda word: replaced.get(next(numbers), word[0]), text)
 
 
-def _words(task: Task, src: str, hypothesis: Hypothesis) -> Sequence[tuple[int | None, int | None]]:
-    """For each output token, the source word that it is aligned to and its own word."""
+def _unknown(task: Task, src: str, hypothesis: Hypothesis) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """For each unknown token the characters that it is aligned to, and its own."""
     assert hypothesis.source_positions is not None
-    src_words, tgt_words = task.source_words(src), task.target_words(hypothesis.tokens, src)
-    return [(src_words[position], word) for position, word in zip(hypothesis.source_positions, tgt_words, strict=True)]
+    sources, targets = task.source_offsets(src), task.target_offsets(hypothesis.tokens, src)
+    for token, position, target in zip(hypothesis.tokens, hypothesis.source_positions, targets, strict=True):
+        source = sources[position]
+        if token == task.vocab.unk and source and target:
+            yield source, target
+
+
+def _word_at(text: str, offset: tuple[int, int]) -> str:
+    """The word of a token."""
+    return next((word[0] for word in WORD.finditer(text) if word.end() > offset[0]), "")

@@ -105,10 +105,10 @@ def test_a_symbol_has_an_id_or_is_refused() -> None:
         one.id_of("<2fr>")
 
 
-def test_words_are_counted_in_the_text_of_each_prefix() -> None:
+def test_each_token_adds_what_the_text_of_its_prefix_has_more() -> None:
     class Joined(Pieces):
         def decode(self, ids: Sequence[int]) -> str:
             return "".join(self.pieces[i] for i in ids)
 
     one = Joined("<pad>", "<unk>", "<s>", "</s>", "a", " b", "c ", "d")
-    assert one.words([4, 5, 6, 7]) == [0, 1, 1, 2]
+    assert one.decoded_offsets([4, 5, 6, 7]) == [(0, 1), (1, 3), (3, 5), (5, 6)]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from s2s.config import GenerateConfig
+from s2s.decoding import SourceSentence
 from s2s.errors import ConfigError
 from s2s.generation.formats import InputFormat, OutputFormat, one_line
 from s2s.generation.output_stages import OutputStage, build_stages
@@ -34,8 +35,8 @@ def test_a_stage_leaves_everything_as_it_is() -> None:
     assert list(stage.results([[FOUND], []], {})) == [[FOUND], []]
     assert stage.text("source", FOUND, "text") == "text"
     assert stage.rerank(["a"], [FOUND]) is None
-    assert stage.align("source", FOUND) == []
     assert stage.computes_alignment is False
+    assert not stage.processes(SourceSentence(0, [4]))
 
 
 def test_stages_come_in_the_order_in_which_their_plugins_were_loaded() -> None:

@@ -11,10 +11,12 @@ from harness.capital_tasks import Capitals
 from harness.full_stops import FullStops
 from s2s.config import GenerateConfig
 from s2s.errors import PluginError
-from s2s.generation import Input, reading
+from s2s.generation import Input, segments
 from s2s.generation.candidates import Counts
 from s2s.generation.inputs import RequestConstraints
-from s2s.generation.reading import Reader, Segment
+from s2s.generation.reading import Reader
+from s2s.generation.segments import Segment
+from s2s.generation.source_text import SourceText
 from s2s.generation.text_layout import TextLayout, text_layout
 from s2s.task import Example
 
@@ -90,7 +92,7 @@ def test_what_a_part_encodes_is_built_once(monkeypatch: pytest.MonkeyPatch) -> N
         sources.append(src)
         return Example(src, **others)
 
-    monkeypatch.setattr(reading, "Example", counted)
+    monkeypatch.setattr(segments, "Example", counted)
     Reader(Capitals(), GenerateConfig(), 9, Counts(), ())([Input("a"), Input("b")])
     assert sources == ["a", "b"]
 
@@ -211,7 +213,8 @@ def test_of_running_text_a_task_reads_what_is_visible() -> None:
     layout = TextLayout(lambda _: FullStops(), "sentence")
     for given, n_read in ((layout, 2), (None, 5)):
         segments, _ = Reader(Listed(), GenerateConfig(), 9, Counts(), (), given)([Input(text)])
-        assert segments == [[Segment(text, [4 + n_read])]]
+        source = SourceText(text, "ab", (1, 3)) if given else None
+        assert segments == [[Segment(text, [4 + n_read], source=source)]]
 
 
 @dataclass(kw_only=True)

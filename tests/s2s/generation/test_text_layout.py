@@ -17,7 +17,7 @@ from s2s.data.source_shape import SourceCounts, SourceShape
 from s2s.errors import ConfigError, DataError
 from s2s.generation import Input
 from s2s.generation.piece_inputs import piece_inputs
-from s2s.generation.text_layout import TextLayout, WordCount, join_pieces, text_layout, with_blanks
+from s2s.generation.text_layout import TextLayout, join_pieces, text_layout
 from s2s.registry import Choice
 
 if TYPE_CHECKING:
@@ -65,18 +65,6 @@ def test_lines_end_sentences(text: str, n: int) -> None:
 )
 def test_a_blank_is_added_where_the_source_has_none_and_the_output_needs_one(texts: list[str], joined: str) -> None:
     assert join_pieces([("", text, "") for text in texts]) == joined
-
-
-def test_words_are_counted_as_in_the_whole_text() -> None:
-    """Against splitting all text before each piece."""
-    draw = random.Random(2)
-    for _ in range(500):
-        pieces = [("".join(draw.choices("ab \n", k=draw.randint(0, 4))), "ab", draw.choice(["", " "])) for _ in "abcd"]
-        counter, before = WordCount(), ""
-        for piece in with_blanks(pieces):
-            before += piece[0]
-            assert counter.add(*piece) == len((before + piece[1][0]).split()) - 1
-            before += piece[1] + piece[2]
 
 
 class Running(Capitals):

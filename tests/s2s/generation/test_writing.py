@@ -16,38 +16,34 @@ from s2s.decoding import Hypothesis
 from s2s.errors import PluginError
 from s2s.generation.candidates import EMPTY_CANDIDATE, Candidate, Counts, Input, Output
 from s2s.generation.output_stages import OutputStage
-from s2s.generation.reading import Segment
+from s2s.generation.segments import Segment
 from s2s.generation.writing import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from s2s.text import Link
 
 FOUND = [Hypothesis([4], -1.0, -1.0, [-0.5, -0.5]), Hypothesis([5, 6], -2.0, -2.0, [-1.0, -0.5, -0.5])]
 SEGMENT = Segment("ab", [4, 5])
 
 
 class Stage(OutputStage):
-    """Adds a sign to each text, ranks and aligns as it is told."""
+    """Adds a sign to each text, ranks as it is told."""
 
     def __init__(
         self,
         sign: str = "",
         ranking: list[tuple[int, float]] | None = None,
-        align: list[tuple[int, int]] | None = None,
+        aligns: bool = False,
     ) -> None:
-        self.sign, self.ranking, self.alignment = sign, ranking, align or []
-        self.computes_alignment = align is not None
-        self.asked = 0
+        self.sign, self.ranking, self.computes_alignment = sign, ranking, aligns
 
     def text(self, src: str, found: Hypothesis, text: str) -> str:
         return f"{text}{self.sign}"
 
     def rerank(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
         return self.ranking
-
-    def align(self, src: str, found: Hypothesis) -> list[tuple[int, int]]:
-        self.asked += 1
-        return self.alignment
 
 
 def writer(*stages: OutputStage, **options: object) -> Writer:
@@ -90,10 +86,13 @@ def test_pieces_are_written_where_they_are_asked_for() -> None:
     assert writer().output(SEGMENT, FOUND[1:]).best.pieces == []
 
 
-def test_the_first_alignment_counts() -> None:
-    stages = [Stage(), Stage(align=[]), Stage(align=[(0, 1)]), Stage(align=[(1, 1)])]
-    assert writer(*stages, fields=["align"]).output(SEGMENT, FOUND).best.align == [(0, 1)]
-    assert [stage.asked for stage in stages] == [0, 1, 1, 0]
+def test_links_join_the_characters_of_tokens_if_they_are_asked_for() -> None:
+    aligned = replace(FOUND[1], source_positions=[1, 0])
+    best = writer(Stage(aligns=True), fields=["align"]).output(SEGMENT, [aligned]).best
+    assert best.links == [(0, 2, 0, 1), (0, 2, 1, 2)], "the task gives each source token its word"
+    assert best.align == [(0, 0)]
+    assert writer(Stage()).output(SEGMENT, [aligned]).best.links == []
+    assert writer(Stage()).output(replace(SEGMENT, align=True), [aligned]).best.links == best.links
 
 
 def test_what_has_no_output_is_told_of_once_and_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -127,9 +126,9 @@ def test_tokens_are_counted_where_the_search_gives_no_probabilities_of_them() ->
     assert write.counts.tokens == len(FOUND[1].tokens) + 1
 
 
-def part(src: str, *hyps: str, align: Sequence[tuple[int, int]] = ()) -> Output:
+def part(src: str, *hyps: str, links: Sequence[Link] = ()) -> Output:
     candidates = [
-        Candidate(hyp, -float(k + 1), [k], [-1.0, -1.0], [hyp], list(align if k == 0 else ()))
+        Candidate(hyp, -float(k + 1), [k], [-1.0, -1.0], [hyp], links=list(links if k == 0 else ()))
         for k, hyp in enumerate(hyps)
     ]
     return Output(src, candidates)
@@ -157,14 +156,14 @@ def test_parts_are_joined_rank_by_rank_the_last_for_all_further_ones() -> None:
         ("a bc d", ["", "a b", "", "c d"], [(0, 0), (1, 2)]),
         (" a. b", [" ", "a.", " ", "b"], [(0, 0), (1, 2)]),
         ("a a a", ["", "a", " ", "a"], [(0, 0), (1, 2)]),
-        ("* a # b", ["* ", "a", " # ", "b"], [(1, 1), (3, 4)]),
+        ("* a # b", ["* ", "a", " # ", "b"], [(0, 0), (1, 1), (2, 3), (3, 4)]),
         ("a—b", ["", "a", "—", "b"], [(0, 0), (0, 1)]),
     ],
 )
 def test_aligned_words_are_numbered_as_in_the_whole(src: str, parts: list[str], align: list[tuple[int, int]]) -> None:
     """The first words of both parts are aligned; the first output has two words."""
     segments = [Segment(parts[1], [4], before=parts[0]), Segment(parts[3], [4], before=parts[2])]
-    outputs = [part(one.src, hyp, align=[(0, 0)]) for one, hyp in zip(segments, ("x y", "z"), strict=True)]
+    outputs = [part(one.src, hyp, links=[(0, 1, 0, 1)]) for one, hyp in zip(segments, ("x y", "z"), strict=True)]
     best = writer().join_segments(Input(src), segments, outputs).best
     assert best.align == align
     assert len(best.hyp.split()) > align[-1][1]

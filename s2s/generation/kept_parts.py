@@ -1,0 +1,92 @@
+"""Parts of a text that are copied to its output: placeholders, addresses, numbers, symbols that no token spells."""
+
+from __future__ import annotations
+
+__all__ = ["KeptParts", "Part"]
+
+import unicodedata
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import regex
+
+from s2s.text.words import atoms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from s2s.text import Span
+
+ENCLOSING = "\u20e3"
+"""The key cap of an emoji"""
+INVISIBLE = ("Mn", "Me", "Mc", "Cf", "Cc")
+"""Categories of characters that only change others"""
+UNSPACED_LETTER = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]"
+PATTERNS = {
+    "urls": (
+        r"(?:(?:https?|ftps?|file)://|(?<!\w)www\.)"
+        rf"(?:\([^\s()]*\)|(?!{UNSPACED_LETTER})[^\s()<>\"“”„«»。、，！？：；）」』】])*(?<![.,;:!?…\]}}'’])"
+    ),
+    "emails": r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+",
+    "placeholders": (
+        r"\{\{[^{}\s]+\}\}|\$?\{[\w.:,!$-]*\}|\$\[\w+\]|\$\w+\$|\$[A-Za-z_]\w*"  # {0}, {{name}}, ${x}, $[x], $x$, $x
+        r"|%\(\w+\)[-+#0]*\d*(?:\.\d+)?[a-zA-Z]"  # %(n)d
+        r"|(?<!%)%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?[sdiufFeEgGxXoc@](?![A-Za-z])"  # %s, %1$d, %.2f
+        r"|(?<![\d%])%(?:\w+%|[A-Z_]{2,}|\d+(?!\w))"  # %PATH%, %PRODUCTNAME, %1
+    ),
+    "symbols": r"\((?i:c|r|tm|sm)\)",
+    "numbers": r"(?<![\w.,])[-+]?\d+(?:[.,:\u00a0\u202f']\d+)*(?![\w])",
+}
+
+
+class Part(NamedTuple):
+    """Characters of a text, up to `end`."""
+
+    begin: int
+    end: int
+    is_unknown: bool = False
+    """Whether the vocabulary cannot spell it"""
+
+
+class KeptParts:
+    """Finds the parts of a text that are kept."""
+
+    def __init__(self, kinds: Collection[str], covers: Callable[[str], bool]) -> None:
+        """kinds: as the option `keep`. covers: whether the vocabulary spells a text."""
+        patterns = [PATTERNS[kind] for kind in PATTERNS if kind in kinds]
+        self.pattern = regex.compile("|".join(f"(?:{one})" for one in patterns)) if patterns else None
+        self.finds_symbols, self.covers = "symbols" in kinds, covers
+        self.is_unknown = lru_cache(maxsize=100_000)(self._is_unknown)
+
+    def __call__(self, text: str, spans: Iterable[Span] = ()) -> list[Part]:
+        """The parts of a text, in order and disjoint: kept elements among `spans`, then what is found."""
+        parts: list[Part] = []
+        for span in spans:
+            if span.keep and span.begin < span.end and not (parts and span.begin < parts[-1].end):
+                parts.append(Part(span.begin, span.end))
+        for match in self.pattern.finditer(text) if self.pattern else ():
+            _add(parts, Part(*match.span()))
+        return self._with_symbols(text, parts)
+
+    def _with_symbols(self, text: str, parts: list[Part]) -> list[Part]:
+        """The parts, and the words and characters that the vocabulary does not spell."""
+        if not self.finds_symbols or self.covers(text):
+            return sorted(parts)
+        parts = [part._replace(is_unknown=not self.covers(text[part.begin : part.end])) for part in parts]
+        for begin, end, _ in atoms(text):
+            if self.is_unknown(text[begin:end]):
+                _add(parts, Part(begin, end, is_unknown=True))
+        return sorted(parts)
+
+    def _is_unknown(self, atom: str) -> bool:
+        """Whether a word or a character has no letter that the vocabulary spells, or is a picture of one, as 1️⃣ is."""
+        letters = [letter for letter in atom if unicodedata.category(letter) not in INVISIBLE]
+        if not letters or self.covers(atom):
+            return False
+        return ENCLOSING in atom or not any(map(self.covers, letters))
+
+
+def _add(parts: list[Part], part: Part) -> None:
+    """Add a part, unless it overlaps with another."""
+    if all(part.end <= one.begin or one.end <= part.begin for one in parts):
+        parts.append(part)

@@ -1,0 +1,110 @@
+"""The parts of inputs that are decoded by themselves."""
+
+from __future__ import annotations
+
+__all__ = ["Segment", "SourcePart", "unbroken"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from s2s.decoding import SentenceConstraint
+from s2s.generation.kept_parts import Part
+from s2s.generation.source_text import SourceText
+from s2s.generation.text_layout import Piece
+from s2s.task import Example
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from s2s.generation.candidates import Input
+
+
+@dataclass(frozen=True)
+class Segment:
+    """An input, or a part of one that is decoded by itself."""
+
+    src: str
+    ids: list[int]
+    """Without eos; empty: there is nothing to search"""
+    constraint: SentenceConstraint | None = None
+    start: Sequence[int] = ()
+    """See `SourceSentence.start`"""
+    before: str = ""
+    """Text before it, back to the previous segment, that is copied to the output"""
+    after: str = ""
+    """Text behind the last segment of an input"""
+    source: SourceText | None = None
+    """What the model reads of it; None: all"""
+    align: bool = False
+    """Whether links between it and its output are needed"""
+    prefix: str = ""
+    """See `Input.prefix`"""
+    left_in: tuple[str, ...] = ()
+    """Parts that an output must copy"""
+    instead: Segment | None = None
+    """What is decoded instead if the output lacks one of `left_in`: the same without these parts"""
+
+    @property
+    def text(self) -> str:
+        """What the model reads."""
+        return self.source.read if self.source else self.src
+
+    def lacks(self, hyp: str) -> bool:
+        """Whether an output is without one of the parts that it must copy, or has it another number of times."""
+        return any(hyp.count(part) != self.src.count(part) for part in self.left_in)
+
+
+class SourcePart(NamedTuple):
+    """A piece of a text, and the input that it is."""
+
+    piece: Piece
+    source: Input
+    kept: tuple[Part, ...]
+    """The parts of the piece that are kept"""
+    text: SourceText
+    """What is decoded"""
+    example: Example
+    """The same as the task encodes it"""
+    rest: SourceText | None = None
+    """What is decoded if the output lacks a part that `text` has"""
+
+    @classmethod
+    def build(cls, piece: Piece, source: Input, kept: Iterable[Part], visible: Callable[[str], str]) -> SourcePart:
+        """The part: without symbols that no token spells, and without all kept parts where nothing else is a word."""
+        kept = tuple(kept)
+        unknown = tuple(part for part in kept if part.is_unknown)
+        rest = SourceText.without(piece.text, kept, visible)
+        if kept and not rest.has_words:
+            unknown = (Part(0, len(piece.text)),)
+        text = SourceText.without(piece.text, unknown, visible)
+        example = Example(text.read, fields=source.fields)
+        is_free = rest.has_words and not source.prefix and not any(source.phrases)
+        return cls(piece, source, kept, text, example, rest if is_free and len(unknown) < len(kept) else None)
+
+    @property
+    def left_in(self) -> tuple[str, ...]:
+        """The texts of the kept parts that are decoded."""
+        kept = (part for part in self.kept if self.rest and not part.is_unknown)
+        return tuple(dict.fromkeys(self.piece.text[part.begin : part.end] for part in kept))
+
+
+def unbroken(pieces: Iterable[Piece], kept: Sequence[Part]) -> Iterator[tuple[Piece, list[Part]]]:
+    """The pieces of a text, joined where a kept part is in two, each with the kept parts in it."""
+    joined, end = list[Piece](), 0
+    for piece in pieces:
+        begin = end + len(piece.before)
+        is_cut = any(part.begin < end < part.end or part.begin < begin < part.end for part in kept)
+        if joined and is_cut:
+            text = joined[-1].text + piece.before + piece.text
+            joined[-1] = joined[-1]._replace(text=text, after=piece.after)
+        else:
+            joined.append(piece)
+        end = begin + len(piece.text)
+    begin = 0
+    for piece in joined:
+        begin += len(piece.before)
+        end = begin + len(piece.text)
+        inside = (part for part in kept if begin <= part.begin and part.end <= end)
+        yield piece, [part._replace(begin=part.begin - begin, end=part.end - begin) for part in inside]
+        begin = end

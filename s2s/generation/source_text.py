@@ -1,0 +1,115 @@
+"""What a model reads of a text, without some of its parts, which are put back into the output."""
+
+from __future__ import annotations
+
+__all__ = ["SourceText"]
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from s2s.generation.kept_parts import Part
+from s2s.text import AnnotatedText, Span, project
+from s2s.text.words import is_unspaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from s2s.text import Link
+
+OPENING = "([{«„‚¿¡（［｛「『【《〈"
+CLOSING = ".,;:!?…)]}»”’。，、；：！？）］｝」』】》〉"
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """A text, and what is read of it."""
+
+    original: str
+    read: str
+    origins: tuple[int, ...]
+    """For each character that is read its place in the original"""
+    taken_out: tuple[Part, ...] = ()
+
+    @classmethod
+    def without(cls, text: str, parts: Iterable[Part], visible: Callable[[str], str] = str) -> Self:
+        """The text without some parts, each with the blank on one of its sides, and without what is not `visible`."""
+        places, blanks, end, parts = list[int](), set[int](), 0, _joined(text, parts)
+        for part in parts:
+            places += range(end, part.begin)
+            end = part.end
+            while places and text[places[-1]].isspace() and text[end : end + 1] in CLOSING:
+                places.pop()
+            if not places or text[places[-1]].isspace() or text[places[-1]] in OPENING:
+                end += len(text) - end - len(text[end:].lstrip())
+            elif _are_joined(text[places[-1]], text[end : end + 1]):
+                places.append(part.begin)
+                blanks.add(part.begin)
+        places += range(end, len(text))
+        read = "".join(" " if place in blanks else text[place] for place in places)
+        return cls(text, shown := visible(read), tuple(_remaining(places, read, shown)), parts)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether anything is left to translate."""
+        return any(map(str.isalnum, self.read))
+
+    def restored(self, output: str, links: Iterable[Link]) -> tuple[str, list[Link]]:
+        """The output with all parts that were taken out, and the links between the original and it.
+
+        links: between what was read and the output.
+        """
+        links = [(*place, tb, te) for sb, se, tb, te in links for place in self._in_original(sb, se)]
+        if not self.taken_out:
+            return output, links
+        spans = tuple(Span(part.begin, part.end, str(n), keep=True) for n, part in enumerate(self.taken_out))
+        whole = project(AnnotatedText(self.original, spans), output, links)
+        moved = _moved(links, output, whole)
+        copies = [(*self.taken_out[int(span.opening)][:2], span.begin, span.end) for span in whole.spans]
+        return whole.text, sorted({*moved, *copies}, key=lambda link: link[2:])
+
+    def _in_original(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """The characters of the original that were read as these, without the parts between them, and blanks."""
+        first = begin
+        for n in range(begin, end):
+            if n + 1 == end or self.origins[n + 1] != self.origins[n] + 1 or self.read[n].isspace():
+                if self.read[first : n + 1].strip():
+                    yield self.origins[first], self.origins[n] + 1
+                first = n + 1
+
+
+def _joined(text: str, parts: Iterable[Part]) -> tuple[Part, ...]:
+    """The parts, as one where nothing but blanks stands between them."""
+    joined: list[Part] = []
+    for part in parts:
+        if joined and not text[joined[-1].end : part.begin].strip():
+            joined[-1] = joined[-1]._replace(end=part.end)
+        else:
+            joined.append(part)
+    return tuple(joined)
+
+
+def _are_joined(before: str, after: str) -> bool:
+    """Whether two characters would be within one word if nothing stood between them."""
+    return before.isalnum() and after.isalnum() and not (is_unspaced(before) or is_unspaced(after))
+
+
+def _remaining(places: Sequence[int], read: str, shown: str) -> list[int]:
+    """The places of the characters of `read` that are shown."""
+    if len(read) == len(shown):
+        return list(places)
+    remaining, characters = [], iter(zip(places, read, strict=True))
+    for character in shown:
+        remaining.append(next(place for place, other in characters if other == character))
+    return remaining
+
+
+def _moved(links: Iterable[Link], output: str, whole: AnnotatedText) -> list[Link]:
+    """Links to an output, as links to the text into which parts have been inserted; none if it had one of them."""
+    old = [n for n, character in enumerate(output) if not character.isspace()]
+    inserted = {n for span in whole.spans for n in range(span.begin, span.end)}
+    new = [n for n, character in enumerate(whole.text) if not character.isspace() and n not in inserted]
+    if len(old) != len(new):
+        return []
+    ranges = ((sb, se, bisect_left(old, tb), bisect_left(old, te)) for sb, se, tb, te in links)
+    return [(sb, se, new[i], new[j - 1] + 1) for sb, se, i, j in ranges if i < j]

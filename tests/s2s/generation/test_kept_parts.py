@@ -1,0 +1,131 @@
+"""Parts of a text that are kept: what is found, what the model reads without them, and where they come back."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from s2s.data.invisible import visible
+from s2s.generation.kept_parts import KeptParts, Part
+from s2s.generation.segments import unbroken
+from s2s.generation.source_text import SourceText
+from s2s.generation.text_layout import Piece
+from s2s.text import Span
+
+LETTERS = set("abcdefghijklmnopqrstuvwxyzäABCDEFGHIJKLMNOPQRSTUVWXYZ .,'?!-ÄÖÜöüß0123456789")
+EVERY = ("placeholders", "urls", "emails", "symbols")
+
+
+def covers(text: str) -> bool:
+    return set(visible(text)) <= LETTERS
+
+
+def texts(text: str, kinds: tuple[str, ...] = EVERY) -> list[str]:
+    return [text[begin:end] for begin, end, _ in KeptParts(kinds, covers)(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Open {0} and {name}, {} or {{x}}.", ["{0}", "{name}", "{}", "{{x}}"]),
+        ("%s of %(n)d, %1$s at 100%, %.2f or 5%d", ["%s", "%(n)d", "%1$s", "%", "%.2f", "%d"]),
+        ("$x$ ${HOME} $[name] %PRODUCTNAME %PATH% %1", ["$x$", "${HOME}", "$[name]", "%PRODUCTNAME", "%PATH%", "%1"]),
+        ("See https://a.de/b?c=1&d=(e), or www.b.org.", ["https://a.de/b?c=1&d=(e)", "www.b.org"]),
+        ("(http://a.de/x_y).", ["(", "http://a.de/x_y", ")"]),
+        ("Mail a.b+c@d-e.co.uk.", ["a.b+c@d-e.co.uk"]),
+        ("A 😀 🚀 b👩‍👩‍👧, 🇩🇪 👍🏽 1️⃣ c", ["😀", "🚀", "👩‍👩‍👧", "🇩🇪", "👍🏽", "1️⃣"]),
+        ("Hund😀. • x ≤ y 漢字 Ωmega Ω", ["😀", "•", "≤", "漢字", "Ω"]),
+        ("(c) a", ["(c)"]),
+        ("a\u00adb \u200d", []),
+    ],
+)
+def test_parts_are_placeholders_addresses_and_symbols_that_no_token_spells(text: str, parts: list[str]) -> None:
+    assert texts(text) == parts
+
+
+def test_numbers_are_kept_on_request_and_nothing_without_kinds() -> None:
+    text = "In 1,234.50 or 3:30, a4 {x} 😀"
+    assert texts(text, ("numbers",)) == ["1,234.50", "3:30"]
+    assert texts(text, ()) == []
+    assert texts(text, ("placeholders",)) == ["{x}"]
+
+
+def test_kept_elements_are_parts_and_go_before_what_is_found_in_them() -> None:
+    spans = [Span(0, 8, keep=True), Span(2, 4, keep=True), Span(9, 10)]
+    assert KeptParts(EVERY, covers)("ab {0} c d", spans) == [Part(0, 8, is_unknown=True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("😀 The dog.", "The dog."),
+        ("The 😀 dog.", "The dog."),
+        ("The dog 😀.", "The dog."),
+        ("The dog. 😀", "The dog."),
+        ("The dog😀.", "The dog."),
+        ("The😀dog.", "The dog."),
+        ("The dog, 😀 🚀, hid", "The dog,, hid"),
+        ("猫😀犬", "猫犬"),
+    ],
+)
+def test_what_is_read_has_no_blanks_of_parts(text: str, read: str) -> None:
+    source = SourceText.without(text, KeptParts(EVERY, lambda one: "😀" not in one and "🚀" not in one)(text), visible)
+    assert source.read == read
+    for place, letter in zip(source.origins, read, strict=True):
+        assert text[place] == letter or (letter == " " and text[place] == "😀")
+
+
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [
+        ("😀 The dog.", "😀 Der Hund."),
+        ("The 😀 dog.", "Der 😀 Hund."),
+        ("The dog 😀.", "Der Hund 😀."),
+        ("The dog. 😀", "Der Hund. 😀"),
+        ("The dog😀.", "Der Hund😀."),
+        ("The😀dog.", "Der😀Hund."),
+        ("“The dog.”", "“Der Hund.”"),
+        ("😀 The 🚀 dog 漢字. 🇩🇪", "😀 Der 🚀 Hund 漢字. 🇩🇪"),
+        ("The\u00ad 😀dog.", "Der 😀Hund."),
+    ],
+)
+def test_parts_come_back_with_the_blanks_that_they_had(text: str, output: str) -> None:
+    source = SourceText.without(text, KeptParts(EVERY, covers)(text), visible)
+    assert source.read == "The dog."
+    links = [(0, 3, 0, 3), (3, 7, 3, 8), (7, 8, 8, 9)]
+    restored, moved = source.restored("Der Hund.", links)
+    assert restored == output
+    assert [(text[sb:se], output[tb:te]) for sb, se, tb, te in moved if text[sb:se].startswith(("dog", "The"))] == [
+        ("The", "Der"),
+        ("dog", "Hund"),
+    ]
+    assert {(text[sb:se], output[tb:te]) for sb, se, tb, te in moved} >= {
+        (text[b:e],) * 2 for b, e, _ in source.taken_out
+    }
+
+
+def test_parts_come_back_once_each_whatever_the_links_say() -> None:
+    for seed in range(1000):
+        rng = Random(seed)
+        words = [rng.choice(["the", "dog", "hid", ",", "."]) for _ in range(rng.randint(1, 6))]
+        parts = [rng.choice(["😀", "→", "{0}", "漢字"]) for _ in range(rng.randint(1, 3))]
+        mixed = rng.sample([*words, *parts], len(words) + len(parts))
+        text = "".join(one + rng.choice(["", " "]) for one in mixed)
+        source = SourceText.without(text, KeptParts(EVERY, covers)(text), visible)
+        output = "Der Hund versteckte sich."
+        n = len(source.read)
+        links = [(rng.randrange(n + 1), rng.randrange(n + 1), *rng.choice([(0, 3), (3, 8), (8, 25)])) for _ in words]
+        restored, _ = source.restored(output, links)
+        for part in set(parts):
+            assert restored.count(part) == text.count(part)
+        for part in parts:
+            restored = restored.replace(part, "", 1)
+        assert "".join(restored.split()) == "".join(output.split())
+
+
+def test_pieces_are_joined_where_a_kept_part_is_in_two() -> None:
+    pieces = [Piece("", "a b."), Piece(" ", "c."), Piece(" * ", "d", " ")]
+    parts = [Part(2, 6), Part(8, 9)]
+    assert list(unbroken(pieces, parts)) == [(Piece("", "a b. c."), [Part(2, 6)]), (Piece(" * ", "d", " "), [])]
+    assert list(unbroken(pieces, [Part(8, 11)])) == [(pieces[0], []), (Piece(" ", "c. * d", " "), [Part(3, 6)])]
