@@ -7,7 +7,7 @@ All lines of an output are by the same model with the same options: otherwise, a
 
 from __future__ import annotations
 
-__all__ = ["Job", "Jobs"]
+__all__ = ["Jobs"]
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ import logging
 import os
 import secrets
 import shutil
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from s2s.compose import differences
 from s2s.io import write_file
 from s2s_serve.engine import warm_up_text
 from s2s_serve.generating import TextOptions, join_lines, outputs, read_text
+from s2s_serve.job import Job, recorded
 from s2s_serve.refusal import RefusedError, invalid
 from s2s_serve.upload import write_upload
 
@@ -41,51 +42,6 @@ RETRIES = 3
 """Attempts at a line whose search fails, after which it stays empty"""
 
 
-@dataclass
-class Job:
-    """A file being processed."""
-
-    id: str
-    run: str
-    split: bool
-    raw: bool
-    n_lines: int = 0
-    n_done: int = field(default=0, compare=False)
-    n_bytes: int = field(default=0, compare=False)
-    """Size of the output lines that are done; the file may have a part of another"""
-    n_failed: int = 0
-    """Lines without an output; their output lines are empty"""
-    deleted: bool = False
-    made_of: dict[str, Any] = field(default_factory=dict)
-    """What the outputs depend on beside the input, see `LoadedGenerator`; empty: not recorded by an earlier version"""
-    error: str = ""
-    """Why it cannot be processed; not recorded: the next start of the server tries again"""
-    input_fields: dict[str, Any] = field(default_factory=dict)
-    """Fields of each line that the task reads"""
-    refusal: str = ""
-    """Why the first line without an output has none"""
-
-    @property
-    def options(self) -> TextOptions:
-        """How each line is read."""
-        return TextOptions(split=self.split, raw=self.raw, fields=self.input_fields)
-
-    @property
-    def failure(self) -> str:
-        """Why it has failed: it cannot be processed, or none of its lines has an output; empty: it has not."""
-        if self.error or self.n_failed < self.n_lines:
-            return self.error
-        return ": ".join(filter(None, ["no line has an output", self.refusal]))
-
-    def state(self) -> dict[str, Any]:
-        """The state reported to clients."""
-        done, failure = self.n_done >= self.n_lines, self.failure
-        state = "failed" if failure else "done" if done else "running" if self.n_done else "waiting"
-        progress = {"lines": self.n_lines, "done": self.n_done, "failed": self.n_failed}
-        error = {"error": failure} if failure else {}
-        return {"id": self.id, "run": self.run, "state": state, **progress, **error}
-
-
 class Jobs:
     """The jobs of a folder, processed one after another alongside all other requests."""
 
@@ -96,7 +52,7 @@ class Jobs:
         self.waiting: asyncio.Queue[Job] = asyncio.Queue()
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(folder.glob("*/job.json"), key=lambda path: path.stat().st_mtime):
-            job = _recorded(path)
+            job = recorded(path)
             if job is None:
                 continue
             self.jobs[job.id] = job
@@ -249,19 +205,6 @@ def _check_text(path: Path) -> None:
         return
     if is_object:
         raise invalid("the file has JSON lines; send the texts alone, one a line, with input_fields for all of them")
-
-
-def _recorded(path: Path) -> Job | None:
-    """The job that job.json records; None, with a warning, if the file is damaged: then all files stay as they are."""
-    try:
-        job = Job(**json.loads(path.read_bytes()))
-        if job.id == path.parent.name:
-            return job
-        reason = f"its id is {job.id!r}"
-    except (OSError, TypeError, ValueError) as error:
-        reason = str(error)
-    logger.warning("%s is damaged, so that this job is left out: %s", path, reason)
-    return None
 
 
 def _provenance(engine: Engine) -> dict[str, Any]:
