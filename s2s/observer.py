@@ -116,7 +116,7 @@ class Progress(Protocol):
     """(criterion, step) of the best validations, best first; a larger criterion is better"""
 
 
-class Update(Protocol):
+class TrainStepView(Protocol):
     """What makes an update."""
 
     vocab: Vocab
@@ -148,14 +148,14 @@ class Batches(Protocol):
         """The encoded training corpora"""
 
 
-class Data(Protocol):
+class DataLoaderView(Protocol):
     """Where batches come from."""
 
     @property
     def batches(self) -> Batches: ...
 
 
-class Development(Protocol):
+class ValidationView(Protocol):
     """Validation; false if there is no development set."""
 
     def __bool__(self) -> bool: ...
@@ -193,7 +193,7 @@ class RunLog(Protocol):
         """Inside the block, a full disk is a warning, not an error."""
 
 
-class Length(Protocol):
+class LengthView(Protocol):
     """How far a run goes."""
 
     n_steps: int
@@ -212,14 +212,14 @@ class TrainerView(Protocol):
     @property
     def state(self) -> Progress: ...
     @property
-    def train_step(self) -> Update: ...
+    def train_step(self) -> TrainStepView: ...
     @property
-    def data_loader(self) -> Data: ...
+    def data_loader(self) -> DataLoaderView: ...
     @property
-    def validation(self) -> Development: ...
+    def validation(self) -> ValidationView: ...
     @property
     def checkpoints(self) -> Checkpoints: ...
     @property
     def log(self) -> RunLog: ...
     @property
-    def length(self) -> Length: ...
+    def length(self) -> LengthView: ...

@@ -58,7 +58,7 @@ def greedy(config: GreedyConfig) -> BeamSearch:
 @Operator
 def fused_steps(search: BeamSearch, batch: Beams, max_steps: int) -> Beams | None:
     """The batch after up to `max_steps` steps, stopping as soon as a sentence is done and others may take its place
-    (`SentenceQueue.refill_threshold`); None: the step must be taken by `BeamSearch.step`.
+    (`SentenceQueue.stop_threshold`); None: the step must be taken by `BeamSearch.step`.
 
     The search's state is modified in place. Sentences that are done come last, with what `BeamSearch.result` reads, but
     without model and constraint states. For the others, the result is bit-identical to that of single steps."""

@@ -1,7 +1,7 @@
 """The contract between a search and its callers: one request in, results out.
 
-A search uses only `encode`, `start` and `step` of a `Seq2Seq`, and only `reorder`, `select` and `join` of its `State`,
-so every search works with every architecture.
+Of a `Seq2Seq` a search uses only `encode`, `start`, `step` and `returns_log_probs`, and of its `State` only `reorder`,
+`select` and `join`, so every search works with every architecture.
 Shapes: B sentences, S source length.
 """
 
@@ -70,7 +70,7 @@ class SourceBatch(NamedTuple):
     pad: Tensor
     """[B, S], True at padding"""
     constraint: Constraint | None
-    """On the outputs of exactly these sentences, in this order"""
+    """The constraint on the outputs of these sentences, in this order"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class SearchRequest:
     ) -> Self:
         """A request for the rows of src [B, S], each ending in eos, searched together; pad [B, S], True at padding."""
         rows = zip(src, pad, strict=True)
-        sentences = [SourceSentence(i, row[~gap].tolist()) for i, (row, gap) in enumerate(rows)]
+        sentences = [SourceSentence(i, row[~padding].tolist()) for i, (row, padding) in enumerate(rows)]
         queue = FixedQueue(sentences, max(src.numel(), 1))
         return cls(model=model, vocab=vocab, queue=queue, device=src.device, constraint=constraint, nbest=nbest)
 
@@ -117,7 +117,7 @@ class SearchRequest:
 
     @property
     def normalize(self) -> bool:
-        """Whether the search normalises what the model returns, and transforms change: logits."""
+        """Whether the search applies a softmax: to logits of the model, or to what transforms have changed."""
         return bool(self.transforms) or not self.model.returns_log_probs
 
     def batch_constraint(self) -> BatchConstraint:

@@ -44,11 +44,11 @@ class SentenceQueue(ABC):
 
     def __init__(self, n_tokens: int) -> None:
         """n_tokens: maximum source tokens in the batch, eos included; a longer sentence is searched by itself."""
-        self.n_tokens, self._refill_threshold = n_tokens, int(0.75 * n_tokens)
+        self.n_tokens, self._admission_threshold = n_tokens, int(0.75 * n_tokens)
 
     @abstractmethod
     def peek(self, *, wait: bool) -> SourceSentence | None:
-        """The first sentence. None: none is queued now, or, with `wait`, none will ever be."""
+        """The first sentence; None: the queue is empty. With `wait`, blocks until there is one; None: it has ended."""
 
     @abstractmethod
     def pop(self, sentence: SourceSentence) -> bool:
@@ -61,7 +61,7 @@ class SentenceQueue(ABC):
         An empty list for an empty batch means that the queue has ended.
         """
         admitted: list[SourceSentence] = []
-        if n_in_use > self._refill_threshold:
+        if n_in_use > self._admission_threshold:
             return admitted
         while sentence := self.peek(wait=not n_in_use):
             if n_in_use and n_in_use + len(sentence.ids) > self.n_tokens:
@@ -77,7 +77,7 @@ class SentenceQueue(ABC):
         return 1
 
     @property
-    def refill_threshold(self) -> int:
+    def stop_threshold(self) -> int:
         """Number of source tokens in use up to which steps stop as soon as a sentence is done; with more in use they go
         on without it. Unbounded, so that each result is known at once."""
         return sys.maxsize
@@ -106,10 +106,10 @@ class FixedQueue(SentenceQueue):
 
     @property
     def steps_at_once(self) -> int:
-        """Unbounded."""
+        """Any number of steps: `stop_threshold` alone stops them."""
         return sys.maxsize
 
     @property
-    def refill_threshold(self) -> int:
+    def stop_threshold(self) -> int:
         """The largest number at which `admit` takes further sentences; once the queue has ended, 0, an empty batch."""
-        return self._refill_threshold if self._first else 0
+        return self._admission_threshold if self._first else 0

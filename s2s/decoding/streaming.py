@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
-from s2s.decoding.transforms import Transforms, aligned, trimmed
+from s2s.decoding.transforms import Transforms, pad_to_same, trim
 from s2s.model import State
 from s2s.tensors import join_tensors, map_tensors
 
@@ -78,7 +78,7 @@ class ActiveBatch(ABC, Generic[S]):
         sentences = [self.sentences[i] for i in rows.tolist()]
         kept = map_tensors(lambda t: t.index_select(0, rows), self.tensors())
         if kept["output"] is not None:
-            kept["output"] = trimmed(kept["output"])
+            kept["output"] = trim(kept["output"])
         return replace(self, sentences=sentences, state=self.state.select(rows), **kept)
 
     def can_join(self, other: Self) -> bool:
@@ -102,7 +102,7 @@ B = TypeVar("B", bound=ActiveBatch[Any])
 def join_batches(first: B, second: B, **changes: Any) -> B:
     """The sentences of both, in this order, with changes to fields that belong to no single row."""
     if first.output is not None and second.output is not None:
-        outputs = aligned(first.output, second.output)
+        outputs = pad_to_same(first.output, second.output)
         first, second = (replace(batch, output=output) for batch, output in zip((first, second), outputs, strict=True))
     joined = join_tensors(first.tensors(), second.tensors()) | changes
     sentences = first.sentences + second.sentences
@@ -164,7 +164,7 @@ class StreamingSearch(ABC, Generic[B]):
         """The batch with one more token for each hypothesis."""
 
     def steps(self, batch: B, max_steps: int) -> B:
-        """The batch after one step, or up to `max_steps` steps; fewer as `SentenceQueue.refill_threshold` says."""
+        """The batch after one step, or up to `max_steps` steps; fewer as `SentenceQueue.stop_threshold` says."""
         return self.step(batch)
 
     @abstractmethod

@@ -13,9 +13,9 @@ __all__ = [
     "LogitsTransform",
     "RepetitionPenalty",
     "Transforms",
-    "aligned",
     "option_transforms",
-    "trimmed",
+    "pad_to_same",
+    "trim",
 ]
 
 import functools
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-NONE = -1
+NO_TOKEN = -1
 """Marks positions before an output's first token"""
 
 
@@ -50,7 +50,7 @@ class LogitsTransform(Protocol):
 
 @dataclass(frozen=True)
 class AffineTransform:
-    """logits * scale + bias, which searches compute in C: a temperature, biases of tokens, or a shortlist."""
+    """logits * scale + bias: a temperature, biases of tokens, or a shortlist. The C functions of s2s_cpu compute it."""
 
     scale: Tensor
     """[V], positive, fp32"""
@@ -85,13 +85,13 @@ class RepetitionPenalty:
     """
 
     penalty: float
-    """Above 1: less probable"""
+    """Above 1, tokens that occur become less probable"""
 
     def __call__(self, logits: Tensor, output: Tensor) -> Tensor:
         """logits [B, K, V], output [B, K, T] -> [B, K, V]"""
         n_tokens = logits.size(-1)
         occurs = torch.zeros(*logits.shape[:-1], n_tokens + 1, dtype=torch.bool, device=logits.device)
-        occurs.scatter_(-1, output.masked_fill(output == NONE, n_tokens), True)
+        occurs.scatter_(-1, output.masked_fill(output == NO_TOKEN, n_tokens), True)
         lowered = torch.where(logits > 0, logits / self.penalty, logits * self.penalty)
         return torch.where(occurs[..., :-1], lowered, logits)
 
@@ -145,15 +145,15 @@ def option_transforms(config: SearchConfig, n_tokens: int) -> list[LogitsTransfo
     return transforms
 
 
-def trimmed(output: Tensor) -> Tensor:
+def trim(output: Tensor) -> Tensor:
     """Without the first columns that hold no token: [B, K, T] -> [B, K, T']"""
-    holds = (output != NONE).flatten(0, 1).any(0)
+    holds = (output != NO_TOKEN).flatten(0, 1).any(0)
     n_empty = int(holds.to(torch.uint8).argmax()) if holds.any() else output.size(-1)
     return output[..., n_empty:]
 
 
-def aligned(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+def pad_to_same(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs [B, K, T] and [B', K, T'] padded at their beginning to the same T."""
     n = max(first.size(-1), second.size(-1))
     pad = torch.nn.functional.pad
-    return pad(first, (n - first.size(-1), 0), value=NONE), pad(second, (n - second.size(-1), 0), value=NONE)
+    return pad(first, (n - first.size(-1), 0), value=NO_TOKEN), pad(second, (n - second.size(-1), 0), value=NO_TOKEN)

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from s2s.errors import ConfigError
+from s2s.foreign.options import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ class ForeignFormat(ABC):
     title: ClassVar[str]
     """The other program's name of its model, for messages"""
     options: ClassVar[Sequence[OptionNames]]
+    """Options that both programs have"""
     implied: ClassVar[Mapping[str, Sequence[Any]]] = {}
     """Options that the other program does not have: the values here that it can express. A model that is read gets the
     first one."""
@@ -42,7 +44,9 @@ class ForeignFormat(ABC):
         """The architecture's options as options there; raises ConfigError naming what the format cannot express."""
         for name, allowed in self.implied.items():
             if (value := getattr(config, name)) not in allowed:
-                raise ConfigError(f"arch.{name}={value}: {self.title} has only {' or '.join(map(str, allowed))}")
+                raise ConfigError(
+                    f"arch.{name}={as_text(value)}: {self.title} has only {' or '.join(map(as_text, allowed))}"
+                )
         written: dict[str, Any] = {}
         for option in self.options:
             written |= option.write(getattr(config, option.native), self.title)

@@ -28,7 +28,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def permuted(cls, order: Tensor, dim: int) -> Layout:
-        """Index i of dimension `dim` is index order[i] here."""
+        """Index i of dimension `dim` there is index order[i] here."""
         inverse = order.argsort()
         return cls(
             lambda x: x.index_select(dim, order.to(x.device)), lambda x: x.index_select(dim, inverse.to(x.device))
@@ -73,13 +73,13 @@ class TensorNames:
             parts = tuple(layout.to_foreign(part) for part in parts)
         return dict(zip(self.foreign, parts, strict=True))
 
-    def join(self, tensors: Mapping[str, Tensor], shapes: Mapping[str, Tensor]) -> Tensor:
-        """The tensors there -> the tensor here; raises CheckpointError for a shape other than that in `shapes`."""
+    def join(self, tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> Tensor:
+        """The tensors there -> the tensor here; raises CheckpointError for another shape than `expected`."""
         parts = []
         for name in self.foreign:
-            part, expected = tensors[name], list(shapes[name].shape)
-            if list(part.shape) != expected:
-                raise CheckpointError(f"'{name}' is {list(part.shape)}, but '{self.native}' needs {expected}")
+            part, shape = tensors[name], list(expected[name].shape)
+            if list(part.shape) != shape:
+                raise CheckpointError(f"'{name}' is {list(part.shape)}, but '{self.native}' needs {shape}")
             for layout in reversed(self.layouts):
                 part = layout.to_native(part)
             parts.append(part)
@@ -91,7 +91,7 @@ class NameTable:
     """All tensors of a model."""
 
     tensors: Sequence[TensorNames]
-    """A tensor here may stand in several lines: the tensors there must then be equal."""
+    """A tensor here may have several rows: the tensors there must then be equal."""
     computed: Mapping[str, Callable[[int], Tensor]] = field(default_factory=dict)
     """Tensors there that follow from the options, such as sinusoids, as functions of their number of rows."""
     zeros: Sequence[str] = ()
@@ -110,7 +110,7 @@ class NameTable:
         """Copy a file's tensors into a model's, such as its `state_dict()`, one after the other.
 
         `tensors` may read each when it is asked for, as `open_tensors` does: no second copy of the model is then held.
-        Raises CheckpointError naming a tensor that is missing, unknown or of another shape, before or while copying.
+        Raises CheckpointError naming a tensor that is missing, unknown or of another shape; do not use the model then.
         """
         self._check_names(weights, tensors)
         for name in self.computed.keys() & tensors.keys():
@@ -118,18 +118,18 @@ class NameTable:
         for name in tensors.keys() & set(self.zeros):
             if tensors[name].any():
                 raise CheckpointError(f"'{name}' is not zero, which this model cannot express")
-        done: dict[str, str] = {}
+        loaded_from: dict[str, str] = {}
         for names in self.tensors:
             if names.optional and not tensors.keys() >= set(names.foreign):
                 continue
-            own = weights[names.native]
-            tensor = names.join(tensors, names.split(own.to("meta"))).to(own)
-            if names.native not in done:
-                own.copy_(tensor)
-            elif not torch.equal(own, tensor):
-                other = done[names.native]
+            target = weights[names.native]
+            tensor = names.join(tensors, names.split(target.to("meta"))).to(target)
+            if names.native not in loaded_from:
+                target.copy_(tensor)
+            elif not torch.equal(target, tensor):
+                other = loaded_from[names.native]
                 raise CheckpointError(f"'{names.foreign[0]}' differs from '{other}', but the model has one for both")
-            done.setdefault(names.native, names.foreign[0])
+            loaded_from.setdefault(names.native, names.foreign[0])
 
     def _check_names(self, weights: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
         known = {name for names in self.tensors for name in names.foreign}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["OptionNames"]
+__all__ = ["OptionNames", "as_text"]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ class OptionNames:
     synonyms: Mapping[Any, Any] | None = None
     """Further values there -> the value here."""
     default: Any = None
-    """The value there of a configuration that leaves it out; None: it must not."""
+    """The value there if a configuration leaves it out; None: it is required."""
 
     def write(self, value: Any, format_name: str) -> dict[str, Any]:
         """The options there; raises ConfigError for a value that the format does not have."""
         if self.values is not None:
             if value not in self.values:
-                known = " or ".join(map(_text, self.values))
-                raise ConfigError(f"{format_name} has arch.{self.native}={known} alone, not {_text(value)}")
+                known = " or ".join(map(as_text, self.values))
+                raise ConfigError(f"arch.{self.native}={as_text(value)}: {format_name} has only {known}")
             value = self.values[value]
         return dict.fromkeys(self.foreign, value)
 
@@ -48,11 +48,11 @@ class OptionNames:
         if self.values is None:
             return value
         known = {there: here for here, there in self.values.items()} | dict(self.synonyms or {})
-        if value not in known:
+        if not isinstance(value, str | bool | int | float) or value not in known:
             raise CheckpointError(f"{name}={value} is unknown here; known: {', '.join(map(str, known))}")
         return known[value]
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """As a user writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

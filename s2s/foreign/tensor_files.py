@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from s2s.errors import CheckpointError
@@ -16,7 +16,7 @@ from s2s.errors import CheckpointError
 if TYPE_CHECKING:
     from pathlib import Path
 
-PICKLED = "pytorch_model*.bin"
+SAFETENSORS, PICKLED = "model*.safetensors", "pytorch_model*.bin"
 
 
 def open_tensors(folder: Path) -> Mapping[str, Tensor]:
@@ -25,7 +25,7 @@ def open_tensors(folder: Path) -> Mapping[str, Tensor]:
     Nothing is read but names; each look-up reads one tensor. Raises CheckpointError if there is no such file, or if it
     is damaged.
     """
-    files = sorted(folder.glob("model*.safetensors"))
+    files = sorted(folder.glob(SAFETENSORS))
     try:
         if files:
             return SafeTensors(files)
@@ -46,8 +46,11 @@ class SafeTensors(Mapping[str, Tensor]):
         self.files = {name: file for file in files for name in _names(file)}
 
     def __getitem__(self, name: str) -> Tensor:
-        with safe_open(self.files[name], "pt") as file:
-            tensor: Tensor = file.get_tensor(name)
+        try:
+            with safe_open(self.files[name], "pt") as file:
+                tensor: Tensor = file.get_tensor(name)
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(f"{self.files[name]}: '{name}' is not readable: {error}") from error
         return tensor
 
     def __iter__(self) -> Iterator[str]:

@@ -160,7 +160,7 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
         normalize=run.request.normalize,
         banned=run.banned,
         penalties=run.penalties,
-        admission_threshold=run.request.queue.refill_threshold,
+        admission_threshold=run.request.queue.stop_threshold,
         constraint=search_constraint(batch, beam),
         affine=run.transforms.affine,
     )

@@ -8,7 +8,6 @@ plugin also measures what `train.budget` allows and produces the warnings on the
 from __future__ import annotations
 
 __all__ = [
-    "VALIDATIONS",
     "AutoConfig",
     "Decision",
     "Fingerprint",
@@ -18,8 +17,6 @@ __all__ = [
     "RunPlanner",
     "Side",
     "Situation",
-    "interval",
-    "warmup",
 ]
 
 from dataclasses import dataclass
@@ -31,7 +28,7 @@ from s2s_plan.fingerprint import Fingerprint, Side
 from s2s_plan.hardware import Hardware
 from s2s_plan.plan import Decision
 from s2s_plan.planner import RunPlanner, planned_steps
-from s2s_plan.run_length import VALIDATIONS, PlanConfig, interval, plan_options, warmup
+from s2s_plan.run_length import PlanConfig, plan_options
 from s2s_plan.situation import Recipe, Situation
 
 if TYPE_CHECKING:
@@ -50,7 +47,7 @@ class AutoConfig(Choice):
         check_ranges("recipe", self, hours=above(0))
 
 
-def none(_: Choice) -> Recipe:
+def no_recipe(_: Choice) -> Recipe:
     """No decisions: the defaults of options and presets apply."""
     return lambda _: ()
 
@@ -59,7 +56,7 @@ def none(_: Choice) -> Recipe:
 def s2s_register(registry: Registry) -> None:
     registry.options(PlanConfig)
     registry.recipe("auto", AutoConfig, "s2s_plan.rule:auto")
-    registry.recipe("none", Choice, none)
+    registry.recipe("none", Choice, no_recipe)
 
 
 @hookimpl

@@ -77,10 +77,10 @@ def test_several_steps_may_be_added_as_one_that_were_numbered_elsewhere() -> Non
 
 def test_steps_end_where_the_queue_admits_sentences_again_and_not_once_it_has_ended() -> None:
     waiting = queue(6, 4, n_tokens=12)
-    assert waiting.refill_threshold == 9
+    assert waiting.stop_threshold == 9
     assert places(waiting.admit(10)) == []
     assert places(waiting.admit(0)) == [0, 1]
-    assert waiting.refill_threshold == 0
+    assert waiting.stop_threshold == 0
 
 
 class Patient(OpenQueue):
@@ -106,7 +106,7 @@ def test_only_an_empty_batch_waits_for_a_sentence() -> None:
 
 def test_a_queue_whose_sentences_may_come_and_go_is_asked_after_every_step() -> None:
     assert OpenQueue([], 1).steps_at_once == 1
-    assert OpenQueue([], 1).refill_threshold == sys.maxsize
+    assert OpenQueue([], 1).stop_threshold == sys.maxsize
     assert OpenQueue([], 1).take_cancelled() == ()
 
 

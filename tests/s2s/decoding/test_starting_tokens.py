@@ -62,7 +62,7 @@ def test_each_sentence_may_have_starting_tokens_of_its_own(kind: type[Table], be
     sources = [[5, 6], [7], [4, 4], [8], [7], [5], [6, 6]]
     model, search = kind(vocab.tgt, seed=3), BeamSearch(config)
     queue = queue_of(vocab, starts, sources)
-    queue.n_tokens, queue._refill_threshold = 9, 6
+    queue.n_tokens, queue._admission_threshold = 9, 6
     outputs = find_queued(search, model, queue, vocab, nbest=2)
     for hypotheses, source, start in zip(outputs, sources, starts, strict=True):
         (alone,) = find_queued(search, model, queue_of(vocab, [start], [source]), vocab, nbest=2)

@@ -50,8 +50,8 @@ def test_synonyms_and_defaults_are_read(value: Any, norm: str) -> None:
 @pytest.mark.parametrize(
     ("config", "error"),
     [
-        (Config(bias=False), "arch.bias=False: Other has only True"),
-        (Config(norm="none"), "Other has arch.norm=post or pre alone, not none"),
+        (Config(bias=False), "arch.bias=false: Other has only true"),
+        (Config(norm="none"), "arch.norm=none: Other has only post or pre"),
     ],
     ids=["implied", "value"],
 )
