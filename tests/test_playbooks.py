@@ -17,6 +17,8 @@ import s2s
 from harness.folders import ROOT
 from harness.tiny_runs import SMALL, call, write_corpus
 from s2s.checkpoint.directory import load
+from s2s_tokenizers import MarianConfig
+from s2s_tokenizers.marian import MarianKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,6 +157,17 @@ def test_an_imported_run_translates_text(here: Path, published: list[str], capsy
         best = [i for i in prefix[1:] if i != vocab.pad]
         output = trained.translate([line], search={"name": "greedy"})[0]
         assert output.startswith(task.detokenize(best[: best.index(0)] if 0 in best else best, ""))
+
+
+def test_symbols_of_a_task_are_tokens_of_the_folder(here: Path, published: list[str]) -> None:
+    kind = MarianKind(MarianConfig(folder=str(here / "marian")))
+    kind.learn([], here / "copy", 0, symbols=(">>de<<",), option="task.vocab_size")
+    assert kind.load(here / "copy").id_of(">>de<<") == 2
+    with pytest.raises(
+        s2s.ConfigError, match=r"task.subword=marian has no tokens for >>fr<<; choose another tokeniser"
+    ):
+        kind.learn([], here / "other", 0, symbols=(">>fr<<", ">>de<<"), option="task.vocab_size")
+    assert not (here / "other").exists()
 
 
 def test_an_imported_run_is_continued_without_the_plugin(

@@ -90,6 +90,12 @@ class Device:
         """Return the memory that torch holds unused, after an allocation has failed."""
         torch.accelerator.empty_cache()
 
+    def is_memory_error(self, error: BaseException) -> bool:
+        """Whether an allocation has failed, so that smaller micro-batches may help; by default torch's own errors."""
+        if isinstance(error, torch.OutOfMemoryError | MemoryError):
+            return True
+        return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+
     def has_varlen_attention(self, dtype: torch.dtype) -> bool:
         """Whether torch has flash attention of packed sentences (varlen) for this type."""
         del dtype

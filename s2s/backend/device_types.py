@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["device_of", "device_types", "register_core_devices", "use_devices"]
+__all__ = ["device_of", "device_types", "import_device_type", "register_core_devices", "use_devices"]
 
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,12 @@ def device_of(device: torch.device) -> Device:
 def device_types() -> list[str]:
     """The registered types in the order in which device=auto tries them: the core's, then those of plugins."""
     return [name for group, name in _registry().entries if group == "device"]
+
+
+def import_device_type(kind: str) -> None:
+    """Import the module that a registered type names as its factory: a package may give torch the type's name."""
+    if entry := _registry().entries.get(("device", kind)):
+        entry.load()
 
 
 def _build(device: torch.device) -> Device:

@@ -74,6 +74,7 @@ def _is_memory(error: Exception) -> bool:
         "Cannot allocate memory",
         "Storage size calculation overflowed",
         "integer multiplication overflow",
+        "out of memory",  # as the allocators of other devices say
     )
     return type(error).__name__ == "OutOfMemoryError" or any(word in str(error) for word in words)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 __all__ = ["World", "pick_device"]
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
-from s2s.backend.device_types import device_of, device_types
+from s2s.backend.device_types import device_of, device_types, import_device_type
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -93,11 +93,13 @@ def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.dev
 
 
 def _parsed(name: str) -> torch.device | None:
-    """None: torch has no such type, or only once a package is imported."""
-    try:
+    """None: torch has no such type, even after the module of a registered type has been imported."""
+    with suppress(RuntimeError):
         return torch.device(name)
-    except RuntimeError:
-        return None
+    import_device_type(name.partition(":")[0])
+    with suppress(RuntimeError):
+        return torch.device(name)
+    return None
 
 
 def _count(kind: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BatchPlan", "Planner", "TrainStep", "Trainer", "is_memory_error", "time_updates", "trial_run"]
+__all__ = ["BatchPlan", "Planner", "TrainStep", "Trainer", "time_updates", "trial_run"]
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.training.batch_plan import BatchPlan
     from s2s.training.planner import Planner
-    from s2s.training.train_step import TrainStep, is_memory_error
+    from s2s.training.train_step import TrainStep
     from s2s.training.trainer import Trainer
     from s2s.training.trial import time_updates, trial_run
 

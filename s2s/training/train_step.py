@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["TrainStep", "is_memory_error"]
+__all__ = ["TrainStep"]
 
 import math
 from contextlib import nullcontext
@@ -182,7 +182,7 @@ class TrainStep:
                 rollouts.extend(self._rollouts(parts, step))
             self._accumulate(rollouts, step, number, n_tokens, sums)
         except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError
-            if not is_memory_error(error) or self.sharding.needs_every_rank or max(map(len, parts)) < 2:
+            if not self.device.is_memory_error(error) or self.sharding.needs_every_rank or max(map(len, parts)) < 2:
                 raise
             failed = True
             sums[-1] = 1
@@ -282,10 +282,3 @@ class TrainStep:
         if self.graphs and CUDAGraphOptimizerStep.supports(self.optimizer):
             return CUDAGraphOptimizerStep(*arguments, self.device.capture)
         return OptimizerStep(*arguments)
-
-
-def is_memory_error(error: BaseException) -> bool:
-    """Whether it is an out-of-memory error, on a GPU or on a CPU."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

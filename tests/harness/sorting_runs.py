@@ -52,7 +52,7 @@ def outcome(folder: Path) -> dict[str, Any]:
         "last": last.name,
         "best": (run / "best").resolve().name,
         "hashes": {f"{file.parent.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
-        "updates": records(run, "update", "step", "epoch", "loss", "nll", "lr", "gnorm", "pairs", "tokens"),
+        "updates": records(run, "update", "step", "epoch", "loss", "lr", "gnorm", "pairs", "tokens"),
         "valid": records(run, "valid", "step", "nll", "bleu", "best"),
     }
 

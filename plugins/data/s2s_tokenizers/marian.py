@@ -39,10 +39,10 @@ class MarianKind(TokenizerKind):
         self.config = config
 
     def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
-        """Copy the files into the folder `path`."""
-        if symbols:
-            raise ConfigError(f"task.subword=marian has no tokens for {', '.join(symbols)}; choose another tokeniser")
-        Marian(self._folder)  # an error of its files names them, not the copy
+        """Copy the files into the folder `path`; raises ConfigError for symbols that are no tokens in vocab.json."""
+        tokens = Marian(self._folder)  # an error of its files names them, not the copy
+        if missing := sorted(set(symbols) - set(tokens.pieces)):
+            raise ConfigError(f"task.subword=marian has no tokens for {', '.join(missing)}; choose another tokeniser")
         contents = {file.name: _read(file) for file in self.files()}
         path.mkdir()
         for name, content in contents.items():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from s2s.backend import available_memory, device_of, release_freed_memory
-from s2s.training import BatchPlan, is_memory_error
+from s2s.training import BatchPlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ class MemoryTrials:
             with PeakMemory(self.step.world.device) as peak:
                 sufficed = self.step.trial(pairs, plan)
         except (RuntimeError, MemoryError) as error:
-            if not is_memory_error(error):
+            if not self.step.device.is_memory_error(error):
                 raise
             sufficed = False
         return peak.bytes if sufficed else None

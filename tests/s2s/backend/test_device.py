@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import resource
+import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 CPU, CUDA, MPS = torch.device("cpu"), torch.device("cuda"), torch.device("mps")
 
@@ -139,6 +142,35 @@ def test_a_registered_type_is_chosen_by_its_name_and_by_auto(registry: Registry)
         pick_device("hpu:2", "device")
     with pytest.raises(ConfigError, match="precision=fp16: hpu computes in fp32, bf16 only"):
         device_of(torch.device("hpu")).autocast(torch.float16)
+
+
+def test_the_module_of_a_type_is_imported_when_it_is_chosen(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "unheard_device.py").write_text("from s2s.backend import Device\n\nclass Npu(Device):\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry.add("device", "unheard", Choice, "unheard_device:Npu")
+    use_devices(registry)
+    assert pick_device("cpu", "device").type == "cpu"
+    assert "unheard_device" not in sys.modules
+    with pytest.raises(ConfigError, match="device=unheard: no such device"):
+        pick_device("unheard", "device")  # the module gave torch no such name
+    assert "unheard_device" in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("error", "is_memory"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), True),
+        (MemoryError(), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), True),
+        (RuntimeError("shapes differ"), False),
+        (OSError(errno.ENOMEM, "can't allocate memory"), False),
+    ],
+    ids=repr,
+)
+def test_an_error_of_memory_is_known(error: BaseException, is_memory: bool) -> None:
+    assert device_of(torch.device("cpu")).is_memory_error(error) is is_memory
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)

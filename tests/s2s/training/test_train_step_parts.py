@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from s2s.objective import Objective, Sums
 from s2s.training import train_step as module
 from s2s.training.batch_plan import BatchPlan
 from s2s.training.micro_batches import n_positions_of, n_tokens_of
-from s2s.training.train_step import TrainStep, is_memory_error
+from s2s.training.train_step import TrainStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,21 +167,6 @@ def test_a_rank_that_has_memory_follows_one_that_has_not(other_failed: bool) -> 
     assert failed is other_failed
     _, failed = update(Total(limit=1), world=Two(size=2))._gradient([PAIRS[:2], PAIRS[2:]], [], 1, 0, 12)
     assert failed is True
-
-
-@pytest.mark.parametrize(
-    ("error", "is_memory"),
-    [
-        (torch.OutOfMemoryError("CUDA out of memory"), True),
-        (MemoryError(), True),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), True),
-        (RuntimeError("shapes differ"), False),
-        (OSError(errno.ENOMEM, "can't allocate memory"), False),
-    ],
-    ids=repr,
-)
-def test_an_error_of_memory_is_known(error: BaseException, is_memory: bool) -> None:
-    assert is_memory_error(error) is is_memory
 
 
 def test_random_numbers_depend_on_seed_step_and_micro_batch_as_they_always_did() -> None:
