@@ -8,20 +8,23 @@ from __future__ import annotations
 
 __all__ = ["evaluate", "load", "plugins", "train"]
 
+from collections.abc import Iterable
+from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.compose import arguments_of, compose
 from s2s.compose.arguments import local_plugins
 from s2s.config import Config, GenerateConfig
 from s2s.config.data import PrepareConfig
-from s2s.errors import DataError, S2SError
+from s2s.errors import ConfigError, DataError, S2SError
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.registry import PRESET_GROUPS
+from s2s.text_lists import as_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from s2s.compose import ComposedConfig
     from s2s.metrics import Score
@@ -40,7 +43,7 @@ def load(run: str | Path | Sequence[str | Path], *arguments: str, **options: Any
     from s2s.trained_model import TrainedModel  # torch
 
     runs = [str(one) for one in run] if isinstance(run, list | tuple) else str(run)
-    words = [*arguments, *arguments_of(GenerateConfig, {"run": runs, **options})]
+    words = [*_texts(arguments), *arguments_of(GenerateConfig, {"run": runs, **options})]
     return TrainedModel(words, _plugins(words))
 
 
@@ -51,7 +54,7 @@ def train(*arguments: str, quiet: bool = False, **options: Any) -> Path:
     from s2s.run import run_path
     from s2s.training.planner import planner_of
 
-    words = [*arguments, *arguments_of(Config, options)]
+    words = [*_texts(arguments), *arguments_of(Config, options)]
     composed, plugins = _composed(Config, words)
     path = run_path(composed.config.run or planner_of(composed.config, plugins).run_name(composed))
     code = train_or_launch(composed, plugins, Options(quiet=quiet), [*words, *["--quiet"] * quiet])
@@ -61,8 +64,8 @@ def train(*arguments: str, quiet: bool = False, **options: Any) -> Path:
 
 
 def evaluate(
-    hyps: Sequence[str],
-    refs: Sequence[str] | Sequence[Sequence[str]],
+    hyps: Iterable[str],
+    refs: Iterable[str] | Iterable[Iterable[str]],
     *,
     task: str | Mapping[str, Any],
     metrics: Any = None,
@@ -72,23 +75,43 @@ def evaluate(
 ) -> dict[str, Score]:
     """The scores of outputs against references, under the names of `metrics`: by default the task's.
 
-    refs: one for each output, or `[n_refs][n_sentences]`. samples: of the bootstrap for the 95% intervals; 0: none.
-    Options are those of metrics, such as `lowercase=True`.
+    refs: one for each output, or `[n_refs][n_sentences]`. None and NaN, as tables have them, are empty texts.
+    samples: of the bootstrap for the 95% intervals; 0: none. Options are those of metrics, such as `lowercase=True`.
     """
-    several: list[Any] = [refs] if refs and isinstance(refs[0], str) else list(refs)
-    for of in several:
-        if len(of) != len(hyps):
-            raise DataError(f"{len(hyps):,} outputs and {len(of):,} references; give one for each")
+    outputs, references = as_texts(hyps, "output"), _references(refs)
+    for of in references:
+        if len(of) != len(outputs):
+            raise DataError(f"{len(outputs):,} outputs and {len(of):,} references; give one for each")
+    if not outputs:
+        raise DataError("there is nothing to score: no outputs are given")
+    if not isinstance(samples, Integral) or samples < 0:
+        raise ConfigError(f"samples={samples!r} must be a number from 0 up")
     composed, plugins = _composed(PrepareConfig, arguments_of(PrepareConfig, {"task": task}))
     spec_task = plugins.registry.get("task", composed.config.task.name).build(composed.config.task)
     built = build_metrics(spec_task, plugins.registry, metrics, options)
-    return {metric.name: metric.scored(hyps, several, samples, seed) for metric in built}
+    return {metric.name: metric.scored(outputs, references, samples, seed) for metric in built}
 
 
 def plugins(*local: str) -> Mapping[str, list[str]]:
     """The names that each group accepts, presets included; `local` are modules or files of your own."""
-    registry = load_plugins(local).registry
+    registry = load_plugins(_texts(local)).registry
     return {group: registry.names(group) for group in dict.fromkeys((*registry.groups, *PRESET_GROUPS))}
+
+
+def _references(refs: Any) -> list[list[str]]:
+    """[n_refs][n_sentences] from references in either form."""
+    several = list(refs) if isinstance(refs, Iterable) and not isinstance(refs, str) else refs
+    if several and all(isinstance(of, Iterable) and not isinstance(of, str) for of in several):
+        return [as_texts(of, "reference") for of in several]
+    return [as_texts(several, "reference")]
+
+
+def _texts(arguments: Sequence[Any]) -> list[str]:
+    """Arguments as on a command line; a path of a file is one."""
+    for one in arguments:
+        if not isinstance(one, str | Path):
+            raise ConfigError(f"{one!r}: an argument is text, as on the command line, such as 'search.beam=8'")
+    return list(map(str, arguments))
 
 
 def _composed(schema: type[T], arguments: Sequence[str]) -> tuple[ComposedConfig[T], Plugins]:

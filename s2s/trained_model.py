@@ -7,7 +7,9 @@ from __future__ import annotations
 
 __all__ = ["PairAttention", "TrainedModel"]
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,9 +23,10 @@ from s2s.generation.inputs import INPUT_TYPES, as_input, as_inputs
 from s2s.metrics import build_metrics
 from s2s.model import AttentionMap, evaluating
 from s2s.task import Example
+from s2s.text_lists import as_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from s2s.generation import Generator, Input, Output
     from s2s.generation.inputs import AnyInput
@@ -116,26 +119,31 @@ class TrainedModel:
             return scored
         if isinstance(src, INPUT_TYPES) or isinstance(tgt, str):
             raise DataError("one of source and target is a text, and the other several; give two texts, or two lists")
-        _check_pairs(src, tgt, "target")
-        if tokens < 1:
-            raise ConfigError(f"tokens={tokens} must be at least 1")
-        results: list[ScoredTarget] = list(
-            score(self.model, self.task, map(self._example, self._following(src), tgt), self.device, tokens)
-        )
+        sources, targets = _pairs(src, tgt, "target")
+        if not isinstance(tokens, Integral) or tokens < 1:
+            raise ConfigError(f"tokens={tokens!r} must be a number from 1 up")
+        examples = map(self._example, self._following(sources), targets)
+        results: list[ScoredTarget] = list(score(self.model, self.task, examples, self.device, tokens))
         return results
 
     def evaluate(
-        self, src: Sequence[AnyInput], refs: Sequence[str], metrics: Any = None, samples: int = 1000, **options: Any
+        self, src: Iterable[AnyInput], refs: Iterable[str], metrics: Any = None, samples: int = 1000, **options: Any
     ) -> dict[str, Score]:
         """The scores of the outputs for `src`, under the names of `metrics`: by default the task's."""
-        _check_pairs(src, refs, "reference")
+        sources, references = _pairs(src, refs, "reference")
+        if not sources:
+            raise DataError("there is nothing to score: no sources are given")
+        if not isinstance(samples, Integral) or samples < 0:
+            raise ConfigError(f"samples={samples!r} must be a number from 0 up")
         built = build_metrics(self.task, self._plugins.registry, metrics)
-        hyps = [output.hyp for output in self.generate(src, **options)]
-        return {metric.name: metric.scored(hyps, [refs], samples) for metric in built}
+        hyps = [output.hyp for output in self.generate(sources, **options)]
+        return {metric.name: metric.scored(hyps, [references], samples) for metric in built}
 
     @torch.no_grad()
     def attention(self, src: AnyInput, tgt: str | None = None) -> PairAttention:
         """The attention of every kind, layer and head while `tgt` is predicted; by default the model's own output."""
+        if tgt is not None and not isinstance(tgt, str):
+            raise DataError(f"a target is a text, not {type(tgt).__name__}")
         if tgt is None:
             output = next(self.generate([src]))
             example = self._example(src)
@@ -170,16 +178,14 @@ class TrainedModel:
         return [name if isinstance(name, str) else name[-1] for name in (names[i] for i in ids)]
 
 
-def _check_pairs(src: Sequence[AnyInput], texts: Sequence[str], name: str) -> None:
-    """Raise DataError unless there is a text for each source; `name` says what they are."""
-    for sequence, what in ((src, "sources"), (texts, f"{name}s")):
-        if isinstance(sequence, INPUT_TYPES) or not hasattr(sequence, "__len__"):
-            raise DataError(f"{what} are a list of texts, not {type(sequence).__name__}")
-    if len(src) != len(texts):
-        raise DataError(f"{len(src):,} sources and {len(texts):,} {name}s; give one for each")
-    for number, text in enumerate(texts, 1):
-        if not isinstance(text, str):
-            raise DataError(f"{name} {number:,} is no text, but {type(text).__name__}")
+def _pairs(src: Any, texts: Any, name: str) -> tuple[list[AnyInput], list[str]]:
+    """Sources and the text of each; `name` says what the texts are. Raises DataError unless there is one for each."""
+    if isinstance(src, INPUT_TYPES):
+        raise DataError(f"sources are a list of texts, not {type(src).__name__}")
+    sources, others = list(as_inputs(list(src) if isinstance(src, Iterable) else src)), as_texts(texts, name)
+    if len(sources) != len(others):
+        raise DataError(f"{len(sources):,} sources and {len(others):,} {name}s; give one for each")
+    return sources, others
 
 
 def _check_options(given: Sequence[str] | Mapping[str, Any], refused: Sequence[str], reason: str) -> None:

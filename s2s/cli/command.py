@@ -142,6 +142,7 @@ def split_flags(argv: Sequence[str], switches: Mapping[str, str] = MappingProxyT
     flags, arguments = set(), []
     for argument in argv:
         if not argument.startswith("-"):
+            _check_no_flag(argument)
             arguments.append(argument)
             continue
         flag = SHORT.get(argument, argument)
@@ -156,3 +157,10 @@ def split_flags(argv: Sequence[str], switches: Mapping[str, str] = MappingProxyT
             raise ConfigError(f"no flag {argument}.{hint or did_you_mean(flag, [*FLAGS, *switches])}")
         flags.add(flag)
     return flags, arguments
+
+
+def _check_no_flag(argument: str) -> None:
+    """Raise ConfigError for a flag that is written as an option, such as quiet=true."""
+    name, equals, _ = argument.partition("=")
+    if equals and (flag := f"--{name.replace('_', '-')}") in FLAGS:
+        raise ConfigError(f"{name}: no such option; it is a flag, written {flag}")

@@ -74,7 +74,14 @@ def arguments_of(schema: type, options: Mapping[str, Any]) -> list[str]:
             flat |= {key if name == "name" else f"{key}.{name}": below for name, below in value.items()}
         else:
             flat[key] = value
-    return [f"{key}={to_text(value)}" for key, value in flat.items()]
+    return [_written(key, value) for key, value in flat.items()]
+
+
+def _written(key: str, value: Any) -> str:
+    try:
+        return f"{key}={to_text(value)}"
+    except ConfigError as error:
+        raise ConfigError(f"{key}: {error}") from None
 
 
 def _names(text: str) -> list[str]:

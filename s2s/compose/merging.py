@@ -147,7 +147,7 @@ def _relevant(settings: Sequence[Setting], schema: type, registry: Registry) -> 
         elif root not in others and takes_others:
             kept.append(setting._replace(key=(takes_others[0], *setting.key)))
         elif root not in others:
-            raise ConfigError(f"{at}: {unknown_root('.'.join(setting.key), schema, registry.absent_hint())}")
+            raise ConfigError(f"{at}: {unknown_root('.'.join(setting.key), schema, registry)}")
         elif setting.origin == COMMAND_LINE:
             raise ConfigError(f"{at}: {command_name(schema)} does not use it.")
     return kept

@@ -16,6 +16,8 @@ from s2s.registry import GROUPS
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from s2s.registry import Registry
+
 
 def command_name(schema: type) -> str:
     """The command whose configuration this is: the first word of its docstring."""
@@ -39,17 +41,21 @@ def unknown_option(
     return f"no such option{of}.{left_out}{did_you_mean(key, {k for k in known if k.rpartition('.')[0] == section})}"
 
 
-def unknown_root(key: str, schema: type, absent_hint: str = "") -> str:
-    """For a key whose first part the command does not have; options of groups are not known at this point."""
+def unknown_root(key: str, schema: type, registry: Registry) -> str:
+    """For a key whose first part the command does not have; of groups, the options of all entries are known."""
     roots, keys = [item.name for item in fields(schema)], [option.key for option in options_of(schema)]
     root, _, name = key.rpartition(".")
     if root and key in keys:  # one key with dots, in a file
         return f"no such option. In a file it is written {root}: {{{name}: …}}"
     groups = GROUPS.keys() & roots
     in_groups = [target for target in targets(key) if target.partition(".")[0] in groups]
+    if not root:
+        entries = (entry for entry in registry.entries.values() if entry.group in groups)
+        options = (option.key for entry in entries for option in options_of(entry.config, f"{entry.group}."))
+        in_groups += [option for option in options if option.rpartition(".")[2] == name]
     near = _meant(key, [*in_groups, *keys, *roots])
     hint = f" Did you mean {near!r}?" if near else did_you_mean(key.partition(".")[0], roots)
-    return f"no such option.{_not_loaded(absent_hint)}{hint}"
+    return f"no such option.{_not_loaded(registry.absent_hint())}{hint}"
 
 
 def _not_loaded(absent_hint: str) -> str:

@@ -143,6 +143,9 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML brings no types
                 key = key.text
             if not isinstance(key, str):
                 raise _RefusedError(name.start_mark, f"a key must be text, not {_kind(key)}; quote it")
+            if ":" in key and name.style is None and below.value == "" and below.style is None:
+                begin, _, end = key.partition(":")
+                raise _RefusedError(name.start_mark, f"{key}: write a blank after the colon, as in {begin}: {end}")
             if key in tree:
                 raise _RefusedError(name.start_mark, f"'{key}' stands here twice; keep one")
             tree[key] = self.construct_object(below, deep=deep)
@@ -175,9 +178,14 @@ _Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def to_text(value: Any) -> str:
-    """One line of YAML that `read_file` reads as the same value."""
+    """One line of YAML that `read_file` reads as the same value; raises ConfigError for one that YAML cannot hold."""
     style: dict[str, Any] = {"default_flow_style": True, "width": float("inf"), "allow_unicode": True}
-    written = yaml.dump(plain(value), Dumper=_Dumper, sort_keys=False, **style)
+    try:
+        written = yaml.dump(plain(value), Dumper=_Dumper, sort_keys=False, **style)
+    except yaml.representer.RepresenterError as error:
+        kind = type(error.args[-1])
+        what = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        raise ConfigError(f"a value of type {what}: give text, a number, a list or a mapping") from None
     return written.removesuffix("\n").removesuffix("\n...")
 
 
@@ -193,4 +201,8 @@ def plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return [plain(v) for v in value]
+    if callable(listed := getattr(value, "tolist", None)) and not isinstance(value, str):  # of NumPy, torch
+        return plain(listed())
+    if type(value).__module__ == "torch" and type(value).__name__ == "device":  # torch is not imported here
+        return str(value)
     return next((kind(value) for kind in (bool, int, float, str) if isinstance(value, kind)), value)

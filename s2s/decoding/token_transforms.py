@@ -6,7 +6,6 @@ __all__ = ["build_transforms", "token_bias", "token_shortlist"]
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,10 +13,12 @@ import torch
 from s2s.compose.conversion import build_choice
 from s2s.decoding.transforms import AffineTransform, LogitsTransform
 from s2s.errors import ConfigError
+from s2s.io.paths import expand_user
 from s2s.task import Example
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from s2s.decoding.config import BiasConfig, ShortlistConfig
     from s2s.registry import Registry
@@ -43,19 +44,29 @@ def token_shortlist(config: ShortlistConfig) -> TransformFactory:
 
 def _bias(config: BiasConfig, task: Task) -> AffineTransform:
     bias = torch.zeros(task.vocab.tgt)
-    bias[_tokens(config.texts, task)] = config.bias
+    for text in config.texts:
+        if task.vocab.unk in (tokens := _tokens([text], task)):
+            raise ConfigError(f"transforms: bias: {text!r} has symbols that are not in the vocabulary; leave it out")
+        bias[tokens] = config.bias
     return AffineTransform(torch.ones_like(bias), bias)
 
 
 def _shortlist(config: ShortlistConfig, task: Task) -> AffineTransform:
-    try:
-        lines = Path(config.file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"transforms: shortlist cannot read file={config.file}: {error}") from error
-    tokens = _tokens(lines, task)
+    lines = _lines(expand_user(config.file, "transforms: shortlist"))
+    tokens = [token for token in _tokens(lines, task) if token != task.vocab.unk]
     bias = torch.full((task.vocab.tgt,), -torch.inf)
     bias[[*tokens, task.vocab.eos]] = 0.0
     return AffineTransform(torch.ones_like(bias), bias)
+
+
+def _lines(path: Path) -> list[str]:
+    """Raises ConfigError for a file that cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"transforms: shortlist: {path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"transforms: shortlist: {path}: {error.strerror or error}; name a file of texts") from None
 
 
 def _tokens(texts: Iterable[str], task: Task) -> list[int]:

@@ -27,6 +27,7 @@ from s2s.decoding.constraints import ConstraintSet
 from s2s.errors import ConfigError, DataError, PluginError, did_you_mean
 from s2s.generation.candidates import Input
 from s2s.task import Example
+from s2s.text_lists import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +106,7 @@ def as_input(one: AnyInput) -> Input:
             return Input(one)
         case Mapping():
             return _from_mapping(dict(one))
-    if _is_missing(one):
+    if is_missing(one):
         return Input("")
     raise DataError(f"an input is a text, or a mapping with its text as 'src', not {type(one).__name__}")
 
@@ -115,11 +116,6 @@ def as_inputs(inputs: Iterable[AnyInput]) -> Iterable[AnyInput]:
     if not isinstance(inputs, Iterable):
         raise DataError(f"inputs are a text, or several, not {type(inputs).__name__}")
     return list(map(_numbered, count(1), inputs)) if hasattr(inputs, "__len__") else inputs
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether a value stands for a missing text: None, or NaN, which is another than itself."""
-    return value is None or (isinstance(value, float) and value != value)
 
 
 def _numbered(number: int, one: AnyInput) -> Input:
@@ -134,7 +130,7 @@ def _from_mapping(values: dict[str, Any]) -> Input:
     if "src" not in values:
         raise DataError(f"an input is a text, or a mapping with its text as 'src', not {str(values)[:60]}")
     texts = {name: values.pop(name) for name in ("src", "prefix", "phrases") if name in values}
-    present = {name: text for name, text in texts.items() if not _is_missing(text)}
+    present = {name: text for name, text in texts.items() if not is_missing(text)}
     return Input(**{"src": "", **present}, fields=values)
 
 

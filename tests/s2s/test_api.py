@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,7 +18,6 @@ from s2s.generation import Input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SRC = ["the old cat sees a dog", "", "a dog", "the cat eats the old dog"]
 REF = ["der alte kater sieht ein hund", "ein", "ein hund", "der kater isst der alter hund"]
@@ -194,6 +195,38 @@ def test_options_are_written_as_on_the_command_line() -> None:
     given = {"run": "010", "task": {"name": "translation", "train": {"web": {"files": ["a.en", "a.de"]}}}, "seed": 3}
     written = ["run='010'", "task=translation", "task.train={web: {files: [a.en, a.de]}}", "seed=3"]
     assert arguments_of(Config, given) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (torch.device("cpu"), "cpu"),
+        (torch.device("cuda", 1), "cuda:1"),
+        (np.int64(3), "3"),
+        (np.float32(0.5), "0.5"),
+        (np.bool_(True), "true"),
+        (np.str_("x"), "x"),
+        (np.array(["a", "b"]), "[a, b]"),
+        (torch.tensor(3), "3"),
+        (Path("runs/x"), "runs/x"),
+    ],
+    ids=str,
+)
+def test_values_of_libraries_are_options_too(value: object, text: str) -> None:
+    assert arguments_of(Config, {"run": value}) == [f"run={text}"]
+
+
+@pytest.mark.parametrize("value", [torch.float32, object(), bytes])
+def test_a_value_that_is_no_option_is_refused_by_its_type(value: object) -> None:
+    with pytest.raises(s2s.ConfigError, match=r"^run: a value of type [\w.]+: give text, a number"):
+        arguments_of(Config, {"run": value})
+
+
+def test_an_argument_is_text() -> None:
+    wrong: Any = 3
+    for function in (lambda: s2s.load("x", wrong), lambda: s2s.train(wrong), lambda: s2s.plugins(wrong)):
+        with pytest.raises(s2s.ConfigError, match=r"^3: an argument is text, as on the command line"):
+            function()
 
 
 def test_plugins_are_what_can_be_chosen() -> None:

@@ -37,13 +37,37 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     [
         (["a", "b"], ["c", "d"], [["c", "d"]]),
         (["a", "b"], [["c", "d"], ["e", "f"]], [["c", "d"], ["e", "f"]]),
-        (["a", "b"], (("c", "d"),), [("c", "d")]),
-        ([], [], []),
+        (["a", "b"], (("c", "d"),), [["c", "d"]]),
+        (["a", None], ["c", float("nan")], [["c", ""]]),
+        (["a", "b"], [["c", None], ["e", "f"]], [["c", ""], ["e", "f"]]),
+        (iter(["a", "b"]), iter(["c", "d"]), [["c", "d"]]),
+        (iter(["a", "b"]), (iter(side) for side in ("cd", "ef")), [["c", "d"], ["e", "f"]]),
     ],
+    ids=["one", "two", "tuples", "missing", "missing of two", "iterators", "iterators of two"],
 )
 def test_an_output_has_one_reference_or_several(asked: list[Any], hyps: Any, refs: Any, several: Any) -> None:
     assert s2s.evaluate(hyps, refs, task="translation", metrics="bleu", lowercase=True) == {"noting": "its score"}
-    assert asked == [("translation", "bleu", {"lowercase": True}), (hyps, several, 1000, 12345)]
+    outputs = ["a", "" if isinstance(hyps, list) and None in hyps else "b"]
+    assert asked == [("translation", "bleu", {"lowercase": True}), (outputs, several, 1000, 12345)]
+
+
+@pytest.mark.parametrize(
+    ("hyps", "refs", "options", "said"),
+    [
+        ([], [], {}, "there is nothing to score: no outputs are given"),
+        ("ab", ["a", "b"], {}, "outputs are a list of texts, not str"),
+        (None, None, {}, "outputs are a list of texts, not NoneType"),
+        (["a"], "a", {}, "references are a list of texts, not str"),
+        (["a", 3], ["a", "b"], {}, "output 2 is no text, but int"),
+        (["a", "b"], [["a", "b"], ["a", 3]], {}, "reference 2 is no text, but int"),
+        (["a"], ["a"], {"samples": -1}, "samples=-1 must be a number from 0 up"),
+        (["a"], ["a"], {"samples": "x"}, "samples='x' must be a number from 0 up"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(hyps: Any, refs: Any, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(S2SError) as caught:
+        s2s.evaluate(hyps, refs, task="translation", **options)
+    assert str(caught.value) == said
 
 
 def test_intervals_are_of_so_many_samples_with_a_seed(asked: list[Any]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LAYERS = (
     "errors lazy tensors",
-    "command_options text",
+    "command_options text text_lists",
     "registry io",
     "config vocab",
     "task",

@@ -177,16 +177,24 @@ def test_what_is_no_text_is_refused_before_anything_is_decoded(load: Any, monkey
                 call(wrong)
         with pytest.raises(DataError, match=r"^inputs are a text, or several, not int"):
             call(3)
-    with pytest.raises(DataError, match=r"^target 2 is no text, but NoneType"):
-        model.score(["a", "b"], ["a", None])
+    with pytest.raises(DataError, match=r"^target 2 is no text, but int"):
+        model.score(["a", "b"], ["a", 3])
     with pytest.raises(DataError, match=r"^input 2: an input is a text"):
         model.score(["a", 3], ["a", "b"])
     with pytest.raises(DataError, match=r"^reference 1 is no text, but float"):
         model.evaluate(["a"], [0.5])
-    with pytest.raises(DataError, match=r"^sources are a list of texts, not str"):
-        model.evaluate("a", ["a"])
-    with pytest.raises(ConfigError, match=r"^tokens=0 must be at least 1"):
-        model.score("a", "a", tokens=0)
+    for wrong in ("a", {"src": "a"}):
+        with pytest.raises(DataError, match=r"^sources are a list of texts, not (str|dict)"):
+            model.evaluate(wrong, ["a"])
+    for wrong in (0, "x", None):
+        with pytest.raises(ConfigError, match=rf"^tokens={wrong!r} must be a number from 1 up"):
+            model.score("a", "a", tokens=wrong)
+        with pytest.raises(ConfigError, match=r"^samples=(-1|'x'|None) must be a number from 0 up"):
+            model.evaluate(["a"], ["a"], samples=wrong if wrong != 0 else -1)
+    with pytest.raises(DataError, match=r"^there is nothing to score: no sources"):
+        model.evaluate([], [])
+    with pytest.raises(DataError, match=r"^a target is a text, not int"):
+        model.attention("abc", 3)
 
 
 def test_a_missing_text_among_others_has_an_empty_output(load: Any) -> None:
@@ -195,3 +203,5 @@ def test_a_missing_text_among_others_has_an_empty_output(load: Any) -> None:
     assert model.translate(["abc", None, "", float("nan"), {"src": None}, "b"]) == [first, "", "", "", "", second]
     assert model.translate(iter(["abc", None])) == [first, ""]
     assert model.parse(["abc", None]) == [first, ""]
+    assert model.score(["abc", None], [None, float("nan")]) == model.score(["abc", ""], ["", ""])
+    assert model.translate([{"src": "abc", "prefix": None, "phrases": None}]) == [first]

@@ -8,6 +8,7 @@ from harness.toy_plugins import refusal
 from s2s.compose.suggestions import unknown_option, unknown_root
 from s2s.config import Config
 from s2s.config.run import LogConfig
+from s2s.registry import Registry
 
 
 @pytest.mark.parametrize(
@@ -35,4 +36,8 @@ def test_of_several_near_keys_the_nearest_is_suggested() -> None:
 
 
 def test_what_others_call_an_option_of_a_group_is_answered_by_it() -> None:
-    assert unknown_root("label_smoothing", Config).endswith(" Did you mean 'objective.eps'?")
+    assert unknown_root("label_smoothing", Config, Registry()).endswith(" Did you mean 'objective.eps'?")
+
+
+def test_an_option_of_any_entry_is_suggested_by_its_name_alone() -> None:
+    assert refusal("beam=4") == "beam: no such option. Did you mean 'search.beam'?"

@@ -73,6 +73,7 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
         ("5\n", "expected `key: value` lines, got a number"),
         ("a: 1\n---\nb: 2\n", "a second document"),
         ("? [a]\n: 1\n", "a key must be text, not a list"),
+        ("a: {name:x}\n", "name:x: write a blank after the colon, as in name: x"),
         ("true: 1\n", "a key must be text, not true or false; quote it"),
         ("a: [1\n", ":2: "),
         ("\ta: 1\n", ":1: "),

@@ -267,12 +267,13 @@ def test_a_request_without_transforms_is_as_it_was() -> None:
 
 
 class Letters:
-    """Encodes letters as their numbers from 4."""
+    """Encodes letters as their numbers from 4, and other symbols as unknown."""
 
     vocab = Vocab(src=40, tgt=40)
 
     def encode(self, examples: Sequence[Any]) -> list[Any]:
-        return [SimpleNamespace(tgt=[4 + ord(letter) - ord("a") for letter in one.tgt]) for one in examples]
+        ids = [[4 + ord(c) - ord("a") if "a" <= c <= "z" else self.vocab.unk for c in one.tgt] for one in examples]
+        return [SimpleNamespace(tgt=one) for one in ids]
 
 
 def built(*choices: Any) -> list[Any]:
@@ -280,7 +281,7 @@ def built(*choices: Any) -> list[Any]:
 
 
 def test_options_of_the_command_name_tokens_by_texts(tmp_path: Path) -> None:
-    (tmp_path / "target.txt").write_text("ab\n\nba\n")
+    (tmp_path / "target.txt").write_text("ab\n\nb😀\n")
     bias, shortlist = built(
         {"name": "bias", "texts": ["ac", "c"], "bias": -2.0},
         {"name": "shortlist", "file": str(tmp_path / "target.txt")},
@@ -296,7 +297,15 @@ def test_options_of_the_command_name_tokens_by_texts(tmp_path: Path) -> None:
     [
         ("bias", "bias needs texts"),
         ("shortlist", "shortlist needs a file"),
-        ({"name": "shortlist", "file": "/nowhere"}, "cannot read file=/nowhere"),
+        (
+            {"name": "shortlist", "file": "/nowhere"},
+            r"^transforms: shortlist: /nowhere: No such file or directory; name",
+        ),
+        ({"name": "shortlist", "file": "."}, r"^transforms: shortlist: \.: Is a directory; name a file of texts$"),
+        (
+            {"name": "bias", "texts": ["a", "b😀"], "bias": 1.0},
+            "bias: 'b😀' has symbols that are not in the vocabulary",
+        ),
         ({"name": "bias", "texts": [""], "bias": 1.0}, "have no tokens"),
         ({"name": "bias", "texts": ["a"], "bias": 1e9}, "bias"),
         ("unheard", "unheard"),
@@ -306,3 +315,9 @@ def test_options_of_the_command_name_tokens_by_texts(tmp_path: Path) -> None:
 def test_options_of_the_command_that_cannot_work_are_refused(choice: Any, error: str) -> None:
     with pytest.raises(ConfigError, match=error):
         built(choice)
+
+
+def test_a_shortlist_is_text(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_bytes(b"ab\xff\n")
+    with pytest.raises(ConfigError, match=r"shortlist: .*x\.txt: not UTF-8 at byte 2; save it as UTF-8"):
+        built({"name": "shortlist", "file": str(tmp_path / "x.txt")})
