@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.docs_commands import ELSEWHERE, NOT_HERE, Command, commands, is_plain, write_files
+from harness.docs_commands import PAGES as DOC_PAGES
 from harness.tiny_runs import COMMANDS, SMALL
 from s2s.compose import compose
 from s2s.config import Config
@@ -90,6 +92,30 @@ def test_every_command_is_known_and_every_exception_is_needed() -> None:
     assert len(found) > 80
     assert sorted((set(ELSEWHERE) | set(PAGES)) - {command.page for command in found}) == []
     assert [part for part in NOT_HERE if not any(part in command.text for command in found)] == []
+
+
+def shell_lines() -> Iterator[str]:
+    """Every line of a block on a page that begins with a command, also of those that show the help of one."""
+    for page in DOC_PAGES:
+        for block in re.findall(r"^```(?:sh|bash|text)?\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+            joined = re.sub(r"\\\n\s*", "", block)
+            yield from re.findall(r"^s2s-[a-z]+ (?!list \[|show GROUP).*[^\s:]$", joined, re.MULTILINE)
+
+
+def test_brackets_are_quoted_where_a_shell_would_split_or_expand_them() -> None:
+    """What bash makes of a line are the words as they are meant: blanks and braces inside of brackets are quoted."""
+    lines = list(dict.fromkeys(shell_lines()))
+    assert len(lines) > 100
+    words = {line: shlex.split(line, comments=True) for line in lines}
+    open_brackets = [
+        line for line, of in words.items() if any(w.count(a) != w.count(b) for w in of for a, b in ("[]", "{}"))
+    ]
+    assert open_brackets == []
+    simple = [line for line, of in words.items() if not {"|", "<", ">", ";", "&", "…"} & set("".join(of))]
+    script = "set -f\n" + "".join(f"printf '%s\\0' {line}\nprintf '\\n\\0'\n" for line in simple)
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    split = [part.split("\0")[:-1] for part in ran.stdout.split("\n\0")[:-1]]
+    assert split == [words[line] for line in simple]
 
 
 PAGES_WITH_PLUGINS = {"docs/plugins/index.md", "docs/plugins/tutorial.md", "docs/playbooks/port_a_model.md"}

@@ -70,5 +70,6 @@ class ScoreConfig:
                 f"model={self.model} src={self.src} contrastive={self.contrastive}: give a model with one of the "
                 "others, for the probability of outputs, or none of them, for metrics"
             )
+        check_all_used(self, "paired_test", "samples above 0", self.samples)
         for option in ("model_checkpoint", "tokens", "device"):
             check_all_used(self, option, "model", self.model)

@@ -23,7 +23,7 @@ class ServeConfig:
     """s2s-serve: an HTTP server for trained runs, with a page to try them.
 
     s2s-serve run=my_run
-    s2s-serve run={en-de: my_run, parse: my_parser} port=8000
+    s2s-serve run="{en-de: my_run, parse: my_parser}" port=8000
     """
 
     run: Any = ""

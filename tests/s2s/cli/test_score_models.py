@@ -110,6 +110,10 @@ def test_a_dry_run_loads_no_model(capsys: Any) -> None:
             ["task=translation", "hyp=ref", "ref=ref", "model_checkpoint=last"],
             "model_checkpoint=last has no effect without model",
         ),
+        (
+            ["task=translation", "hyp=[ref,ref]", "ref=ref", "paired_test=randomization", "samples=0"],
+            "paired_test=randomization has no effect without samples above 0",
+        ),
         (["task=translation", "hyp=ref", "ref=ref", "tokens=7"], "tokens=7 has no effect without model"),
         (["task=translation", "hyp=ref", "ref=ref", "device=cpu"], "device=cpu has no effect without model"),
         (["src=in", "hyp=ref", "ref=ref", "task=translation"], "or neither, for metrics"),
