@@ -29,6 +29,8 @@ class Record:
     """The input as the first columns of a tsv line"""
     fields: dict[str, Any] | None
     """The input as a JSON object; None for an empty line of a jsonl file, whose output line is empty"""
+    line_end: str = "\n"
+    """What ends the line of input, and with it those of the output; empty at the end of some files"""
 
 
 class InputFormat(ABC):
@@ -36,7 +38,7 @@ class InputFormat(ABC):
 
     @abstractmethod
     def read(self, line: str, location: str) -> Record:
-        """The input in a line; a DataError names the location."""
+        """The input in a line, which is without its end; a DataError names the location."""
 
     def fits(self, path: str) -> bool:
         """With input_format=auto: whether this file is in the format of the outputs; otherwise it is read as text."""

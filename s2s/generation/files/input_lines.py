@@ -9,7 +9,7 @@ import select
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.data.text import INVALID_UTF8, MAX_LINE, NUL, TOO_LONG, Line, numbered_lines
+from s2s.data.text import INVALID_UTF8, MAX_LINE, NUL, TOO_LONG, Line, open_bytes
 from s2s.generation.files.streams import is_stream, standard_input
 
 if TYPE_CHECKING:
@@ -22,12 +22,26 @@ PAUSE = 0.05
 
 
 def lines_of(path: str) -> Iterator[Line | None]:
-    """The lines of a file, plain or gzip, or of a pipe (- is standard input), in which None marks a pause."""
+    """The lines of a file, plain or gzip, or of a pipe (- is standard input), in which None marks a pause.
+
+    Each has its end, \\n or \\r\\n, which the last line may lack. Nothing follows a line that is too long.
+    """
     if path == "-":
         return piped(standard_input().fileno())
     if is_stream(path):
         return piped(os.open(path, os.O_RDONLY))
-    return (line for _, line in numbered_lines(Path(path), "drop"))
+    return _stored(Path(path))
+
+
+def _stored(path: Path) -> Iterator[Line]:
+    with open_bytes(path) as file:
+        first = True
+        while raw := file.readline(MAX_LINE + 2):
+            line = _text(raw, first)
+            yield line
+            if line is TOO_LONG:
+                return
+            first = False
 
 
 def piped(descriptor: int) -> Iterator[Line | None]:
@@ -44,7 +58,7 @@ def piped(descriptor: int) -> Iterator[Line | None]:
             yield TOO_LONG
             return
         for raw in whole:
-            yield _text(raw, first)
+            yield _text(raw + b"\n", first)
             first = False
         if whole and not select.select([descriptor], [], [], PAUSE)[0]:
             yield None
@@ -53,10 +67,10 @@ def piped(descriptor: int) -> Iterator[Line | None]:
 
 
 def _text(raw: bytes, first: bool) -> Line:
-    if len(raw) > MAX_LINE:
+    if len(raw.removesuffix(b"\n")) > MAX_LINE:
         return TOO_LONG
     try:
-        line = raw.removesuffix(b"\r").decode()
+        line = raw.decode()
     except UnicodeDecodeError:
         return INVALID_UTF8
     if "\0" in line:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["OutputStream"]
+__all__ = ["OutputStream", "ended"]
 
 import sys
 from contextlib import contextmanager
@@ -12,7 +12,12 @@ from typing import IO, TYPE_CHECKING, Any
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+def ended(lines: Sequence[str], end: str) -> bytes:
+    """Lines with their ends, in UTF-8; if `end` is empty, only the last is without one."""
+    return f"{(end or chr(10)).join(lines)}{end if lines else ''}".encode()
 
 
 class OutputStream:
@@ -54,10 +59,10 @@ class OutputStream:
         """Continue; returns the number of outputs, of `n_lines` lines each, already written."""
         return self.begin(provenance)
 
-    def write(self, lines: Iterable[str]) -> None:
-        """Write the lines of one output."""
+    def write(self, lines: Sequence[str], end: str = "\n") -> None:
+        """Write the lines of one output, each with this end; an empty one ends only the last."""
         with self._named_in_errors():
-            self.file.write("".join(f"{line}\n" for line in lines).encode())
+            self.file.write(ended(lines, end))
             self.file.flush()
 
     @contextmanager

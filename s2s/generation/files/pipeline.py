@@ -55,7 +55,7 @@ def generate_file(
             for i, record in enumerate(records):
                 output_record = _next(outputs, record.location)
                 if i >= n_old:
-                    output.write(_lines(write, record, output_record, config.nbest))
+                    output.write(_lines(write, record, output_record, config.nbest), record.line_end)
         if n_written > n_read:
             raise DataError(f"{n_written:,} outputs are there already for {n_read:,} inputs; start anew")
     except DataError as error:
@@ -67,7 +67,7 @@ def _following(generator: Generator, read: InputFormat) -> Callable[[str, str], 
     follow = generator.follower()
 
     def parse(line: str, location: str) -> Record:
-        record = read.read(line, location)
+        record = _record(read, line, location)
         try:
             return replace(record, input=follow(record.input))
         except DataError as error:
@@ -84,6 +84,12 @@ def _shard(
         if parse and isinstance(line, str):
             parse(line, f"{name}:{number}")
     return islice(lines, len(numbers))
+
+
+def _record(read: InputFormat, line: str, location: str) -> Record:
+    """The input in a line with its end, which no format and no model reads."""
+    text = line.rstrip("\r\n")
+    return replace(read.read(text, location), line_end=line[len(text) :])
 
 
 def _lines(write: OutputFormat, record: Record, output: Output, nbest: int) -> list[str]:

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.compose import differences
 from s2s.errors import DataError, UserError
-from s2s.generation.files.output_stream import OutputStream
+from s2s.generation.files.output_stream import OutputStream, ended
 from s2s.io.atomic import fsync, sha256, temporary, write_file
 from s2s.io.json_files import dump_record, read_record
 from s2s.io.kernel_lock import flock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 
@@ -104,9 +104,9 @@ class ResumableFile(OutputStream):
         self.checksums.write_bytes(_checksum(self.partial.read_bytes()))
         return n_groups
 
-    def write(self, lines: Iterable[str]) -> None:
+    def write(self, lines: Sequence[str], end: str = "\n") -> None:
         """Append lines; once this returns, they survive the end of the process."""
-        written = "".join(f"{line}\n" for line in lines).encode()
+        written = ended(lines, end)
         data = memoryview(written)
         try:
             while data:

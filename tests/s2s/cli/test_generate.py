@@ -7,6 +7,7 @@ import gzip
 import json
 import operator
 import os
+import re
 import sys
 import threading
 import time
@@ -29,6 +30,7 @@ from s2s.generation.files.pipeline import buffers
 from s2s.generation.files.resumable_file import ENTRY
 from s2s.generation.generator import Generator
 from s2s.io.atomic import sha256
+from s2s.io.json_files import dump_record, read_record
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
 
@@ -208,7 +210,42 @@ def test_gzip_and_windows_line_ends_and_a_bom_are_read(tmp_path: Path, capsysbin
     (tmp_path / "in.gz").write_bytes(gzip.compress("\ufeffab\r\ncd\u2028e".encode()))
     assert run("input=in.gz", "format=tsv") == 0
     rows = capsysbinary.readouterr().out.decode().split("\n")
-    assert [row.split("\t")[:2] for row in rows] == [["ab", "AB"], ["cd\u2028e", "CDE"], [""]]
+    assert [row.split("\t")[:2] for row in rows] == [["ab", "AB"], ["cd\u2028e", "CDE"]]
+
+
+@pytest.mark.parametrize("text", ["ab\r\n\r\nc\n", "ab\r\ncd", "ab\ncd\r", "a\u2028b\r\n", "ab\r\r\nc\n", "", "\r\n"])
+@pytest.mark.parametrize(
+    "options", [[], ["format=tsv"], ["format=jsonl", "input_format=text"], ["buffer_size=1"]], ids=str
+)
+def test_lines_end_as_those_of_the_input(text: str, options: list[str], tmp_path: Path, capsysbinary: Any) -> None:
+    """CRLF comes back, line by line, and no end where the file has none; what the model reads has none of it."""
+    (tmp_path / "in").write_bytes(text.encode())
+    assert run("input=in", "--quiet", *options) == 0
+    out = capsysbinary.readouterr().out
+    assert re.findall(r"\r*\n|\r*$", out.decode()) == re.findall(r"\r*\n|\r*$", text)
+    assert b"\\r" not in out
+    assert run("input=in", "--quiet", *options, "output=out") == 0
+    assert (tmp_path / "out").read_bytes() == out
+    plain = re.sub(r"\r*(\n|$)", r"\1", text)
+    (tmp_path / "in").write_bytes(plain.encode())
+    assert run("input=in", "--quiet", *options) == 0
+    assert capsysbinary.readouterr().out == re.sub(rb"\r*(\n|$)", rb"\1", out)
+
+
+@pytest.mark.parametrize("kept", [0, 3, 4, 6, 8, 10])
+def test_an_output_without_a_last_line_end_is_continued(kept: int, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"ab\r\ncd\r\nef")
+    assert run("input=in", "--quiet", "output=out", "resume=true") == 0
+    whole = (tmp_path / "out").read_bytes()
+    assert whole == b"AB\r\nCD\r\nEF"
+    (tmp_path / "out").unlink()
+    (tmp_path / "out.partial").write_bytes(whole[:kept])
+    made_of = read_record(tmp_path / RECORD)
+    (tmp_path / "out.partial.json").write_bytes(dump_record({"output": "out", "made_of": made_of["made_of"]}))
+    entries = b"".join(ENTRY.pack(len(part), zlib.crc32(part)) for part in (b"AB\r\n", b"CD\r\n", b"EF"))
+    (tmp_path / "out.partial.crc").write_bytes(entries)
+    assert run("input=in", "--quiet", "output=out", "resume=true") == 0
+    assert (tmp_path / "out").read_bytes() == whole
 
 
 def test_tsv_adds_output_and_score_to_the_columns(tmp_path: Path, capsysbinary: Any) -> None:
@@ -387,7 +424,7 @@ def test_a_pipe_is_answered_when_the_sender_pauses() -> None:
     found: list[list[str]] = []
 
     def reading() -> None:
-        found.extend(buffers(piped(read), 1000, lambda line, location: f"{location} {line}", "stdin"))
+        found.extend(buffers(piped(read), 1000, lambda line, location: f"{location} {line!r}", "stdin"))
 
     reader = threading.Thread(target=reading)
     reader.start()
@@ -395,12 +432,14 @@ def test_a_pipe_is_answered_when_the_sender_pauses() -> None:
     deadline = time.monotonic() + 5
     while not found and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert found == [["stdin:1 a", "stdin:2 b"]]
+    assert found == [[r"stdin:1 'a\n'", r"stdin:2 'b\n'"]]
     os.write(written, b"lf\r\nlast")
     os.close(written)
     reader.join(5)
     os.close(read)
-    assert functools.reduce(operator.iadd, found, []) == ["stdin:1 a", "stdin:2 b", "stdin:3 half", "stdin:4 last"]
+    assert functools.reduce(operator.iadd, found, []) == [
+        *(r"stdin:1 'a\n'", r"stdin:2 'b\n'", r"stdin:3 'half\r\n'", "stdin:4 'last'")
+    ]
 
 
 @pytest.mark.parametrize("raw", [b"", b"\n", b"a", b"\xef\xbb\xbfa\n\n", b"a\r\n\rb\n" * 9, b"x" * 200_000 + b"\ny"])

@@ -28,7 +28,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch, *chunks: bytes, more: bool = True
 
 def test_lines_of_a_pipe_are_the_same_however_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "\ufeffone\r\n\ufefftwo ä\n\nlast".encode()
-    lines = ["one", "\ufefftwo ä", "", "last"]
+    lines = ["one\r\n", "\ufefftwo ä\n", "\n", "last"]
     for cut in range(1, len(text)):
         with monkeypatch.context() as patch:
             assert in_pieces(patch, text[:cut], text[cut:]) == lines
@@ -36,18 +36,18 @@ def test_lines_of_a_pipe_are_the_same_however_it_is_cut(monkeypatch: pytest.Monk
 
 
 def test_a_pause_is_told_where_a_line_is_whole_and_nothing_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert in_pieces(monkeypatch, b"a\nb", b"c", b"\nd\n", more=False) == ["a", None, "bc", "d", None]
+    assert in_pieces(monkeypatch, b"a\nb", b"c", b"\nd\n", more=False) == ["a\n", None, "bc\n", "d\n", None]
 
 
 def test_what_is_no_text_has_a_mark_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert in_pieces(monkeypatch, b"a\n\xff\nb\0\nc\n") == ["a", INVALID_UTF8, NUL, "c"]
+    assert in_pieces(monkeypatch, b"a\n\xff\nb\0\nc\n") == ["a\n", INVALID_UTF8, NUL, "c\n"]
 
 
 @pytest.mark.parametrize(("chunks", "lines"), [
-    ([b"12345\nab\n"], ["12345", "ab"]),
-    ([b"123456\nab\n"], [TOO_LONG, "ab"]),
+    ([b"12345\nab\n"], ["12345\n", "ab\n"]),
+    ([b"123456\nab\n"], [TOO_LONG, "ab\n"]),
     ([b"12345"], ["12345"]),
-    ([b"123", b"45\n"], ["12345"]),
+    ([b"123", b"45\n"], ["12345\n"]),
     ([b"123", b"456", b"7\nab\n"], [TOO_LONG]),
 ])  # fmt: skip
 def test_a_line_has_at_most_so_many_bytes(
@@ -65,11 +65,17 @@ def test_files_pipes_and_standard_input_are_read_alike(tmp_path: Path, monkeypat
     os.mkfifo(tmp_path / "pipe")
     descriptor = os.open(tmp_path / "pipe", os.O_RDWR)  # a writer, so that the reader need not wait for one
     assert is_stream(str(tmp_path / "pipe"))
-    assert [list(lines_of(str(tmp_path / name))) for name in ("plain", "packed.gz")] == [["a", "ä"]] * 2
+    assert [list(lines_of(str(tmp_path / name))) for name in ("plain", "packed.gz")] == [["a\r\n", "ä\n"]] * 2
     os.write(descriptor, text)
     lines = lines_of(str(tmp_path / "pipe"))
-    assert [next(lines), next(lines)] == ["a", "ä"]
+    assert [next(lines), next(lines)] == ["a\r\n", "ä\n"]
     os.close(descriptor)
     with (tmp_path / "plain").open() as file:
         monkeypatch.setattr(sys, "stdin", file)
-        assert [line for line in lines_of("-") if line is not None] == ["a", "ä"]
+        assert [line for line in lines_of("-") if line is not None] == ["a\r\n", "ä\n"]
+
+
+def test_a_line_of_a_file_that_is_too_long_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_lines, "MAX_LINE", 5)
+    (tmp_path / "in").write_bytes(b"12345\n123456\nab\n")
+    assert list(lines_of(str(tmp_path / "in"))) == ["12345\n", TOO_LONG]

@@ -76,8 +76,8 @@ def test_killed_parts_are_continued_and_the_whole_is_the_same(here: Path) -> Non
     """Each is killed as it writes its second window, those of the odd numbers a second time while joining."""
     write, rename = ResumableFile.write, os.replace
 
-    def die_writing(self: ResumableFile, lines: list[str]) -> None:
-        write(self, lines)
+    def die_writing(self: ResumableFile, lines: list[str], end: str) -> None:
+        write(self, lines, end)
         if self.partial.stat().st_size > 150:
             os.kill(os.getpid(), signal.SIGKILL)
 
