@@ -1,4 +1,8 @@
-"""The types of devices: those of the core, and those that the loaded plugins register. No torch is imported."""
+"""The types of devices: those of the core, and those that the loaded plugins register. No torch is imported.
+
+One registry for the process, as torch has one registry of its own device modules: layers, losses and optimizers ask for
+the device of a tensor, `device_of(x.device)`, where no plugins are at hand. A device of a plugin is also one of torch.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from s2s.text.offsets import Offset
     from s2s.vocab import Side
 
-SETTINGS = "task.json"
+TASK_FILE = "task.json"
+"""Beside the tokenisers: which they are, and how their texts are cased"""
 SEED_BITS = 32
 """Bits of a seed for each side"""
 
@@ -60,8 +61,8 @@ class TextTask(CorpusTask):
         self.metrics = getattr(config, "metrics", self.metrics)
         self.metric_options = _metric_options(config)
         coverage = {} if config.character_coverage == 1 else {"character_coverage": config.character_coverage}
-        self.kind = tokenizer_kind(config.subword, self.data_sources.registry, defaults=coverage)
-        if not self.kind.learns and (option := config.size_option()):
+        self.tokenizer_kind = tokenizer_kind(config.subword, self.data_sources.registry, defaults=coverage)
+        if not self.tokenizer_kind.learns and (option := config.size_option()):
             raise ConfigError(f"{option}: task.subword names a complete vocabulary, which has a size; leave it out")
 
     def symbols(self) -> Sequence[str]:
@@ -75,7 +76,7 @@ class TextTask(CorpusTask):
         """Every option that determines ids."""
         config, symbols = self.config, self._all_symbols()
         settings = {
-            "subword": self.kind.recorded,
+            "subword": self.tokenizer_kind.recorded,
             "sizes": {side: size for side, (_, size) in config.sizes().items()},
             "character_coverage": config.character_coverage,
             "lowercase": config.lowercase,
@@ -85,7 +86,7 @@ class TextTask(CorpusTask):
 
     def files(self) -> Sequence[Path]:
         """Those of the tokeniser."""
-        return self.kind.files()
+        return self.tokenizer_kind.files()
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """The pairs of one corpus, lower-cased if task.lowercase is set, with the sentences before them as context."""
@@ -95,31 +96,31 @@ class TextTask(CorpusTask):
 
     def open_vocab_size(self) -> str:
         """task.vocab_size, unless it is set or the tokeniser has all its tokens."""
-        return "task.vocab_size" if self.kind.learns and self.config.vocab_size is None else ""
+        return "task.vocab_size" if self.tokenizer_kind.learns and self.config.vocab_size is None else ""
 
     def learn(self, directory: Path) -> None:
         """Train one tokeniser on both sides, or one on each, from all usable training pairs."""
         for side, (option, size) in self.config.sizes().items():
             path = directory / f"{side}.model"
-            self.kind.learn(self._lines(side), path, size, symbols=self._all_symbols(), option=option)
-        models = {side: self.kind.load(directory / f"{side}.model").identity for side in self.config.sizes()}
+            self.tokenizer_kind.learn(self._lines(side), path, size, symbols=self._all_symbols(), option=option)
+        models = {side: self.tokenizer_kind.load(directory / f"{side}.model").identity for side in self.config.sizes()}
         written = {"lowercase": self.config.lowercase, "models": models}
-        (directory / SETTINGS).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        (directory / TASK_FILE).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
         self.load(directory)
 
     def load(self, directory: Path) -> None:
         """Read the tokenisers; raises DataError if they do not fit the configuration."""
-        written = _read_settings(directory / SETTINGS)
+        written = _read_settings(directory / TASK_FILE)
         if written["lowercase"] is not self.config.lowercase:
             raise DataError(
                 f"{directory}: made with task.lowercase={str(written['lowercase']).lower()}; "
                 "configure the same, or prepare again"
             )
-        models = {side: self.kind.load(directory / f"{side}.model") for side in self.config.sizes()}
+        models = {side: self.tokenizer_kind.load(directory / f"{side}.model") for side in self.config.sizes()}
         for side, model in models.items():
             if model.identity != written["models"].get(side):
                 raise DataError(
-                    f"{model.path}: its vocabulary is {model.identity[:12]}, but {SETTINGS} beside it was written "
+                    f"{model.path}: its vocabulary is {model.identity[:12]}, but {TASK_FILE} beside it was written "
                     f"for {str(written['models'].get(side))[:12]}; copy the folder whole, or prepare again"
                 )
         joint = models.get("joint")

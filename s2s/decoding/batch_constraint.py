@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 class SentenceConstraint(Protocol):
     """A constraint on the output of one sentence; all those of one search are of the same class."""
 
-    def for_batch(self, every: BatchConstraint) -> BatchConstraint:
-        """The constraint of a batch whose sentences may have such constraints, besides the one on `every` output."""
+    def for_batch(self, base: BatchConstraint) -> BatchConstraint:
+        """The constraint of a batch whose sentences may have such constraints, besides `base`, the one on every output.
+
+        Its `for_sentences` is its own, and does not call `for_batch` again.
+        """
 
 
 class BeamAllocation(Protocol):
@@ -37,7 +40,7 @@ class BeamAllocation(Protocol):
     ) -> tuple[Tensor, Tensor]:
         """log_probs and tokens [B, K, n] with further candidates; -inf marks no candidate.
 
-        states [B, K, ·], logits and allowed [B, K, V].
+        states [B, K, ·], logits and allowed [B, K, V]. banned: ids of the tokens that no output has.
         """
 
     def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
@@ -59,7 +62,10 @@ class BatchConstraint:
         self.automaton, self.vocab, self.normalize = automaton, vocab, normalize
 
     def for_sentences(self, constraints: Sequence[SentenceConstraint | None]) -> BatchConstraint:
-        """The constraint of the batch once sentences with these constraints join it; it starts exactly these."""
+        """The constraint of the batch once sentences with these constraints join it; it starts exactly these.
+
+        The first of them makes the constraint of its class, whose own `for_sentences` then takes them all.
+        """
         first = next((constraint for constraint in constraints if constraint is not None), None)
         return self if first is None else first.for_batch(self).for_sentences(constraints)
 
@@ -68,10 +74,10 @@ class BatchConstraint:
         return self.automaton.start(src, pad, limit) if self.automaton else None
 
     def widen(
-        self, states: Tensor | None, before: BatchConstraint, shape: tuple[int, int], device: torch.device
+        self, states: Tensor | None, previous: BatchConstraint, shape: tuple[int, int], device: torch.device
     ) -> Tensor | None:
-        """States of the constraint `before`, from which this was made, as states of this one; shape is [B, K]."""
-        del before, shape, device
+        """States of the constraint `previous`, from which this was made, as states of this one; shape is [B, K]."""
+        del previous, shape, device
         return states
 
     def released(self, states: Tensor | None) -> tuple[BatchConstraint, Tensor | None]:

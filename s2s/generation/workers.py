@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     SearchSentences = Callable[[Sequence[SourceSentence]], Iterable[Iterable[SearchResult]]]
 
-MANY = 2000
-"""Bytes of input, about twenty sentences"""
+MIN_SHARED_BYTES = 2000
+"""Bytes of input, about twenty sentences, above which several processes are worth their start"""
 MIN_PER_WORKER = 8
 """Sentences below which another process or thread costs more than it saves"""
 BYTES_PER_WORKER = 2**29
@@ -80,7 +80,7 @@ def _worth_sharing(config: GenerateConfig) -> bool:
     """
     is_only_rank = os.environ.get("LOCAL_WORLD_SIZE", "1") == "1"
     can_fork = sys.platform == "linux" and is_only_rank and config.is_batch_invariant
-    return can_fork and not config.threads and _size_of(config.input) > MANY
+    return can_fork and not config.threads and _size_of(config.input) > MIN_SHARED_BYTES
 
 
 def _size_of(path: str) -> int:
@@ -92,7 +92,7 @@ def _idle_cores(config: GenerateConfig) -> int:
     """Number of idle cores that this process may use, but no more than an input file keeps busy."""
     x, n_bytes = torch.ones(256, 1024), _size_of(config.input)
     cores = usable_cores()
-    most = min(cores, n_bytes // (MANY // 2)) if n_bytes else cores
+    most = min(cores, n_bytes // (MIN_SHARED_BYTES // 2)) if n_bytes else cores
     return n_useful_processes(most, lambda: x @ x.T)
 
 

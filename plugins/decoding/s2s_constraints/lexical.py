@@ -44,9 +44,9 @@ class LexicalConstraint:
     phrases: tuple[Phrase, ...] = ()
     """What it must contain, each at least once, in any order; equal phrases count once"""
 
-    def for_batch(self, every: BatchConstraint) -> LexicalBatchConstraint:
-        """The constraint of a batch without sentences, besides the one on `every` output."""
-        return LexicalBatchConstraint(every, StateTable())
+    def for_batch(self, base: BatchConstraint) -> LexicalBatchConstraint:
+        """The constraint of a batch without sentences, besides `base`, the one on every output."""
+        return LexicalBatchConstraint(base, StateTable())
 
     def start(self) -> TextState:
         """The state of the empty output."""
@@ -58,7 +58,7 @@ class LexicalBatchConstraint(BatchConstraint):
 
     def __init__(
         self,
-        every: BatchConstraint,
+        base: BatchConstraint,
         table: StateTable,
         sentences: Sequence[LexicalConstraint | None] = (),
         *,
@@ -66,22 +66,22 @@ class LexicalBatchConstraint(BatchConstraint):
     ) -> None:
         """sentences: what `start` starts. has_phrases: whether other sentences of the batch have phrases."""
         starts = [sentence.start() if sentence else FREE for sentence in sentences]
-        texts = TextAutomaton(table, every.vocab.tgt, every.vocab.eos, starts)
-        super().__init__(_automaton(every.automaton, texts), every.vocab, normalize=every.normalize)
-        self.every, self.table = every, table
+        texts = TextAutomaton(table, base.vocab.tgt, base.vocab.eos, starts)
+        super().__init__(_automaton(base.automaton, texts), base.vocab, normalize=base.normalize)
+        self.base, self.table = base, table
         if has_phrases or any(sentence.phrases for sentence in sentences if sentence):
-            self.allocation = PhraseAllocation(texts, every.normalize)
+            self.allocation = PhraseAllocation(texts, base.normalize)
 
     def for_sentences(self, constraints: Sequence[SentenceConstraint | None]) -> LexicalBatchConstraint:
         """This constraint for these sentences."""
         sentences = cast("Sequence[LexicalConstraint | None]", constraints)
-        return LexicalBatchConstraint(self.every, self.table, sentences, has_phrases=self.allocation is not None)
+        return LexicalBatchConstraint(self.base, self.table, sentences, has_phrases=self.allocation is not None)
 
     def widen(
-        self, states: Tensor | None, before: BatchConstraint, shape: tuple[int, int], device: torch.device
+        self, states: Tensor | None, previous: BatchConstraint, shape: tuple[int, int], device: torch.device
     ) -> Tensor | None:
         """The states with those of texts, of which nothing is required if there were none."""
-        if isinstance(before, LexicalBatchConstraint):
+        if isinstance(previous, LexicalBatchConstraint):
             assert states is not None
             self.table.retain(states[..., -TextAutomaton.width].flatten().tolist())
             return states
@@ -94,16 +94,16 @@ class LexicalBatchConstraint(BatchConstraint):
         of_every, texts = states.tensor_split([-TextAutomaton.width], dim=-1)
         numbers = texts[..., 0].unique().tolist()
         if numbers == [0]:
-            return self.every, of_every if self.every.automaton else None
+            return self.base, of_every if self.base.automaton else None
         if self.allocation and not any(self.table[number].has_phrases for number in numbers):
-            return LexicalBatchConstraint(self.every, self.table), states
+            return LexicalBatchConstraint(self.base, self.table), states
         return self, states
 
 
-def _automaton(every: Constraint | None, texts: TextAutomaton) -> ConstraintSet:
-    if isinstance(every, ConstraintSet):
-        return ConstraintSet(every.own, [*every.others, texts])
-    return ConstraintSet(every, [texts])
+def _automaton(base: Constraint | None, texts: TextAutomaton) -> ConstraintSet:
+    if isinstance(base, ConstraintSet):
+        return ConstraintSet(base.own, [*base.others, texts])
+    return ConstraintSet(base, [texts])
 
 
 class LexicalConstraints(RequestConstraints):
