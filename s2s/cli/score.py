@@ -40,7 +40,7 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
     metrics = build_metrics(task, plugins.registry, config.metrics, config.metric_options, own)
     if not metrics:
         raise ConfigError(f"task={config.task.name} names no metrics; give some, as in metrics=[bleu,chrf]")
-    systems, refs = read_aligned(config.hyp, config.ref)
+    systems, refs = read_aligned(config.hyp, config.ref, task.as_object if task else str)
     if options.dry_run:
         return print(f"{len(refs[0]):,} sentences, {len(systems)} systems, {len(metrics)} metrics: ready")
     results = [

@@ -1,4 +1,4 @@
-"""Signs that files are in the wrong places: pairs whose sides are equal, development sources in the target's language.
+"""Signs of wrong files: pairs whose sides are equal, development sources in the target's language, a header line.
 
 Read from a sample of what is prepared, as text; a task that cannot show its sources as text has none.
 """
@@ -22,6 +22,8 @@ N_SAMPLED = 500
 """Pairs of each corpus, at equal distances"""
 LEAST = 20
 """Pairs without which nothing is concluded"""
+HEADERS = {"source", "target", "src", "tgt", "trg", "input", "output", "text", "translation", "reference"}
+"""What a header line calls the columns of pairs"""
 N_CHARACTERS = 3
 CLEAR = 0.9
 """Share of the lines that must be on the same side"""
@@ -49,15 +51,20 @@ def wrong_file_signs(task: Task, data: PreparedData) -> list[str]:
         for texts in many
         if len(texts.src) >= LEAST and texts.n_equal > len(texts.src) / 2
     ]
+    headers = [
+        f"the first training pair is {texts.src[0]!r} and {texts.tgt[0]!r}: if that is a header line, remove it"
+        for texts in train
+        if texts.src and {texts.src[0].lower(), texts.tgt[0].lower()} <= HEADERS
+    ]
     if equal:
-        return equal
+        return equal + headers
     sides = Texts([line for texts in train for line in texts.src], [line for texts in train for line in texts.tgt])
     swapped = (
         "the development sources look like training targets, and not like training sources: are the files swapped?"
         for texts in valid
         if _look_like_targets(texts.src, sides)
     )
-    return list(dict.fromkeys(swapped))
+    return list(dict.fromkeys([*headers, *swapped]))
 
 
 def _sample(task: Task, corpus: MappedCorpus) -> Texts:

@@ -261,7 +261,10 @@ def read_tree(line: str) -> Tree:
     """The tree of an example's line."""
     trees = list(read_brackets([(1, line)]))
     if len(trees) != 1 or not isinstance(trees[0], Tree):
-        raise DataError(f"expected one tree in brackets on a line, not {line[:60]!r}")
+        raise DataError(
+            f"expected one tree in brackets on a line, not {line[:60]!r}; for indented trees, "
+            "python -m s2s_parsing.treebank FILE writes each on one"
+        )
     return trees[0]
 
 

@@ -15,13 +15,16 @@ from s2s.generation.files.streams import is_stream
 from s2s.task import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 STDIN = "standard input"
 
 
-def read_aligned(hyp: Any, ref: Any) -> tuple[dict[str, list[str]], list[list[str]]]:
-    """System -> its lines, and the references [n_refs][n_sentences], from the options `hyp` and `ref`."""
+def read_aligned(hyp: Any, ref: Any, check: Callable[[str], Any] = str) -> tuple[dict[str, list[str]], list[list[str]]]:
+    """System -> its lines, and the references [n_refs][n_sentences], from the options `hyp` and `ref`.
+
+    check: raises DataError for a line that is no output, as which a line of a file with more lines may be explained.
+    """
     of_refs, of_systems = names(ref, "ref", "a file"), names(hyp, "hyp", "a file")
     if "-" in of_refs:
         raise ConfigError("ref=-: only hyp can be standard input (-); give a file of references")
@@ -30,6 +33,7 @@ def read_aligned(hyp: Any, ref: Any) -> tuple[dict[str, list[str]], list[list[st
     (first, lines), *others = [*refs.items(), *systems.items()]
     for path, other in others:
         if len(other) != len(lines):
+            _check_first(check, {path: other, first: lines})
             raise DataError(_unequal(path, len(other), first, len(lines)))
     return systems, list(refs.values())
 
@@ -56,6 +60,14 @@ def names(value: Any, key: str, what: str) -> list[str]:
     if len(set(found)) < len(found):
         raise ConfigError(f"{key}={value}: {what} stands there twice; give each once")
     return found
+
+
+def _check_first(check: Callable[[str], Any], files: Mapping[str, list[str]]) -> None:
+    for path, lines in files.items():
+        try:
+            check(lines[0])
+        except DataError as error:
+            raise DataError(f"{path}:1: {error}") from None
 
 
 def _lines(path: str) -> list[str]:

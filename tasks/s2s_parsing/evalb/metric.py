@@ -45,6 +45,7 @@ class Evalb(Metric):
         """F1 over all sentences; the interval is from a bootstrap over sentences."""
         gold = _only(refs, hyps)
         self._warn_of_wrappers(gold, hyps)
+        self._warn_of_parts(gold)
         figures = [self.scorer(ref, hyp) for ref, hyp in zip(gold, hyps, strict=True)]
         stats = self._stats(figures, gold, hyps)
         low = high = None
@@ -78,6 +79,15 @@ class Evalb(Metric):
                 "it, and nothing matches it. `python -m s2s_parsing.treebank FILE` prints trees under TOP, which does "
                 "not count",
                 *(self.name, f"{n:,}", label, self.parameters.name),
+            )
+
+    def _warn_of_parts(self, gold: Sequence[str]) -> None:
+        """Warn of references whose trees go over several lines: EVALB leaves them out, or finds trees inside them."""
+        if n := sum(line.count("(") != line.count(")") for line in gold):
+            logger.warning(
+                "%s: %s of %s lines of the reference are parts of trees; `python -m s2s_parsing.treebank FILE` writes "
+                "each tree on one line",
+                *(self.name, f"{n:,}", f"{len(gold):,}"),
             )
 
     def _counted(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> NDArray[np.float64]:

@@ -42,6 +42,21 @@ def score(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
     return code, out.out, out.err
 
 
+def test_indented_trees_are_refused_with_the_command_that_joins_them(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "lines").write_text("(S (NP a) (VP b))\n")
+    (here / "indented").write_text("(S\n  (NP a)\n  (VP b))\n")
+    converter = "python -m s2s_parsing.treebank FILE"
+    for files in (("hyp=lines", "ref=indented"), ("hyp=indented", "ref=lines")):
+        assert main(["task=parsing", *files]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith("s2s-score: error: indented:1: expected one tree in brackets on a line, not '(S'")
+        assert converter in err
+    (here / "again").write_text((here / "indented").read_text())
+    assert main(["task=parsing", "hyp=again", "ref=indented"]) == 0
+
+
 def test_scores_are_sacrebleus(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = score(capsys, "hyp=hyp", "ref=ref", "format=json")
     report = json.loads(out)

@@ -61,6 +61,13 @@ def test_sides_in_one_language_cannot_be_told_apart() -> None:
     assert signs(one_language[:240], [(tgt, src) for src, tgt in one_language[240:]]) == []
 
 
+def test_a_header_line_is_noticed() -> None:
+    said = "the first training pair is 'Source' and 'target': if that is a header line, remove it"
+    assert signs([("Source", "target"), *TRAIN], VALID) == [said]
+    assert signs([*TRAIN, ("Source", "target")], VALID) == [], "a word in the middle"
+    assert signs([("source", "die Quelle"), *TRAIN], VALID) == []
+
+
 def test_training_begins_with_the_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train_tiny(tmp_path, "task.valid=[a.de,a.en]")
     assert capsys.readouterr().err.count(SWAPPED) == 1
