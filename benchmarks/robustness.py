@@ -1,9 +1,11 @@
-"""What text as people have it costs: several sentences on a line, symbols between them.
+"""What text as people have it costs: several sentences on a line, symbols between and in them, noise.
 
     s2s-train experiment=demo && python benchmarks/robustness.py [runs/demo]
 
 chrF of 200 sentences that the run has never seen, with 1, 2, 3, 5 and 10 of them on a line, split and not, and with a
 symbol between two; whether each line has as many sentences as went in, for separators and scripts; the time it takes.
+With invisible characters in words, against the outputs without; with symbols that the run has no token for, against the
+references without; with every kind of noise on sources and references (task.noise).
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import random
 import timeit
 from typing import TYPE_CHECKING, Any
 
 import s2s
+from s2s import load_plugins
 from s2s.data.sentence_rules import RuleSegmenter
 from s2s.registry import Choice
 from s2s_synthetic_corpus.generate import pairs
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
     from s2s import TrainedModel
 
 N_SENTENCES = 200
+SEED = 7
+INVISIBLE = {"soft hyphen": "\u00ad", "joiner": "\u200d", "zero-width space": "\u200b", "word joiner": "\u2060"}
+UNKNOWN = '★¶€«Ж"漢♥'
 SEPARATORS = (" ", "  ", " — ", " • ", " 😀 ", " # ", " | ", " ★ ", "\t", "\u2028", "\n", "\r\n")
 SCRIPTS = {
     "Latin": ("The dog hid.", "Did the aunt want to sing?", "“It cost 3.50 euros!”", "3 cats sleep."),
@@ -49,6 +56,59 @@ def main() -> None:
         _translated(model, src, refs, 2, separator, "auto")
     _show(row="sentences alone, split=auto and false", equal=model.translate(src) == model.translate(src, split=False))
     _segmented(src)
+    _with_invisible(model, src, refs)
+    _with_unknown(model, src, refs)
+    _with_noise(model, src, refs)
+
+
+def _with_invisible(model: TrainedModel, src: Sequence[str], refs: Sequence[str]) -> None:
+    """Outputs as without them: one in each word, at a random letter."""
+    clean = model.translate(src)
+    for name, character in INVISIBLE.items():
+        draw = random.Random(SEED)
+        outputs = model.translate([" ".join(_with_one(word, character, draw) for word in text.split()) for text in src])
+        equal = sum(a == b for a, b in zip(outputs, clean, strict=True))
+        _show(row=f"{name} in each word", chrf=_chrf(outputs, refs), equal=equal)
+
+
+def _with_one(word: str, character: str, draw: random.Random) -> str:
+    at = draw.randint(0, len(word))
+    return word[:at] + character + word[at:]
+
+
+def _with_unknown(model: TrainedModel, src: Sequence[str], refs: Sequence[str]) -> None:
+    """A symbol without a token: at the edges, in a word, around the sentence; scored without such symbols."""
+    draw = random.Random(SEED)
+    places = {
+        "before": lambda text, symbol: f"{symbol} {text}",
+        "behind": lambda text, symbol: f"{text} {symbol}",
+        "between two words": lambda text, symbol: text.replace(" ", f" {symbol} ", 1),
+        "in a word": lambda text, symbol: _with_one(text, symbol, draw),
+        "around": lambda text, symbol: f"{symbol}{text}{symbol}",
+    }
+    for name, place in places.items():
+        outputs = model.translate([place(text, UNKNOWN[n % len(UNKNOWN)]) for n, text in enumerate(src)])
+        stripped = [" ".join(output.translate(dict.fromkeys(map(ord, f"{UNKNOWN}⁇"))).split()) for output in outputs]
+        n_copied = sum(UNKNOWN[n % len(UNKNOWN)] in output for n, output in enumerate(outputs))
+        _show(
+            row=f"unknown symbol {name}",
+            chrf=_chrf(stripped, refs),
+            chrf_as_it_is=_chrf(outputs, refs),
+            copied=n_copied,
+        )
+
+
+def _with_noise(model: TrainedModel, src: Sequence[str], refs: Sequence[str]) -> None:
+    """Sources and references with noise of each kind."""
+    registry = load_plugins().registry
+    for name in sorted(name for group, name in registry.entries if group == "noise"):
+        noise, draw = registry.build_default("noise", name), random.Random(SEED)
+        noisy, expected = zip(*(noise.altered(*pair, draw) for pair in zip(src, refs, strict=True)), strict=True)
+        _show(row=f"noise {name}", chrf=_chrf(model.translate(list(noisy)), expected))
+
+
+def _chrf(outputs: Sequence[str], refs: Sequence[str]) -> float:
+    return round(s2s.evaluate(outputs, refs, task="translation", metrics=["chrf"], samples=0)["chrf"].value, 1)
 
 
 def _translated(
@@ -58,9 +118,8 @@ def _translated(
     lines = [separator.join(some) for some in _lines(src, n)]
     expected = [separator.join(some) for some in _lines(refs, n)]
     outputs = model.translate(lines, split=split)
-    scores = s2s.evaluate(outputs, expected, task="translation", metrics=["chrf"], samples=0)
     kept = sum(output.count(separator.strip(" ") or " ") >= n - 1 for output in outputs)
-    _show(row=f"{n} on a line", separator=separator, split=split, chrf=round(scores["chrf"].value, 1), kept=kept)
+    _show(row=f"{n} on a line", separator=separator, split=split, chrf=_chrf(outputs, expected), kept=kept)
 
 
 def _lines(texts: Sequence[str], n: int) -> list[Sequence[str]]:

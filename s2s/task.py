@@ -274,6 +274,10 @@ class Task(ABC):
         """
         return None
 
+    def varied_share(self) -> float:
+        """The share of the pairs that `variation` may change: those whose seed is below it times 2**64."""
+        return 1.0
+
     def describe(self) -> Iterable[str]:
         """Lines for the first screen, such as that a synthetic corpus is used."""
         return ()

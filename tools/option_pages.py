@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent.parent / "docs" / "options"
 PAGES = {
     "architectures": ("Architectures", ("arch",)),
-    "tasks": ("Tasks and corpora", ("task", "corpus", "tokenizer", "linear")),
+    "tasks": ("Tasks and corpora", ("task", "corpus", "tokenizer", "noise", "linear")),
     "learning": ("Objectives, optimizers, schedules", ("objective", "optim", "schedule", "recipe", "strategy")),
     "outputs": (
         "Searches, metrics, formats",

@@ -1,6 +1,6 @@
 """From raw text to batches: corpora, tokenisers, preparation, the order of the data.
 
-`invisible` is a module: the names in its `__all__` are public.
+`invisible` and `noise` are modules: of each, the names in its `__all__` are public.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ __all__ = [
     "first_misaligned_line",
     "invisible",
     "missing_file_error",
+    "noise",
     "numbered_lines",
     "pair_format",
     "parse_corpora",
@@ -37,7 +38,7 @@ from typing import TYPE_CHECKING
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.data import invisible
+    from s2s.data import invisible, noise
     from s2s.data.corpora import CorpusOptions, FileForm, parse_corpora
     from s2s.data.corpus_task import CorpusTask
     from s2s.data.file_stamp import FileStamp
@@ -70,6 +71,7 @@ __getattr__ = lazy_names(
     "invisible",
     "mapped_corpus",
     "misalignment",
+    "noise",
     "preparation_spec",
     "segmenter",
     "tokenizer",

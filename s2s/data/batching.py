@@ -30,7 +30,7 @@ POOL = 400_000
 """Pairs that are sorted by length together. Batches of 25,000 tokens from a large corpus are 87% full with pools of
 100,000, 94% with these, 99% with all pairs sorted at once (benchmarks/data.py); a pool takes a tenth of a second"""
 VARIED_POOL = 50_000
-"""The same if pairs are re-encoded, which must be done before they can be sorted: 5 s of one thread for this many"""
+"""The same if more than as many would be re-encoded, which must be done before they can be sorted: 5 s of one thread"""
 N_ROUNDS = 4
 """Rounds after which a Feistel network is a pseudorandom permutation (Luby and Rackoff, 1988)"""
 
@@ -76,19 +76,30 @@ class Permutation:
 
 
 class _Varied:
-    """The pairs at some rows in one epoch, each re-encoded."""
+    """The pairs at some rows in one epoch, those of `seeds` re-encoded."""
 
-    def __init__(self, rows: Rows, pairs: list[Pair], seeds: list[int], vary: Callable[[Pair, int], Pair]) -> None:
+    def __init__(self, batches: Batches, rows: Rows, seeds: list[int], vary: Callable[[Pair, int], Pair]) -> None:
+        """rows [m] and seeds: of the pairs to re-encode, in ascending order."""
+        self._batches = batches
+        pairs = batches.pairs(rows)
         self._pairs = {row: vary(pair, seed) for row, pair, seed in zip(rows.tolist(), pairs, seeds, strict=True)}
+        self._rows = rows
+        self._lengths = [np.array([len(pair[side]) for pair in self._pairs.values()], np.int64) for side in (0, 1)]
 
     def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
         """As `Batches.lengths`."""
-        src, tgt = (np.array([len(self._pairs[row][side]) for row in rows.tolist()], np.int64) for side in (0, 1))
-        return src + 1, tgt + 1
+        src, tgt = self._batches.lengths(rows)
+        at = np.searchsorted(self._rows, rows)
+        here = np.isin(rows, self._rows, assume_unique=False)
+        for lengths, varied in zip((src, tgt), self._lengths, strict=True):
+            lengths[here] = varied[at[here]] + 1
+        return src, tgt
 
     def pairs(self, rows: Rows) -> list[Pair]:
         """As `Batches.pairs`."""
-        return [self._pairs[row] for row in rows.tolist()]
+        others = [row for row in rows.tolist() if row not in self._pairs]
+        read = dict(zip(others, self._batches.pairs(np.array(others, np.int64)), strict=True))
+        return [self._pairs[row] if row in self._pairs else read[row] for row in rows.tolist()]
 
 
 class Batches:
@@ -96,8 +107,8 @@ class Batches:
 
     Each pair of a corpus of weight w is seen w times per epoch: 2 is twice, 0.5 every other epoch. A pair longer than
     `tokens` is a batch of its own. With `max_pairs`, batches are for packing: not sorted by length, without padding, of
-    at most that many pairs. `vary` re-encodes a pair: a function of the pair and of a seed that is derived from (seed,
-    epoch, row).
+    at most that many pairs. `vary` re-encodes a pair: a function of the pair and of a seed of 64 bits that is derived
+    from (seed, epoch, row). It is called for a share of the pairs, those with the smallest seeds.
     """
 
     def __init__(
@@ -108,15 +119,16 @@ class Batches:
         pool: int | None = None,
         max_pairs: int | None = None,
         vary: Callable[[Pair, int], Pair] | None = None,
+        share: float = 1.0,
     ) -> None:
         self.corpora = [corpus for corpus, _ in corpora]
         self.weights = [Fraction(str(weight)) for _, weight in corpora]  # 0.1 is a tenth, not the nearest float
         self.first = np.cumsum([0, *map(len, self.corpora)])
         self.tokens = tokens
         self.seed = seed
-        self.pool = pool or (VARIED_POOL if vary else POOL)
+        self.pool = pool or (VARIED_POOL if vary and share * POOL > VARIED_POOL else POOL)
         self.max_pairs = max_pairs
-        self.vary = vary
+        self.vary, self.share = vary, share
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Rows]:
         """The rows of each batch of an epoch, from batch `start` on."""
@@ -187,7 +199,11 @@ class Batches:
     def _varied(self, epoch: int, rows: Rows) -> _Varied:
         assert self.vary
         rows = np.unique(rows)  # a corpus of weight 2 has each twice
-        return _Varied(rows, self.pairs(rows), seeds_of(rows, self.seed, epoch).tolist(), self.vary)
+        seeds = seeds_of(rows, self.seed, epoch)
+        if self.share < 1:
+            chosen = seeds < np.uint64(self.share * 2**64)
+            rows, seeds = rows[chosen], seeds[chosen]
+        return _Varied(self, rows, seeds.tolist(), self.vary)
 
     def _cut(self, rows: Rows, src: Rows, tgt: Rows) -> list[Rows]:
         """Cut a pool into batches, sorted by length to save padding; batches for packing keep the drawn order."""

@@ -7,6 +7,7 @@ __all__ = ["TextConfig"]
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from s2s.config.marks import Mark
 from s2s.config.ranges import Range, at_least, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
@@ -45,6 +46,12 @@ class TextConfig(Choice):
     such as 0.2 (Kudo, 2018); 1 is the model's own distribution. 0: always the same subwords."""
     character_coverage: float = 1.0
     """Share of the characters that get a token of their own; 0.9995 suits Chinese and Japanese."""
+    unknown_symbols: float = field(default=0.05, metadata=Mark.earlier(0.0))
+    """Share of the training pairs, other ones in every epoch, whose source gets a symbol without a token, so that a
+    model learns the unknown token, or the bytes of byte_fallback. 0: none."""
+    noise: list[Any] = field(default_factory=list)
+    """Noise on training pairs, at most one kind on each, such as [upper_case,typos]; with options as in
+    {name: upper_case, share: 0.1}. Vocabularies are learnt from text with the same noise; development text has none."""
     lowercase: bool = False
     """Lower-case both sides; outputs are then lower-case, too."""
     invalid: Literal["error", "drop"] = "error"
@@ -55,7 +62,7 @@ class TextConfig(Choice):
     documents; {files: …, documents: false}: a corpus of single sentences."""
 
     def __post_init__(self) -> None:
-        check_ranges("task", self, subword_sampling=Range(0, 1), context=at_least(0, 100))
+        check_ranges("task", self, subword_sampling=Range(0, 1), unknown_symbols=Range(0, 1), context=at_least(0, 100))
         for side in ("src_lang", "tgt_lang"):
             if str(getattr(self, side)).lower() in ("true", "false"):
                 raise ConfigError(

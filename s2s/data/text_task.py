@@ -5,12 +5,15 @@ from __future__ import annotations
 __all__ = ["TextTask"]
 
 import json
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from s2s.data.corpus_task import CorpusTask
 from s2s.data.documents import SEPARATOR, in_documents, previous_texts, with_document_fields
+from s2s.data.noise import UnknownSymbols
 from s2s.data.pair_files import PAIR_FILES
+from s2s.data.text_variation import TextVariation, build_noises, noisy
 from s2s.data.tokenizer import tokenizer_kind
 from s2s.errors import ConfigError, DataError, did_you_mean
 from s2s.io.json_files import read_json
@@ -31,8 +34,6 @@ if TYPE_CHECKING:
 
 TASK_FILE = "task.json"
 """Beside the tokenisers: which they are, and how their texts are cased"""
-SEED_BITS = 32
-"""Bits of a seed for each side"""
 
 
 class TextTask(CorpusTask):
@@ -62,6 +63,7 @@ class TextTask(CorpusTask):
         self.metric_options = _metric_options(config)
         coverage = {} if config.character_coverage == 1 else {"character_coverage": config.character_coverage}
         self.tokenizer_kind = tokenizer_kind(config.subword, self.data_sources.registry, defaults=coverage)
+        self.noises = build_noises(config, self.data_sources.registry)
         if not self.tokenizer_kind.learns and (option := config.size_option()):
             raise ConfigError(f"{option}: task.subword names a complete vocabulary, which has a size; leave it out")
 
@@ -81,8 +83,8 @@ class TextTask(CorpusTask):
             "character_coverage": config.character_coverage,
             "lowercase": config.lowercase,
         }
-        context = {"context": self.context} if self.context else {}
-        return {**settings, **({"symbols": symbols} if symbols else {}), **context}
+        others = {"symbols": symbols, "context": self.context, "noise": config.noise}
+        return settings | {name: value for name, value in others.items() if value}
 
     def files(self) -> Sequence[Path]:
         """Those of the tokeniser."""
@@ -203,12 +205,23 @@ class TextTask(CorpusTask):
         return self.tgt.decoded_offsets(ids)
 
     def variation(self) -> Callable[[Encoded, int], Encoded] | None:
-        """Re-encodes both sides with other subwords, according to task.subword_sampling."""
-        alpha = self.config.subword_sampling
-        if alpha == 0:
-            return None
-        src, tgt = self.src.sampler(alpha), self.tgt.sampler(alpha)
-        return lambda pair, seed: Encoded(src(pair.src, seed), tgt(pair.tgt, seed >> SEED_BITS))
+        """Noise, and other subwords on both sides, according to task.noise and task.subword_sampling."""
+        return self._variation if self.varied_share() else None
+
+    def varied_share(self) -> float:
+        """As the noises and the sampling need."""
+        return self._variation.share
+
+    @cached_property
+    def _variation(self) -> TextVariation:
+        share, alpha = self.config.unknown_symbols, self.config.subword_sampling
+        unknown = [UnknownSymbols(share, self.src, self.tgt)] if share else []
+        samplers = (self.src.sampler(alpha), self.tgt.sampler(alpha)) if alpha else ()
+        return TextVariation(self.src, self.tgt, [*unknown, *self.noises], samplers, self._text_begin)
+
+    def _text_begin(self, src: Sequence[int]) -> int:
+        """How many tokens of a source are context and marks."""
+        return len(src) - len(self.cut_context(src, 0)) + len(self.marks)
 
     def _marks(self, fields: Mapping[str, Any]) -> list[int]:
         """Ids of the marks of a source with these fields; raises DataError for one that is no symbol."""
@@ -223,8 +236,9 @@ class TextTask(CorpusTask):
 
     def _lines(self, side: str) -> Iterator[str]:
         """The training texts of one side, or of both."""
-        for example in self.usable():
-            yield from (example.src, example.tgt) if side == "joint" else (getattr(example, side),)
+        for number, example in enumerate(self.usable()):
+            texts = noisy((example.src, example.tgt), self.noises, number)
+            yield from texts if side == "joint" else texts[side == "tgt" :][:1]
 
 
 def _vocab(src: Tokenizer, tgt: Tokenizer, *, joint: bool) -> Vocab:

@@ -155,6 +155,8 @@ class Counts:
     inputs: int = 0
     empty: int = 0
     """Inputs without a token, whose output is empty"""
+    unknown: int = 0
+    """Inputs with symbols that have no token; not counted where training makes rare words unknown (`Vocab.unknown`)"""
     split: int = 0
     """Inputs that were decoded in parts: sentence by sentence, or because they were too long"""
     longer: int = 0
@@ -174,6 +176,7 @@ class Counts:
         """The number of inputs, the numbers of special cases here and in the task, and the speed."""
         special = {
             "empty": self.empty,
+            "with unknown symbols": self.unknown,
             "in parts": self.split,
             "longer than in training": self.longer,
             "cut": self.truncated,

@@ -65,6 +65,7 @@ class Reader:
         for some in parts:
             try:
                 segments.append(self._counted([one for part in some for one in self._segments(part, next(encoded))]))
+                self._count_unknown(some, segments[-1])
             except DataError as erroneous:
                 return segments, erroneous
         return segments, error
@@ -172,6 +173,12 @@ class Reader:
         if self.longest_trained is not None:
             self._count_longer(segments, self.longest_trained)
         return self._truncated(segments)
+
+    def _count_unknown(self, parts: Sequence[SourcePart], segments: Sequence[Segment]) -> None:
+        """Count an input with a symbol without a token, whether it is read as unknown or copied."""
+        if not self.task.vocab.unknown:
+            are_copied = any(kept.is_unknown for part in parts for kept in part.kept)
+            self.counts.unknown += are_copied or any(self.task.vocab.unk in segment.ids for segment in segments)
 
     def _count_longer(self, segments: Sequence[Segment], longest: int) -> None:
         longer = [segment for segment in segments if len(segment.ids) > longest]

@@ -209,7 +209,8 @@ def data_loader(config: Config, task: Task, prepared: PreparedData, train_step: 
     capacity = train_step.micro_batches.capacity(config.train.n_tokens)
     max_pairs = capacity.n_pairs if capacity else None
     vary = varied(task, config.data.max_len)
-    batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs, vary=vary)
+    share = task.varied_share()
+    batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs, vary=vary, share=share)
     return DataLoader(batches, config.data, lambda batch: train_step.micro_batches.local(batch))
 
 

@@ -199,6 +199,10 @@ class Multitask(Task):
 
         return vary
 
+    def varied_share(self) -> float:
+        """The largest of the tasks that have a variation."""
+        return max((task.varied_share() for task in self.tasks.values() if task.variation()), default=0.0)
+
     def describe(self) -> Iterable[str]:
         """The lines that all tasks report."""
         return [add_prefix(name, line) for name, task in self.tasks.items() for line in task.describe()]

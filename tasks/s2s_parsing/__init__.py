@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import Mark
 from s2s_parsing.linear import CONTRACT, FORMS, LinearConfig
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ class ParsingConfig(Choice):
     src_vocab_size: int | None = None
     """Size of the source vocabulary, special tokens included; null: 16,000 (section 6.3), 500 for the synthetic corpus.
     Target tokens are those of the trees."""
+    unknown_symbols: float = field(default=0.05, metadata=Mark.earlier(0.0))
+    """Share of the training pairs, other ones in every epoch, in which one word gets a symbol without a token, so that
+    a model learns unknown words. 0: none. With task.words=parts, rare words become unknown instead."""
     words: Literal["subwords", "parts"] = "subwords"
     """Encoding of a source word. parts: the word, if it occurs twice or more in the training trees, and hashed
     prefixes, suffixes, trigrams and shape, for an architecture with arch.words=pooled."""

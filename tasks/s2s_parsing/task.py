@@ -25,11 +25,12 @@ from s2s_parsing.svg_tree import html, svg
 from s2s_parsing.text_tree import pretty
 from s2s_parsing.tree import Tree, Word, leaves, map_words, to_nltk
 from s2s_parsing.treebank import join_chains, read_brackets, split_joined
+from s2s_parsing.unknown_words import UnknownWords
 from s2s_parsing.vocabulary import TreeStatistics, TreeVocabulary, load_vocabulary, save_vocabulary
 from s2s_parsing.word_parts import WordParts, count_words, load_words, save_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import nltk
@@ -203,6 +204,16 @@ class Parsing(CorpusTask):
 
         bounds = self.target.bounds.with_reserve()
         return TreeConstraint(self.target.actions, self.source.word_begins, bounds, eos=self.vocab.eos)
+
+    def variation(self) -> Callable[[Encoded, int], Encoded] | None:
+        """Unknown words, according to task.unknown_symbols."""
+        if isinstance(self.source, WordParts) or not self.varied_share():
+            return None
+        return UnknownWords(self.config.unknown_symbols, self.source, has_styles=bool(self.styles.names))
+
+    def varied_share(self) -> float:
+        """The share of the pairs that have one."""
+        return self.config.unknown_symbols
 
     def describe(self) -> Iterable[str]:
         """Whether the synthetic corpus is used, and what was removed from trees."""

@@ -17,6 +17,7 @@ from s2s.data.text import MAX_LINE
 from s2s.errors import ConfigError, DataError
 from s2s_sentencepiece import SentencePieceConfig
 from s2s_sentencepiece import subwords as subword_module
+from s2s_sentencepiece.byte_fallback import ByteFallback
 from s2s_sentencepiece.model_file import fixed_pieces
 from s2s_sentencepiece.subwords import SentencePiece, Subwords, Trained, train_subwords
 
@@ -128,6 +129,52 @@ def test_rare_characters_can_be_left_out_or_spelt_in_bytes(tmp_path: Path) -> No
     train_subwords(text(), tmp_path / "b", "bpe", 320, byte_fallback=True)
     spelt = Subwords(tmp_path / "b")
     assert spelt.decode(spelt.encode(["Ω"])[0]) == "Ω"
+
+
+def lines_with_new_characters(n_lines: int, n_new: int) -> list[str]:
+    """Of which this number have a character that no other has."""
+    return [f"{line}{chr(0x4E00 + n) if n < n_new else ''}" for n, line in enumerate(text(n_lines))]
+
+
+@pytest.mark.parametrize(
+    ("n_lines", "n_new", "size", "requested", "is_on"),
+    [
+        (4000, 2, 2048, None, False),
+        (4000, 3, 2048, None, True),
+        (4000, 3, 2047, None, False),
+        (4000, 3, 2048, False, False),
+        (4000, 0, 300, True, True),
+    ],
+)
+def test_bytes_are_used_where_new_lines_will_have_new_characters(
+    n_lines: int, n_new: int, size: int, requested: bool | None, is_on: bool
+) -> None:
+    lines = lines_with_new_characters(n_lines, n_new)
+    fallback = ByteFallback.decide(lines, size, requested, 1.0)
+    assert fallback.is_on is is_on
+    n_rare = n_new if is_on and requested is None else 0
+    assert fallback.coverage == 1 - n_rare / sum(map(len, lines))
+    assert ByteFallback.decide(lines, size, requested, 0.99).coverage == 0.99
+
+
+def test_characters_that_occur_once_or_twice_are_then_bytes_in_training(tmp_path: Path) -> None:
+    lines = [*lines_with_new_characters(1900, 9), *(f"{line} 😀" for line in text(100, seed=4))]
+    lines = [
+        line + "".join(map(chr, range(0x5000 + 50 * (n % 40), 0x5000 + 50 * (n % 40 + 1))))
+        for n, line in enumerate(lines)
+    ]
+    train_subwords(lines, tmp_path / "m", "unigram", 2400, byte_fallback=None)
+    subwords = Subwords(tmp_path / "m")
+    once, often = (subwords.encode([character])[0] for character in ("\u4e00", "😀"))
+    assert [subwords.pieces[i] for i in once[-3:]] == ["<0xE4>", "<0xB8>", "<0x80>"]
+    assert len(often) <= 2
+    assert subwords.unk not in subwords.encode(["Ω"])[0]
+
+
+def test_words_are_not_spelt_in_bytes_unless_it_is_requested() -> None:
+    kinds = [SentencePiece(SentencePieceConfig(name=name)) for name in ("bpe", "unigram", "char", "word")]
+    assert [kind.byte_fallback for kind in kinds] == [None, None, None, False]
+    assert SentencePiece(SentencePieceConfig(name="word", byte_fallback=True)).byte_fallback
 
 
 def test_lines_that_are_too_long_are_counted(tmp_path: Path) -> None:

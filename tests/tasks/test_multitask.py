@@ -27,8 +27,8 @@ from s2s_serve.engine import warm_up_text
 from s2s_testing import check_task
 
 TASKS: dict[str, Any] = {
-    "translate": {"name": "translation", "pairs": 300, "vocab_size": 200},
-    "parse": {"name": "parsing", "trees": 300, "src_vocab_size": 150},
+    "translate": {"name": "translation", "pairs": 300, "vocab_size": 200, "unknown_symbols": 0.0},
+    "parse": {"name": "parsing", "trees": 300, "src_vocab_size": 150, "unknown_symbols": 0.0},
 }
 
 
@@ -265,7 +265,7 @@ def test_a_pair_is_encoded_anew_by_its_own_task(task: Multitask, tmp_path: Path)
     sampling.learn(tmp_path)
     vary = sampling.variation()
     assert vary
-    assert task.variation() is None
+    assert (task.variation(), task.varied_share(), sampling.varied_share()) == (None, 0.0, 1.0)
     for name in TASKS:
         examples = first(sampling, "train", f"{name}/synthetic")
         pairs = sampling.encode(examples)

@@ -524,3 +524,35 @@ def test_a_sentence_too_long_for_a_parse_branches_to_the_right_and_is_counted(tm
     hyps = [output.hyp for output in generated(task, max_len_b=4)]
     assert hyps[3].startswith("(TOP (S (XX we) (S (XX know) (S (XX that) (S (XX the)")
     assert +task.counts == {"without a parse, right-branching instead": 1}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"word_ends": "number"}, {"train": {"own": "gold.mrg", "other": "gold.mrg"}, "style": "own"}],
+    ids=["words", "numbered", "styles"],
+)
+def test_one_word_of_a_training_sentence_may_be_unknown(
+    gold: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """As many words as before, of which one has a symbol without a token; the tree stays."""
+    monkeypatch.chdir(gold.parent)
+    task = built(tmp_path, unknown_symbols=0.5, **options)
+    vary, unk = task.variation(), task.vocab.unk
+    assert vary
+    for pair in task.encode(examples(task)[:8]):
+        for seed in range(2**60, 2**63, 2**60):
+            altered = vary(pair, seed)
+            assert altered == vary(pair, seed)
+            assert altered.tgt == pair.tgt
+            assert unk in altered.src
+            assert unk not in pair.src
+            words, before = (words_of(task.source_text(ids)) for ids in (altered.src, pair.src))
+            assert sum(a != b for a, b in zip(words, before, strict=True)) == 1
+            assert words[0] == before[0] or not task.styles.names
+        assert vary(pair, 2**63) == pair
+
+
+def test_words_of_parts_are_unknown_by_their_frequency_instead(gold: Path, tmp_path: Path) -> None:
+    task = built(tmp_path, train=str(gold), words="parts")
+    assert task.variation() is None
+    assert any(task.vocab.unknown)

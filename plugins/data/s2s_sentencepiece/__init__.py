@@ -19,8 +19,9 @@ class SentencePieceConfig(Choice):
 
     character_coverage: float = 1.0
     """Share of the characters that get a token of their own; in translation, the default is task.character_coverage."""
-    byte_fallback: bool = False
-    """Write a character without a token as the bytes of its UTF-8, so that no text is unknown; 256 more tokens."""
+    byte_fallback: bool | None = field(default=None, metadata=Mark.earlier(False))
+    """Write a character without a token as the bytes of its UTF-8, so that no text is unknown; 256 more tokens. null:
+    if the vocabulary has 2,048 tokens or more, and by the training text one line in 2,000 has a new character."""
     invisible: Literal["drop", "keep"] = field(default="drop", metadata=Mark.earlier("keep"))
     """Invisible characters that carry no meaning, such as soft hyphens and joiners in Latin words: drop leaves them out
     of every text, as a part of the normalisation in the model's file."""

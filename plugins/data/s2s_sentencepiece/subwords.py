@@ -16,6 +16,7 @@ import sentencepiece
 from s2s import ConfigError, DataError
 from s2s.data import MAX_LINE, Tokenizer, TokenizerKind, missing_file_error
 from s2s.io import read_bytes, write_file
+from s2s_sentencepiece.byte_fallback import ByteFallback
 from s2s_sentencepiece.model_file import fixed_pieces
 from s2s_sentencepiece.normalization import visible_normalizer
 from s2s_sentencepiece.sampling import SubwordSampler
@@ -50,19 +51,20 @@ def train_subwords(
     size: int,
     *,
     character_coverage: float = 1.0,
-    byte_fallback: bool = False,
+    byte_fallback: bool | None = False,
     invisible: Literal["drop", "keep"] = "drop",
     symbols: Sequence[str] = (),
     option: str = "task.vocab_size",
 ) -> Trained:
     """Train a model of `size` tokens, the four special ones included, and write it to `path` atomically.
 
-    `invisible`: what becomes of invisible characters without meaning. `symbols` are texts of which each is one token.
-    `option` sets the size, for error messages.
+    `byte_fallback`: None: if the lines ask for it. `invisible`: what becomes of invisible characters without meaning.
+    `symbols` are texts of which each is one token. `option` sets the size, for error messages.
     """
     if size < 5:
         raise ConfigError(f"{option}={size} must be 5 or more: four tokens are special")
     sample = _Sample(lines)
+    fallback = ByteFallback.decide(sample.lines, size, byte_fallback, character_coverage)
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -74,8 +76,8 @@ def train_subwords(
             unk_id=Tokenizer.unk,
             bos_id=Tokenizer.bos,
             eos_id=Tokenizer.eos,
-            character_coverage=character_coverage,
-            byte_fallback=byte_fallback,
+            character_coverage=fallback.coverage,
+            byte_fallback=fallback.is_on,
             max_sentence_length=MAX_BYTES,
             num_threads=N_THREADS,
             minloglevel=2,
@@ -148,6 +150,9 @@ class SentencePiece(TokenizerKind):
     def __init__(self, config: SentencePieceConfig) -> None:
         self.config = config
         self.algorithm: Algorithm = config.name  # type: ignore[assignment]  # registered under these names
+        self.byte_fallback = config.byte_fallback
+        if config.byte_fallback is None and self.algorithm == "word":
+            self.byte_fallback = False  # most unknown words have no new character
 
     def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
         """Train a model and write it to the file `path`."""
@@ -159,7 +164,7 @@ class SentencePiece(TokenizerKind):
             self.algorithm,
             size,
             character_coverage=self.config.character_coverage,
-            byte_fallback=self.config.byte_fallback,
+            byte_fallback=self.byte_fallback,
             invisible=self.config.invisible,
             symbols=symbols,
             option=option,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s2s.data.batching import POOL, Batches, Permutation, _by_length, _cut, _cut_packed, validation_batches
+from s2s.data.batching import POOL, VARIED_POOL, Batches, Permutation, _by_length, _cut, _cut_packed, validation_batches
 
 
 class Lists:
@@ -285,3 +285,24 @@ def test_a_pair_is_encoded_by_seed_epoch_and_row_alone() -> None:
     assert all(first[row] == pair for row, pair in rest.items())
     for other in (seen(3), seen(2, seed=4)):
         assert sum(first[row] != other[row] for row in first) > 180
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 1.0])
+def test_of_a_share_of_the_pairs_those_with_the_smallest_seeds_are_encoded_anew(share: float) -> None:
+    """Against all of them encoded anew, with those left out that a share of the seeds does not reach."""
+
+    def only_some(pair: tuple[list[int], list[int]], seed: int) -> tuple[list[int], list[int]]:
+        return lengthened(pair, seed) if seed < share * 2**64 else pair
+
+    def batches(**options: Any) -> list[list[tuple[list[int], list[int]]]]:
+        whole = Batches([(Lists(150), 1.0), (Lists(50), 2.0)], 150, seed=3, pool=70, **options)
+        n_batches = len(list(whole.epoch(1)))
+        return [list(batch) for _, _, batch in islice(whole.iterate_from(1, 0), n_batches)]
+
+    assert batches(vary=lengthened, share=share) == batches(vary=only_some)
+    assert (batches(vary=lengthened, share=share) == batches()) is (share == 0)
+
+
+def test_few_pairs_that_are_encoded_anew_leave_the_pool_as_it_is() -> None:
+    pools = [Batches([(Lists(9), 1.0)], 9, 1, vary=lengthened, share=share).pool for share in (0.03, 0.125, 0.2, 1.0)]
+    assert pools == [POOL, POOL, VARIED_POOL, VARIED_POOL]

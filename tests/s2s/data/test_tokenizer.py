@@ -52,7 +52,7 @@ def test_a_tokenizer_without_sampling_says_so() -> None:
 def test_a_kind_is_built_by_its_name_or_refused_with_the_nearest() -> None:
     registry = load_plugins().registry
     kind: Any = tokenizer_kind("unigram", registry)
-    assert (kind.algorithm, kind.config.byte_fallback) == ("unigram", False)
+    assert (kind.algorithm, kind.config.byte_fallback) == ("unigram", None)
     with pytest.raises(ConfigError, match=r"^task.subword=unigrm: no such tokenizer\. Did you mean 'unigram'\?"):
         tokenizer_kind("unigrm", registry)
     with pytest.raises(ConfigError, match=r"^task.tgt=wods: no such tokenizer"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -243,3 +243,19 @@ def test_sentences_are_those_of_the_language_of_each_input(longest: int) -> None
     reader = Reader(task, config, longest, Counts(), [], layout)
     segments, _ = reader([Input(text, fields={"language": code}) for code in ("de", "en")])
     assert [[one.src for one in some] for some in segments] == [["am 3. Mann.", "Da."], ["am 3.", "Mann.", "Da."]]
+
+
+@pytest.mark.parametrize(("unknown", "count"), [((), 2), ((0.0, 0.5), 0)])
+def test_inputs_with_unknown_symbols_are_counted_unless_the_model_is_trained_on_unknown_words(
+    unknown: tuple[float, ...], count: int
+) -> None:
+    class Spelling(Capitals):
+        def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+            return [[5 if "a" <= c <= "z" else self.vocab.unk for c in line] for line in lines]
+
+    task, counts = Spelling(), Counts()
+    task.vocab = replace(task.vocab, unknown=unknown)
+    Reader(task, GenerateConfig(), 99, counts, (), TextLayout(lambda _: FullStops(), "sentence"))(
+        [Input("ab"), Input("a★"), Input("★a. b★"), Input("")]
+    )
+    assert counts.unknown == count

@@ -24,16 +24,20 @@ def weights(run: Path) -> str:
     return hashlib.sha256((newest / "model.safetensors").read_bytes()).hexdigest()
 
 
-def test_a_run_with_sampled_subwords_goes_on_as_if_it_had_never_ended(tmp_path: Path) -> None:
-    """To the byte, in the middle of an epoch, and unlike a run without sampling."""
+ALTERED = ["task.unknown_symbols=0.3", "task.noise=[{name: upper_case, share: 0.2}]", "task.vocab_size=60"]
+
+
+@pytest.mark.parametrize("altered", [["task.subword_sampling=0.3"], ALTERED], ids=["subwords", "noise"])
+def test_a_run_whose_pairs_vary_goes_on_as_if_it_had_never_ended(tmp_path: Path, altered: list[str]) -> None:
+    """To the byte, in the middle of an epoch, and unlike a run whose pairs stay as they are."""
     write_corpus(tmp_path, n=60)
     runs = tmp_path / "runs"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
         for run, *stages in (("whole", 9), ("parted", 4, 9), ("plain", 9)):
-            sampling = [] if run == "plain" else ["task.subword_sampling=0.3"]
+            options = ["task.unknown_symbols=0"] if run == "plain" else altered
             for steps in stages:
-                arguments = [*SMALL, *sampling, "schedule=constant", f"train.steps={steps}", f"run={run}", "--quiet"]
+                arguments = [*SMALL, *options, "schedule=constant", f"train.steps={steps}", f"run={run}", "--quiet"]
                 assert train.main(arguments) == 0
     assert weights(runs / "whole") == weights(runs / "parted") != weights(runs / "plain")
 
