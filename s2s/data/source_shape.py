@@ -1,4 +1,4 @@
-"""What the sources of the training text are like, measured when they are encoded: sentences, lines, words, length.
+"""What the sources of the training text are like, measured when they are encoded: sentences, lines, length in tokens.
 
 It decides whether a trained model reads a text sentence by sentence, and which inputs are longer than any it has seen.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 __all__ = ["SourceCounts", "SourceShape"]
 
-from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from s2s.data.sentence_rules import RuleSegmenter
@@ -19,18 +18,17 @@ if TYPE_CHECKING:
 
 SAMPLED = 1024
 """Sources of a chunk whose text is measured, at least, or all"""
-QUANTILES = {"50%": 0.5, "90%": 0.9, "99%": 0.99, "100%": 1.0}
-MEASURES = ("sentences", "lines", "words", "characters")
 
 
 @dataclass
 class SourceCounts:
-    """How many sources have how many sentences, lines, words and characters; of a sample."""
+    """How many of a sample of sources are one sentence, and one line."""
 
-    sentences: dict[int, int] = field(default_factory=dict)
-    lines: dict[int, int] = field(default_factory=dict)
-    words: dict[int, int] = field(default_factory=dict)
-    characters: dict[int, int] = field(default_factory=dict)
+    sampled: int = 0
+    sentences: int = 0
+    """Sources of at most one sentence"""
+    lines: int = 0
+    """Sources of at most one line"""
     longest: int = 0
     """Tokens of the longest of all sources, without eos"""
 
@@ -39,36 +37,31 @@ class SourceCounts:
         """Those of a chunk of sources."""
         sample, segmenter = texts[:: max(1, len(texts) // SAMPLED)], RuleSegmenter(Choice(), "")
         lines = [text.splitlines() for text in sample]
-        values = (
-            (max(1, sum(len(segmenter.sentences(line)) for line in some)) for some in lines),
-            (max(1, len(some)) for some in lines),
-            (len(text.split()) for text in sample),
-            map(len, sample),
-        )
-        counts = [dict(Counter(some)) for some in values]
-        return cls(**dict(zip(MEASURES, counts, strict=True)), longest=longest)
+        n_sentences = (sum(len(segmenter.sentences(line)) for line in some) for some in lines)
+        return cls(len(sample), sum(n <= 1 for n in n_sentences), sum(len(some) <= 1 for some in lines), longest)
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> Self:
-        """What `asdict` wrote, after JSON, whose keys are texts."""
-        counts = {name: {int(value): n for value, n in record[name].items()} for name in MEASURES}
-        return cls(**counts, longest=record["longest"])
+    def read(cls, record: Mapping[str, Any]) -> Self | None:
+        """What `asdict` wrote; None for a record of another form."""
+        known = record.keys() == asdict(cls()).keys() and all(isinstance(value, int) for value in record.values())
+        return cls(**record) if known else None
 
     def add(self, other: SourceCounts) -> None:
         """Count the sources of another chunk or corpus as well."""
-        for name in MEASURES:
-            setattr(self, name, dict(Counter(getattr(self, name)) + Counter(getattr(other, name))))
+        self.sampled += other.sampled
+        self.sentences += other.sentences
+        self.lines += other.lines
         self.longest = max(self.longest, other.longest)
 
 
 @dataclass(frozen=True)
 class SourceShape:
-    """The quantiles of `SourceCounts` over all training corpora, which a run keeps: "50%", "90%", "99%", "100%"."""
+    """The shares of `SourceCounts` over all training corpora, which a run keeps."""
 
-    sentences: dict[str, int]
-    lines: dict[str, int]
-    words: dict[str, int]
-    characters: dict[str, int]
+    sentences: float
+    """Share of the sources of at most one sentence"""
+    lines: float
+    """Share of the sources of at most one line"""
     longest: int
     """Tokens of the longest source, without eos"""
 
@@ -78,17 +71,18 @@ class SourceShape:
         total = SourceCounts()
         for some in counts:
             total.add(some)
-        if not total.sentences:
+        if not total.sampled:
             return None
-        return cls(**{name: _quantiles(getattr(total, name)) for name in MEASURES}, longest=total.longest)
+        return cls(total.sentences / total.sampled, total.lines / total.sampled, total.longest)
 
     @classmethod
     def read(cls, record: Any) -> Self | None:
         """The shape in the record of a run; None if it has none, or another form."""
         try:
-            return cls(**record)
+            shape = cls(**record)
         except TypeError:
             return None
+        return shape if all(isinstance(value, int | float) for value in vars(shape).values()) else None
 
     def dump(self) -> dict[str, Any]:
         """The shape as a record."""
@@ -97,22 +91,9 @@ class SourceShape:
     @property
     def is_sentences(self) -> bool:
         """Whether at least half of the sources were single sentences."""
-        return self.sentences["50%"] <= 1
+        return self.sentences >= 0.5
 
     @property
     def is_lines(self) -> bool:
         """Whether at least half of the sources were single lines."""
-        return self.lines["50%"] <= 1
-
-
-def _quantiles(counts: Mapping[int, int]) -> dict[str, int]:
-    """For each quantile the smallest value that as many sources do not exceed."""
-    total, result, n = sum(counts.values()), {}, 0
-    values = iter(sorted(counts))
-    value = 0
-    for name, share in QUANTILES.items():
-        while n < share * total:
-            value = next(values)
-            n += counts[value]
-        result[name] = value
-    return result
+        return self.lines >= 0.5

@@ -209,7 +209,7 @@ class Parsing(CorpusTask):
         """Unknown words, according to task.unknown_symbols."""
         if isinstance(self.source, WordParts) or not self.varied_share():
             return None
-        return UnknownWords(self.config.unknown_symbols, self.source, has_styles=bool(self.styles.names))
+        return UnknownWords(self.config.unknown_symbols, self.source)
 
     def varied_share(self) -> float:
         """The share of the pairs that have one."""

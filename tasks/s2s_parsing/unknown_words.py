@@ -21,9 +21,9 @@ SHARES = 2**64
 class UnknownWords:
     """A pair with one word of its source altered, by its ids and a seed alone; the tree is over as many words."""
 
-    def __init__(self, share: float, source: SourceEncoder, *, has_styles: bool) -> None:
-        """share: of the pairs that are altered. has_styles: whether the first word names a style, which stays."""
-        self.share, self.source, self.first = share, source, int(has_styles)
+    def __init__(self, share: float, source: SourceEncoder) -> None:
+        """share: of the pairs that are altered."""
+        self.share, self.source = share, source
         self._symbols = noise.UnknownSymbols(share, source.subwords)
 
     def __call__(self, pair: Encoded, seed: int) -> Encoded:
@@ -31,12 +31,6 @@ class UnknownWords:
         if seed >= self.share * SHARES:
             return pair
         line = self.source.decode(pair.src)
-        words = words_of(line)
-        style, others = words[: self.first], words[self.first :]
-        if not others:
-            return pair
-        altered = [*style, *self._symbols.in_word(others, Random(seed))]
-        before, after = self.source.encode([line, " ".join(altered)])
-        return (
-            Encoded(after, pair.tgt) if before == pair.src and len(words_of(" ".join(altered))) == len(words) else pair
-        )
+        altered = " ".join(self._symbols.in_word(words := words_of(line), Random(seed)))
+        before, after = self.source.encode([line, altered])
+        return Encoded(after, pair.tgt) if before == pair.src and len(words_of(altered)) == len(words) else pair

@@ -1,24 +1,21 @@
-"""What training sources are like is counted, kept as JSON, and summed up as quantiles."""
+"""What training sources are like is counted, kept as JSON, and summed up as shares."""
 
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
 from s2s.data.source_shape import SAMPLED, SourceCounts, SourceShape
 
-TEXTS = ["The dog hid.", "It is. So?\nYes", "a b  c", ""]
+TEXTS = ["The dog hid.", "It is. So?\nYes", "a b  c", "", "Yes. No."]
+EARLIER = {"sentences": {"1": 3}, "lines": {"1": 3}, "words": {"3": 3}, "characters": {"9": 3}, "longest": 7}
 
 
-def test_sentences_lines_words_and_characters_are_counted() -> None:
-    counts = SourceCounts.measure(TEXTS, 7)
-    assert counts.sentences == {1: 3, 3: 1}
-    assert counts.lines == {1: 3, 2: 1}
-    assert counts.words == {3: 2, 4: 1, 0: 1}
-    assert counts.characters == {12: 1, 14: 1, 6: 1, 0: 1}
+def test_single_sentences_and_lines_are_counted() -> None:
+    assert SourceCounts.measure(TEXTS, 7) == SourceCounts(sampled=5, sentences=3, lines=4, longest=7)
 
 
 def test_chunks_and_corpora_add_up_and_survive_json() -> None:
@@ -30,24 +27,22 @@ def test_chunks_and_corpora_add_up_and_survive_json() -> None:
 
 
 def test_of_a_large_chunk_a_sample_is_measured() -> None:
-    counts = SourceCounts.measure(["a"] * (4 * SAMPLED), 1)
-    assert counts.words == {1: SAMPLED}
+    assert SourceCounts.measure(["a"] * (4 * SAMPLED), 1).sampled == SAMPLED
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_quantiles_are_those_of_the_sorted_list(seed: int) -> None:
-    draw = random.Random(seed)
-    lengths = [draw.randint(1, 30) for _ in range(draw.randint(1, 200))]
-    shape = SourceShape.summarize([SourceCounts.measure(["x" * n for n in lengths], max(lengths))])
+@pytest.mark.parametrize(
+    ("texts", "is_sentences", "is_lines"),
+    [(TEXTS, True, True), (["a.\nB."], False, False), (["It is. So?", "a"], True, True), (["It is. So?"], False, True)],
+)
+def test_most_sources_are_sentences_or_lines_or_neither(texts: list[str], is_sentences: bool, is_lines: bool) -> None:
+    shape = SourceShape.summarize([SourceCounts.measure(texts, 3), SourceCounts.measure(texts, 5)])
     assert shape is not None
-    lengths.sort()
-    for name, share in {"50%": 0.5, "90%": 0.9, "99%": 0.99, "100%": 1.0}.items():
-        expected = next(n for k, n in enumerate(lengths, 1) if k >= share * len(lengths))
-        assert shape.characters[name] == expected
+    assert (shape.is_sentences, shape.is_lines, shape.longest) == (is_sentences, is_lines, 5)
     assert SourceShape.read(json.loads(json.dumps(shape.dump()))) == shape
 
 
-def test_a_record_of_another_form_is_none() -> None:
+@pytest.mark.parametrize("record", [None, {"words": {}}, EARLIER, {"sentences": {"50%": 1}, "lines": 1, "longest": 3}])
+def test_a_record_of_another_form_is_none(record: Any) -> None:
+    assert SourceShape.read(record) is None
+    assert record is None or SourceCounts.read(record) is None
     assert SourceShape.summarize([]) is None
-    assert SourceShape.read(None) is None
-    assert SourceShape.read({"words": {}}) is None
