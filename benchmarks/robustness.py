@@ -1,4 +1,4 @@
-"""What text as people have it costs: several sentences on a line, symbols between and in them, noise.
+"""What text as people have it costs: several sentences on a line, symbols between and in them, noise, markup.
 
     s2s-train experiment=demo && python benchmarks/robustness.py [runs/demo]
 
@@ -6,6 +6,8 @@ chrF of 200 sentences that the run has never seen, with 1, 2, 3, 5 and 10 of the
 symbol between two; whether each line has as many sentences as went in, for separators and scripts; the time it takes.
 With invisible characters in words, against the outputs without; with symbols that the run has no token for, against the
 references without; with every kind of noise on sources and references (task.noise).
+chrF without a symbol or a placeholder that was put into each sentence, and how often it came through; how often a noun
+in bold is aligned with its translation alone, for each decoder layer.
 """
 
 from __future__ import annotations
@@ -14,17 +16,22 @@ import argparse
 import itertools
 import json
 import random
+import re
 import timeit
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import s2s
 from s2s import load_plugins
 from s2s.data.sentence_rules import RuleSegmenter
+from s2s.generation import Input
 from s2s.registry import Choice
+from s2s.text import Span
 from s2s_synthetic_corpus.generate import pairs
+from s2s_synthetic_corpus.nouns import NOUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from s2s import TrainedModel
 
@@ -33,6 +40,28 @@ SEED = 7
 INVISIBLE = {"soft hyphen": "\u00ad", "joiner": "\u200d", "zero-width space": "\u200b", "word joiner": "\u2060"}
 UNKNOWN = '★¶€«Ж"漢♥'
 SEPARATORS = (" ", "  ", " — ", " • ", " 😀 ", " # ", " | ", " ★ ", "\t", "\u2028", "\n", "\r\n")
+PARTS = ("😀", "👩‍👩‍👧", "🇩🇪", "👍🏽", "1️⃣", "🚀 🎉", "→", "≤", "•", "(c)", "漢字", "{0}", "%s", "https://a.org/b?c=1")
+QUOTES = (('"', '"'), ("「", "」"), ("«", "»"))
+
+
+def _within(line: str, part: str, blank: str = " ") -> str:
+    words = line.split()
+    middle = len(words) // 2
+    return " ".join([*words[: middle - 1], words[middle - 1] + blank + part, *words[middle:]])
+
+
+PLACES: dict[str, Callable[[str, str], str]] = {
+    "before": lambda line, part: f"{part} {line}",
+    "within": _within,
+    "behind": lambda line, part: f"{line} {part}",
+    "attached": lambda line, part: _within(line, part, ""),
+}
+NOUN_FORMS = {
+    english: {singular, plural, genitive, f"{plural}n"}
+    for one, several, singular, plural, genitive, *_ in map(str.split, NOUNS.strip().splitlines())
+    for english in (one, several)
+}
+"""For an English noun the German ones"""
 SCRIPTS = {
     "Latin": ("The dog hid.", "Did the aunt want to sing?", "“It cost 3.50 euros!”", "3 cats sleep."),
     "Cyrillic": ("Собака спряталась.", "Тётя хотела петь?", "«Это стоит 3.50 рубля!»", "3 кошки спят."),
@@ -59,6 +88,12 @@ def main() -> None:
     _with_invisible(model, src, refs)
     _with_unknown(model, src, refs)
     _with_noise(model, src, refs)
+    for part, (place, put) in itertools.product(PARTS, PLACES.items()):
+        _with_parts(model, [put(line, part) for line in src], refs, f"{part} {place}", [part])
+    for opening, closing in QUOTES:
+        _with_parts(model, [f"{opening}{line}{closing}" for line in src], refs, "in quotes", [opening, closing])
+    for layer in (0, 1, 2):
+        _bold_nouns(model, src, layer)
 
 
 def _with_invisible(model: TrainedModel, src: Sequence[str], refs: Sequence[str]) -> None:
@@ -109,6 +144,39 @@ def _with_noise(model: TrainedModel, src: Sequence[str], refs: Sequence[str]) ->
 
 def _chrf(outputs: Sequence[str], refs: Sequence[str]) -> float:
     return round(s2s.evaluate(outputs, refs, task="translation", metrics=["chrf"], samples=0)["chrf"].value, 1)
+
+
+def _with_parts(model: TrainedModel, lines: Sequence[str], refs: Sequence[str], row: str, parts: Sequence[str]) -> None:
+    """The score without the parts that each line has, and the number of outputs that have each as often as the line."""
+    outputs = model.translate(lines)
+    kept = sum(all(a.count(part) == b.count(part) for part in parts) for a, b in zip(outputs, lines, strict=True))
+    for part in parts:
+        outputs = [output.replace(part, "") for output in outputs]
+    plain = [" ".join(output.split()) for output in outputs]
+    _show(row=row, parts=parts, chrf=_chrf(plain, refs), kept=kept)
+
+
+def _bold_nouns(model: TrainedModel, src: Sequence[str], layer: int) -> None:
+    """Nouns that are once in a sentence, and whose translation is once in the output, each in bold."""
+    inputs = [
+        (Input(line, spans=(Span(*word.span(), "<b>", "</b>"),)), NOUN_FORMS[word[0]])
+        for line in src
+        for word in re.finditer(r"\w+", line)
+        if word[0] in NOUN_FORMS and len(re.findall(rf"\b{word[0]}\b", line)) == 1
+    ]
+    options = {"fields": ["align"], "attention_layer": layer} if layer else {}
+    outputs = list(model.generate([one for one, _ in inputs], **options))
+    counts = Counter[str]()
+    for output, (_, forms) in zip(outputs, inputs, strict=True):
+        annotated = output.best.annotated
+        assert annotated is not None
+        nouns = [word for word in re.findall(r"\w+", output.hyp) if word in forms]
+        bold = annotated.text[annotated.spans[0].begin : annotated.spans[0].end]
+        counts["as without"] += annotated.text == output.hyp
+        counts["nouns"] += len(nouns) == 1
+        counts["alone in bold"] += [bold] == nouns
+        counts["in bold"] += len(nouns) == 1 and nouns[0] in bold.split()
+    _show(row="one noun in bold", layer=layer or "default", sentences=len(outputs), **counts)
 
 
 def _translated(

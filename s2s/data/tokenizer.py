@@ -78,7 +78,10 @@ class Tokenizer(ABC):
         """The text of ids; special tokens are skipped, unk becomes ⁇."""
 
     def covers(self, text: str) -> bool:
-        """Whether tokens spell a text, without unk, and without single bytes where others spell whole characters."""
+        """Whether tokens spell a text, without unk, and without single bytes where others spell whole characters.
+
+        True if tokens are words: unknown ones are then what unk stands for, in training as well.
+        """
         return self.unk not in self.encode([text])[0]
 
     def offsets(self, text: str) -> Sequence[Offset]:

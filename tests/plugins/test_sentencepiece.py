@@ -258,6 +258,12 @@ def test_output_tokens_are_where_the_texts_of_their_prefixes_end(data: st.DataOb
         assert text[begin:end].strip() == text[slow_begin:slow_end].strip()
 
 
+def test_a_text_is_covered_if_pieces_spell_it(subwords: Subwords, with_bytes: Subwords) -> None:
+    for one in (subwords, with_bytes):
+        assert [one.covers(text) for text in ("ban stréans", "ban Ω", "😀", "")] == [True, False, False, True]
+    assert Subwords(subwords.path, "word").covers("Ω")
+
+
 @pytest.fixture(scope="module")
 def with_bytes(tmp_path_factory: pytest.TempPathFactory) -> Subwords:
     path = tmp_path_factory.mktemp("bytes") / "joint.model"

@@ -34,6 +34,7 @@ def test_characters_are_listed_by_frequency(tmp_path: Path) -> None:
     assert ids == [one.id_of("t"), 1, one.id_of("t")]
     assert one.decode([2, *ids, 3, 0]) == "t⁇t"
     assert one.decode(one.encode(["the d"])[0]) == "t⁇e d"
+    assert [one.covers(text) for text in ("t d", "tZt")] == [True, False]
 
 
 def test_words_are_what_blanks_separate(tmp_path: Path) -> None:
@@ -42,6 +43,7 @@ def test_words_are_what_blanks_separate(tmp_path: Path) -> None:
     assert one.decode(one.encode(["the  old zebra"])[0]) == "the old ⁇"
     assert one.offsets("the  old dog") == [(0, 3), (5, 8), (9, 12)]
     assert one.decoded_offsets(one.encode(["the old dog"])[0]) == [(0, 3), (3, 7), (7, 11)]
+    assert one.covers("zebra"), "unk stands for words that are not listed"
 
 
 @pytest.mark.parametrize("kind", [CharacterKind, WhitespaceKind])

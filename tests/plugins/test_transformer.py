@@ -18,6 +18,7 @@ from s2s.nn.dropout import Dropout
 from s2s.nn.loss import LabelSmoothed
 from s2s.plugin import load_plugins
 from s2s_transformer import TransformerConfig
+from s2s_transformer.attention_weights import layer_number
 from s2s_transformer.initialization import init_weights
 from s2s_transformer.model import Transformer
 
@@ -221,3 +222,9 @@ def test_forward_and_loss_compile_into_one_graph(chunk: int | None) -> None:
 def test_it_is_a_seq2seq_as_registered() -> None:
     entry = load_plugins().registry.get("arch", "transformer")
     assert isinstance(entry.build(tiny(), VOCAB), Seq2Seq)
+
+
+@pytest.mark.parametrize(("n_layers", "layer"), [(1, 1), (2, 2), (3, 2), (6, 5)])
+def test_alignments_are_of_the_last_layer_but_one_and_not_of_the_first(n_layers: int, layer: int) -> None:
+    assert layer_number(None, n_layers) == layer
+    assert layer_number(1, n_layers) == 1

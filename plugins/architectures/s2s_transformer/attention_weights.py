@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 
 def layer_number(layer: int | None, n_layers: int) -> int:
-    """The decoder layer to read, from 1; None: the last but one, which aligns best (Garg et al., 2019, section 4.1)."""
-    layer = max(1, n_layers - 1) if layer is None else layer
+    """The decoder layer to read, from 1; None: the last but one, which aligns best (Garg et al., 2019, section 4.1).
+
+    Of two layers the second: the first attends for its own input, the token before (`benchmarks/robustness.py`).
+    """
+    layer = max(min(2, n_layers), n_layers - 1) if layer is None else layer
     if not 1 <= layer <= n_layers:
         raise ConfigError(f"attention_layer={layer}: the decoder has {n_layers}, numbered from 1")
     return layer

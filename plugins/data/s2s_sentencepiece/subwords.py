@@ -258,7 +258,9 @@ class Subwords(Tokenizer):
         return text
 
     def covers(self, text: str) -> bool:
-        """Whether pieces spell a text, without unk and the bytes of byte_fallback."""
+        """Whether pieces spell a text, without unk and the bytes of byte_fallback; True if pieces are words."""
+        if self.kind == "word":
+            return True
         return not any(i == Tokenizer.unk or self._processor.is_byte(i) for i in self.encode([text])[0])
 
     def offsets(self, text: str) -> Sequence[tuple[int, int]]:

@@ -100,6 +100,10 @@ class HuggingFace(Tokenizer):
         """Special tokens that a text cannot spell."""
         return {self.pad, self.bos, self.eos}
 
+    def covers(self, text: str) -> bool:
+        """Whether tokens spell a text, without unk, which stands for unknown words if tokens are words."""
+        return type(self._tokenizer.model).__name__ == "WordLevel" or super().covers(text)
+
     def offsets(self, text: str) -> Sequence[tuple[int, int]]:
         """Which characters of a text each of its tokens stands for, before normalisation."""
         line = _without_surrogates(text)

@@ -82,6 +82,10 @@ class Words(Listed):
 
     separator, character, most = " ", r"\S", "+"
 
+    def covers(self, text: str) -> bool:
+        """Words that are not listed are what unk stands for, in training as well."""
+        return True
+
 
 class _ListedKind(TokenizerKind):
     """Learns the most frequent tokens, and writes them to a JSON file."""
