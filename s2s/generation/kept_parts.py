@@ -34,7 +34,7 @@ PATTERNS = {
         r"|(?<!%)%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?[sdiufFeEgGxXoc@](?![A-Za-z])"  # %s, %1$d, %.2f
         r"|(?<![\d%])%(?:\w+%|[A-Z_]{2,}|\d+(?!\w))"  # %PATH%, %PRODUCTNAME, %1
     ),
-    "symbols": r"\((?i:c|r|tm|sm)\)",
+    "symbols": r"\((?i:c|r|tm|sm)\)|(?m:(?<=^[ \t]*)[-–—*+](?=[ \t]))",  # the second: of a list
     "numbers": r"(?<![\w.,])[-+]?\d+(?:[.,:\u00a0\u202f']\d+)*(?![\w])",
 }
 
@@ -46,6 +46,10 @@ class Part(NamedTuple):
     end: int
     is_unknown: bool = False
     """Whether the vocabulary cannot spell it"""
+
+    def behind(self, n_characters: int) -> Part:
+        """The same part where other text stands before."""
+        return self._replace(begin=self.begin + n_characters, end=self.end + n_characters)
 
 
 class KeptParts:

@@ -6,6 +6,7 @@ __all__ = ["Reader"]
 
 import logging
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -81,7 +82,8 @@ class Reader:
                     continue
                 language = self.task.source_language(complete.fields)
                 kept = self.keep(one.src, one.spans)
-                pieces = list(unbroken(self.layout.pieces(one.src, language, unit), kept))
+                pieces_of = partial(self.layout.pieces, language=language, unit=unit)
+                pieces = list(unbroken(one.src, kept, pieces_of))
                 sources = piece_inputs(complete, [piece for piece, _ in pieces], self.layout)
                 built = zip(pieces, self._in_context(sources, unit), strict=True)
                 parts.append([SourcePart.build(piece, source, some, visible) for (piece, some), source in built])
@@ -157,7 +159,7 @@ class Reader:
         """The sentences of a part, which together replace the segment of the whole part."""
         before, text, after = part.piece
         language = self.task.source_language(part.source.fields)
-        pieces = list(unbroken(layout.pieces(text, language, "sentence"), part.kept))
+        pieces = list(unbroken(text, part.kept, partial(layout.pieces, language=language, unit="sentence")))
         sources = self._in_context([replace(part.source, src=piece.text) for piece, _ in pieces], "sentence")
         built = zip(pieces, sources, strict=True)
         sentences = [SourcePart.build(piece, source, kept, visible) for (piece, kept), source in built]

@@ -89,22 +89,27 @@ class SourcePart(NamedTuple):
         return tuple(dict.fromkeys(self.piece.text[part.begin : part.end] for part in kept))
 
 
-def unbroken(pieces: Iterable[Piece], kept: Sequence[Part]) -> Iterator[tuple[Piece, list[Part]]]:
-    """The pieces of a text, joined where a kept part is in two, each with the kept parts in it."""
-    joined, end = list[Piece](), 0
-    for piece in pieces:
+def unbroken(
+    text: str, kept: Sequence[Part], pieces_of: Callable[[str], Iterable[Piece]]
+) -> Iterator[tuple[Piece, list[Part]]]:
+    """The pieces of a text, each with the kept parts in it; none of these is in two, or decides where a piece ends."""
+    ranges, end = list[tuple[int, int]](), 0
+    for piece in pieces_of(_opaque(text, kept)):
         begin = end + len(piece.before)
         is_cut = any(part.begin < end < part.end or part.begin < begin < part.end for part in kept)
-        if joined and is_cut:
-            text = joined[-1].text + piece.before + piece.text
-            joined[-1] = joined[-1]._replace(text=text, after=piece.after)
-        else:
-            joined.append(piece)
         end = begin + len(piece.text)
-    begin = 0
-    for piece in joined:
-        begin += len(piece.before)
-        end = begin + len(piece.text)
+        ranges.append((ranges.pop()[0] if ranges and is_cut else begin, end))
+    at = 0
+    for begin, end in ranges:
         inside = (part for part in kept if begin <= part.begin and part.end <= end)
-        yield piece, [part._replace(begin=part.begin - begin, end=part.end - begin) for part in inside]
-        begin = end
+        after = text[end:] if end == ranges[-1][1] else ""
+        yield Piece(text[at:begin], text[begin:end], after), [part.behind(-begin) for part in inside]
+        at = end
+
+
+def _opaque(text: str, kept: Iterable[Part]) -> str:
+    """The text with a name in place of each part with letters or digits, whose punctuation ends no sentence."""
+    for begin, end, _ in kept:
+        if end - begin > 1 and any(map(str.isalnum, text[begin:end])):
+            text = f"{text[:begin]}{'Q' * (end - begin)}{text[end:]}"
+    return text

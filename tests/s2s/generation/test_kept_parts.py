@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
 
 from s2s.data.invisible import visible
+from s2s.data.sentence_rules import RuleSegmenter
 from s2s.generation.kept_parts import KeptParts, Part
 from s2s.generation.segments import unbroken
 from s2s.generation.source_text import SourceText
-from s2s.generation.text_layout import Piece
+from s2s.generation.text_layout import Piece, TextLayout
+from s2s.registry import Choice
 from s2s.text import Span
 
 LETTERS = set("abcdefghijklmnopqrstuvwxyzäABCDEFGHIJKLMNOPQRSTUVWXYZ .,'?!-ÄÖÜöüß0123456789")
@@ -37,6 +40,7 @@ def texts(text: str, kinds: tuple[str, ...] = EVERY) -> list[str]:
         ("A 😀 🚀 b👩‍👩‍👧, 🇩🇪 👍🏽 1️⃣ c", ["😀", "🚀", "👩‍👩‍👧", "🇩🇪", "👍🏽", "1️⃣"]),
         ("Hund😀. • x ≤ y 漢字 Ωmega Ω", ["😀", "•", "≤", "漢字", "Ω"]),
         ("(c) a", ["(c)"]),
+        ("- a\n  - b - c\n-d", ["-", "-"]),
         ("a\u00adb \u200d", []),
     ],
 )
@@ -124,8 +128,34 @@ def test_parts_come_back_once_each_whatever_the_links_say() -> None:
         assert "".join(restored.split()) == "".join(output.split())
 
 
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        (
+            "It hid. {name} sleeps. 😀 See https://a.de/?b.C=1 now.",
+            ["It hid.", "{name} sleeps.", "See https://a.de/?b.C=1 now."],
+        ),
+        ("Use <a b. C d>. It hid.", ["Use <a b. C d>.", "It hid."]),
+        (" {0} ", ["{0}"]),
+        ("", [""]),
+    ],
+)
+def test_a_kept_part_is_in_one_sentence(text: str, pieces: list[str]) -> None:
+    spans = [Span(m.start(), m.end(), keep=True) for m in re.finditer("<.*>", text)]
+    parts = KeptParts(EVERY, covers)(text, spans)
+    layout = TextLayout(lambda _: RuleSegmenter(Choice(), "en"), "sentence")
+    split = list(unbroken(text, parts, layout.pieces))
+    assert [piece.text for piece, _ in split] == pieces
+    assert "".join("".join(piece) for piece, _ in split) == text
+    for piece, inside in split:
+        assert [piece.text[part.begin : part.end] for part in inside] == [
+            text[part.begin : part.end] for part in parts if text[part.begin : part.end] in piece.text
+        ]
+
+
 def test_pieces_are_joined_where_a_kept_part_is_in_two() -> None:
-    pieces = [Piece("", "a b."), Piece(" ", "c."), Piece(" * ", "d", " ")]
-    parts = [Part(2, 6), Part(8, 9)]
-    assert list(unbroken(pieces, parts)) == [(Piece("", "a b. c."), [Part(2, 6)]), (Piece(" * ", "d", " "), [])]
-    assert list(unbroken(pieces, [Part(8, 11)])) == [(pieces[0], []), (Piece(" ", "c. * d", " "), [Part(3, 6)])]
+    text, pieces = "a b. c. * d ", [Piece("", "a b."), Piece(" ", "c."), Piece(" * ", "d", " ")]
+    joined = list(unbroken(text, [Part(2, 6), Part(8, 9)], lambda _: pieces))
+    assert joined == [(Piece("", "a b. c."), [Part(2, 6)]), (Piece(" * ", "d", " "), [])]
+    joined = list(unbroken(text, [Part(8, 11)], lambda _: pieces))
+    assert joined == [(pieces[0], []), (Piece(" ", "c. * d", " "), [Part(3, 6)])]
