@@ -10,6 +10,7 @@ __all__ = ["PairAttention", "TrainedModel"]
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +21,7 @@ from s2s.config import GenerateConfig, Mark
 from s2s.errors import ConfigError, DataError
 from s2s.generation import load_for_decoding, score
 from s2s.generation.inputs import INPUT_TYPES, as_input, as_inputs
+from s2s.generation.markup_documents import format_by_extension, named_format, read_file, translate_document
 from s2s.metrics import build_metrics
 from s2s.model import AttentionMap, evaluating
 from s2s.task import Example
@@ -108,6 +110,24 @@ class TrainedModel:
             composed = compose(GenerateConfig, [*self._arguments, *words, "format=jsonl"], self._plugins)
             self._generators[key] = self._ready.generator(composed).generator
         return self._generators[key]
+
+    def translate_document(self, document: str | Path | bytes, format: Any = "", **options: Any) -> bytes:
+        """The translation of a document, by its path or as bytes: its markup is put around the words aligned with those
+        that it was around, and all else comes back byte for byte.
+
+        format: a document format, such as html or {"name": "po", "retranslate": True}; by default that of the path's
+        extension. Raises DataError for bytes that are none of the format.
+        """
+        registry = self._plugins.registry
+        if isinstance(document, bytes) and not format:
+            raise ConfigError(f"format: name one for bytes.{registry.known_hint('document_format')}")
+        path = None if isinstance(document, bytes) else Path(document)
+        chosen = format or format_by_extension(str(path), registry)
+        if not chosen:
+            known = registry.known_hint("document_format")
+            raise ConfigError(f"{path}: no document format has files with such a name; give format.{known}")
+        data = document if isinstance(document, bytes) else read_file(Path(document))
+        return translate_document(named_format(chosen, registry).read(data), self.generator(**options))
 
     def score(self, src: AnyInput | Sequence[AnyInput], tgt: str | Sequence[str], tokens: int = 4000) -> Any:
         """The log-probability of each target under the models, in nats (`ScoredTarget.log_prob`), and of each token.

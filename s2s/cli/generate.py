@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.compose import ComposedConfig
+    from s2s.generation import Generator
     from s2s.plugin import Plugins
+    from s2s.text import DocumentFormat
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,9 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
     """Load the models, then read inputs, search, and write outputs; outputs before an error are kept."""
     from s2s.generation import load  # torch, which --help does without
-    from s2s.generation.files import opening, pipeline, text_formats
+    from s2s.generation.files import document_files, opening, pipeline, text_formats
 
     config = composed.config
+    if form := document_files.chosen_format(config, plugins.registry):
+        return _generate_document(composed, plugins, options, form)
     output = opening.open_output(config)
     logging.basicConfig(format="warning: %(message)s")
     generator, provenance, description = load(composed, plugins)
@@ -50,8 +54,28 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         started = time.monotonic()
         pipeline.generate_file(generator, config, read, write, output, n_written)
         output.finish()
-    how_much = generator.counts.describe(generator.task.counts, time.monotonic() - started)
-    return _report(options, f"{how_much}; on {description}")
+    return _report(options, f"{_how_much(generator, started)}; on {description}")
+
+
+def _generate_document(
+    composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options, form: DocumentFormat
+) -> None:
+    """Read the document, load the models, translate all its blocks, and write it."""
+    from s2s.generation import load
+    from s2s.generation.files import document_files
+
+    file = document_files.DocumentFile.read(composed.config, form)
+    logging.basicConfig(format="warning: %(message)s")
+    generator, _, description = load(composed, plugins)
+    if options.dry_run:
+        return _report(options, f"all is in order; nothing was written; on {description}")
+    started = time.monotonic()
+    file.write(generator)
+    return _report(options, f"{_how_much(generator, started)}; on {description}")
+
+
+def _how_much(generator: Generator, started: float) -> str:
+    return generator.counts.describe(generator.task.counts, time.monotonic() - started)
 
 
 def _report(options: Options, line: str) -> None:

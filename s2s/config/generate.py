@@ -52,9 +52,11 @@ class GenerateConfig:
     the objects of a jsonl file may have them as keys."""
     raw: bool = False
     """The input is raw text, which the task tokenises into words if it needs them."""
-    input_format: str = field(default="auto", metadata=Mark.OF_FILES)
+    input_format: Any = field(default="auto", metadata=Mark.OF_FILES)
     """text: each line is an input. tsv: the first column is. jsonl: objects with `src`. auto: jsonl or tsv with that
-    `format`, but text with format=jsonl for a file whose first line is not JSON. Or what a plugin registers."""
+    `format`, but text with format=jsonl for a file whose first line is not JSON; or the document format of files whose
+    names end as both input and output do. A document format, such as html or {name: po, retranslate: true}: the input
+    is translated with its markup, and written as a whole. Or what a plugin registers."""
     format: str = field(default="text", metadata=Mark.OF_FILES)
     """text: one line per input. aligned: the output, |||, its alignment. tsv: input, output, score. jsonl: objects with
     `src` and `hyp`; other fields of the input are kept. Or a view of the run's task, such as pretty, svg and html of

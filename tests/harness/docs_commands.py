@@ -17,6 +17,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ELSEWHERE = {
     "docs/plugins/index.md": "its plugins and commands run in test_docs.py, beside the files of the page",
     "docs/plugins/tutorial.md": "its commands need its files: test_tutorial.py",
+    "docs/documents.md": "its commands need documents: test_generate_documents.py",
     "docs/clusters.md": "several machines or GPUs, or a scheduler: test_clusters.py, test_launcher.py",
     "docs/serving.md": "a server that does not end: test_serve.py",
     "docs/export.md": "needs the extra `export`: test_export.py",

@@ -31,6 +31,10 @@ def test_a_page_is_translated_block_by_block() -> None:
     assert page == changed.replace("two <B>dogs</B> run", "TWO <B>DOGS</B> RUN")
 
 
+def test_a_mark_of_the_encoding_is_no_text() -> None:
+    assert texts(HtmlFormat, "\ufeffa dog") == ["a dog"]
+
+
 def test_inline_tags_are_spans_of_one_sentence() -> None:
     (block,) = HtmlFormat(Choice()).read(b'<p>Did a <b>big <i class="x">bear</i></b> look<!-- x -->?</p>').blocks
     assert (block.kind, block.source.text) == ("p", "Did a big bear look?")
@@ -47,6 +51,7 @@ def test_inline_tags_are_spans_of_one_sentence() -> None:
         ("<p>\n  The old dog\n  sleeps.\r\n</p>", "<p>\n  THE OLD DOG SLEEPS.\r\n</p>"),
         ("<p>1 < 2 and more</p>", "<p>1 &lt; 2 AND MORE</p>"),
         ("a &lt; b < c<br><br>d <", "A &lt; B &lt; C<br><br>D &lt;"),
+        ("\ufeffa dog", "\ufeffA DOG"),
         ("10&nbsp;km\u2028on", "10\xa0KM\u2028ON"),
         ("<p>a</p>\n\n<pre>b\n  c</pre>", "<p>A</p>\n\n<pre>b\n  c</pre>"),
         ("<p>&nbsp;<b> a dog </b>&#160;</p>", "<p>&nbsp;<b> A DOG </b>&#160;</p>"),

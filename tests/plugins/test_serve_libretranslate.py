@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
+import re
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
 from harness.small_server import Served, listening, served, tiny_server, train_run
-from s2s_serve.html_text import translate_html
 from s2s_serve.languages import Detector
 
 if TYPE_CHECKING:
@@ -98,12 +98,22 @@ def test_each_text_of_a_list_has_its_own_language(server: Served) -> None:
     assert found["translatedText"][1] == "der alte Hund schläft nicht", "it is German already"
 
 
-def test_tags_stay_and_text_between_them_is_translated(server: Served) -> None:
-    page = '<p class="x">the old <b>dog</b><br/>&lt;</p><script>the cat</script><!-- a cat -->'
-    found = server.post("/translate", QUERY | {"q": page, "format": "html"}).json()["translatedText"]
-    old, dog = hyp(server, "the old"), hyp(server, "dog")
-    assert found.startswith(f'<p class="x">{old} <b>{dog}</b><br/>')
-    assert found.endswith("</p><script>the cat</script><!-- a cat -->")
+def test_a_sentence_with_tags_is_translated_whole(server: Served) -> None:
+    page = '<p class="x">the old <b>dog</b><br/>sees a cat</p><script>the cat</script><!-- a cat --><p>5 &lt;</p>'
+    found = server.post("/translate", QUERY | {"q": page, "format": "html", "alternatives": 1}).json()
+    plain = server.post("/translate", QUERY | {"q": "the old dog sees a cat", "alternatives": 1}).json()
+    translations = [found["translatedText"], *found["alternatives"]]
+    for translation, text in zip(translations, [plain["translatedText"], *plain["alternatives"]], strict=True):
+        assert translation.startswith('<p class="x">')
+        assert translation.endswith("</p><script>the cat</script><!-- a cat --><p>5 &lt;</p>")
+        paragraph = translation.partition("</p>")[0]
+        assert re.sub("<[^>]*>", "", paragraph) == escape(text, quote=False)
+        assert [paragraph.count(tag) for tag in ("<b>", "</b>", "<br/>")] == [1, 1, 1]
+
+
+def test_a_page_in_a_request_is_text_whatever_it_declares(server: Served) -> None:
+    page = "<meta charset=iso-8859-1><p translate=no>naïve – 日本</p>"
+    assert server.post("/translate", QUERY | {"q": page, "format": "html"}).json() == {"translatedText": page}
 
 
 def test_the_language_of_a_page_is_that_of_its_text(server: Served) -> None:
@@ -112,63 +122,6 @@ def test_the_language_of_a_page_is_that_of_its_text(server: Served) -> None:
     found = server.post("/translate", query | {"q": f"{markup}the old <b>dog</b></p>"}).json()
     plain = server.post("/translate", query | {"q": "the old dog"}).json()
     assert found["detectedLanguage"] == plain["detectedLanguage"]
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "<pre>&lt;script&gt;alert(1)&lt;/script&gt; &amp;amp;</pre>",
-        "<p>A</p><code>a &lt;b&gt;</code>",
-        "<script>if (a < b && c) x = '&lt;'</script>",
-        "<pre>a &lt; b<script>a < b</script></pre>",
-        "<?xml version='1.0'?><p>A</p>",
-        "<p><![CDATA[x < y]]></p>",
-        "<![if IE]><p>A</p><![endif]>",
-    ],
-)
-def test_what_is_not_translated_stays_as_it_is(page: str) -> None:
-    async def upper(text: str) -> list[str]:
-        return [text.upper()]
-
-    assert asyncio.run(translate_html(page, upper)) == [page]
-
-
-@pytest.mark.parametrize(
-    ("page", "given", "answered"),
-    [
-        ("<p>\n  The old dog\n  sleeps.\r\n</p>", ["The old dog sleeps."], "<p>\n  THE OLD DOG SLEEPS.\r\n</p>"),
-        ("<p>1 < 2 and more</p>", ["1 < 2 and more"], "<p>1 &lt; 2 AND MORE</p>"),
-        ("a &lt; b < c<br>d <", ["a < b < c", "d <"], "A &lt; B &lt; C<br>D &lt;"),
-        ("10&nbsp;km\u2028on", ["10\xa0km\u2028on"], "10\xa0KM\u2028ON"),
-        ("<p>a</p>\n\n<pre>b\n  c</pre>", ["a"], "<p>A</p>\n\n<pre>b\n  c</pre>"),
-        ("<TEXTAREA name=x>a\nb</textarea>", ["a\nb"], "<TEXTAREA name=x>A\nB</textarea>"),
-    ],
-    ids=["lines", "bare <", "references", "blanks that HTML keeps", "pre", "textarea"],
-)
-def test_a_text_is_translated_as_html_shows_it(page: str, given: list[str], answered: str) -> None:
-    """In one piece, up to the next tag, with blanks for line breaks."""
-    pieces: list[str] = []
-
-    async def upper(text: str) -> list[str]:
-        pieces.append(text)
-        return [text.upper()]
-
-    assert (asyncio.run(translate_html(page, upper)), pieces) == ([answered], given)
-
-
-def test_what_has_no_letter_or_digit_in_html_is_copied() -> None:
-    asked = []
-
-    async def shout(text: str) -> list[str]:
-        asked.append(text)
-        return [text.upper()]
-
-    page = "<p>Look for <b>5</b> &amp; <i>cows</i>.</p> \u2014 <br>!"
-    (translated,) = asyncio.run(translate_html(page, shout))
-    assert (translated, asked) == (
-        "<p>LOOK FOR <b>5</b> &amp; <i>COWS</i>.</p> \u2014 <br>!",
-        ["Look for", "5", "cows"],
-    )
 
 
 def test_a_line_break_in_html_does_not_divide_a_sentence(server: Served) -> None:

@@ -50,6 +50,12 @@ class ServeConfig:
     """Maximum size of a request, in characters of all its texts."""
     max_file: int = 100_000_000
     """Maximum size of a job's file, in bytes."""
+    max_document: int = 10_000_000
+    """Maximum size of a document, in bytes."""
+    document_deadline: float = 600.0
+    """Maximum seconds for a document."""
+    document_kept: float = 1800.0
+    """Seconds for which LibreTranslate's API keeps a translated document to be downloaded, in memory."""
     max_requests: int = 256
     """Maximum number of concurrent requests; more are refused with 429."""
     max_waiting: int = 50_000
@@ -68,6 +74,7 @@ class ServeConfig:
             raise ConfigError(f"jobs={self.jobs}: jobs belong to the API own, which apis={self.apis} leaves out")
         check_ranges("", self, port=at_least(0, 65_535), nbest=at_least(0, 100), max_requests=at_least(1))
         check_ranges("", self, max_chars=at_least(1), max_file=at_least(1), max_waiting=at_least(1))
+        check_ranges("", self, max_document=at_least(1), document_deadline=above(0), document_kept=above(0))
         check_ranges("", self, deadline=above(0), drain=at_least(0))
 
     @property

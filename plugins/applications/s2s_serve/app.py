@@ -62,7 +62,8 @@ def create_app(server: Server) -> FastAPI:
     _add_error_handlers(app, apis)
     if server.config.cors:
         app.add_middleware(CORSMiddleware, allow_origins=server.config.cors, allow_methods=["*"], allow_headers=["*"])
-    app.add_middleware(BodyLimit, max_bytes=server.config.max_chars * 8 + 65_536)
+    limits = {"max_bytes": server.config.max_chars * 8 + 65_536, "max_document": server.config.max_document}
+    app.add_middleware(BodyLimit, **limits)
     app.add_middleware(Timing, server=server)
     return app
 

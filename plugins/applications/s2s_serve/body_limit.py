@@ -13,29 +13,34 @@ from s2s_serve.refusal import too_large
 
 JOBS_ROUTE = "/v1/jobs"
 """Route whose bodies are files, with a limit of their own"""
+DOCUMENT_ROUTES = ("/v1/documents", "/translate_file")
+"""Routes whose bodies are documents"""
+FORM = 65_536
+"""Bytes of a form beside its file"""
 
 
 class BodyLimit:
     """Limits bodies to `max_bytes` bytes, with or without a correct content-length header."""
 
-    def __init__(self, app: Any, max_bytes: int) -> None:
-        self.app, self.max_bytes = app, max_bytes
+    def __init__(self, app: Any, max_bytes: int, max_document: int) -> None:
+        self.app, self.max_bytes, self.max_document = app, max_bytes, max_document
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or scope["path"] == JOBS_ROUTE:
             return await self.app(scope, receive, send)
+        max_bytes = self.max_document + FORM if scope["path"] in DOCUMENT_ROUTES else self.max_bytes
         length = dict(scope["headers"]).get(b"content-length", b"")
-        if length.isdigit() and len(length) < 20 and int(length) > self.max_bytes:
-            return await self._refuse(scope, receive, send)
+        if length.isdigit() and len(length) < 20 and int(length) > max_bytes:
+            return await self._refuse(scope, receive, send, max_bytes)
         n_bytes, refused = 0, False
 
         async def receive_limited() -> Any:
             nonlocal n_bytes, refused
             message = await receive()
             n_bytes += len(message.get("body", b""))
-            if n_bytes > self.max_bytes and not refused:
+            if n_bytes > max_bytes and not refused:
                 refused = True
-                await self._refuse(scope, receive, send)
+                await self._refuse(scope, receive, send, max_bytes)
             return {"type": "http.disconnect"} if refused else message
 
         async def send_unless_refused(message: Any) -> None:
@@ -44,7 +49,8 @@ class BodyLimit:
 
         return await self.app(scope, receive_limited, send_unless_refused)
 
-    async def _refuse(self, scope: Any, receive: Any, send: Any) -> None:
-        refusal = too_large(f"the body is longer than {self.max_bytes:,} bytes; send a file as a job")
+    async def _refuse(self, scope: Any, receive: Any, send: Any, max_bytes: int) -> None:
+        hint = "" if scope["path"] in DOCUMENT_ROUTES else "; send a file as a job"
+        refusal = too_large(f"the body is longer than {max_bytes:,} bytes{hint}")
         response = JSONResponse(error_body(refusal), refusal.status, {"connection": "close"})
         await response(scope, receive, send)

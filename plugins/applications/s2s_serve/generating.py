@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import DataError
 from s2s.generation import Input, Output, Segment
+from s2s.text import Span
 from s2s_serve.refusal import RefusedError, invalid, unavailable
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class TextOptions:
     nbest: int = 1
     """Outputs of which there is use"""
     align: bool = False
+    spans: tuple[Span, ...] = ()
+    """Inline markup of the text, which candidates have in `annotated`"""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ async def read_text(engine: Engine, text: str, options: TextOptions) -> list[Sen
 
 
 def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentence]:
-    if options.split and generator.read.layout:
+    if (options.split and generator.read.layout) or options.spans:
         return _numbered(_segments(generator, [text], options, None)[0])
     lines = lines_of(text)
     if (options.prefix or options.phrases) and len(lines) > 1:
@@ -80,7 +83,7 @@ def _segments(
 ) -> list[list[Segment]]:
     """Those of each text; raises RefusedError if one is invalid."""
     texts = [generator.task.read_raw(text) for text in texts] if options.raw else texts
-    inputs = [Input(text, options.prefix, options.phrases, options.fields) for text in texts]
+    inputs = [Input(text, options.prefix, options.phrases, options.fields, spans=options.spans) for text in texts]
     try:
         segments, error = generator.read(list(map(generator.follower(), inputs)), unit)
     except DataError as bad:
@@ -156,15 +159,15 @@ async def text_outputs(engine: Engine, text: str, options: TextOptions) -> list[
     sentences = await read_text(engine, text, options)
     with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
         parts = [output async for output in outputs(engine, sentences, options)]
-    return await join_lines(engine, sentences, parts, options.nbest)
+    return await join_lines(engine, sentences, parts, options.nbest, options.spans)
 
 
 async def join_lines(
-    engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Output], n: int
+    engine: Engine, sentences: Sequence[Sentence], outputs: Sequence[Output], n: int, spans: tuple[Span, ...] = ()
 ) -> list[Candidate]:
     """The n best outputs of a text: the k-th joins the k-th best output of each sentence."""
     segments = [sentence.segment for sentence in sentences]
     text = "".join(segment.before + segment.src + segment.after for segment in segments)
     write = engine.generator.write
-    joined = await engine.in_text_thread(lambda: write.join_segments(Input(text), segments, outputs))
+    joined = await engine.in_text_thread(lambda: write.join_segments(Input(text, spans=spans), segments, outputs))
     return joined.nbest[:n]

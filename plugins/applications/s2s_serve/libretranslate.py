@@ -1,4 +1,4 @@
-"""LibreTranslate's API, so that its clients work: /translate, /languages, /detect, /health (version 1.9).
+"""LibreTranslate's API (version 1.9), so that its clients work: texts, documents, languages, detection, health.
 
 In addition, the texts of a list are translated together, and the language of each is detected separately.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 __all__ = ["libretranslate"]
 
 import asyncio
+import codecs
 import json
+import mimetypes
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
@@ -18,15 +21,21 @@ from fastapi.responses import JSONResponse
 from s2s.io import parse_json
 from s2s_serve.api import ServeApi
 from s2s_serve.connection import cancel_on_disconnect
+from s2s_serve.document_files import StoredFiles, disposition, translated_name, uploaded
+from s2s_serve.documents import document_formats, document_outputs, read_document
 from s2s_serve.generating import TextOptions, text_outputs
-from s2s_serve.html_text import text_of, translate_html
 from s2s_serve.languages import LANGUAGE_NAMES, Detector, directions
 from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
     from s2s import Choice
+    from s2s.text import Document, DocumentFormat
+    from s2s_serve.document_files import Upload
     from s2s_serve.languages import Detected, Direction
     from s2s_serve.server import Server
+
+DETECTED = 10_000
+"""Characters of a document from which its language is detected"""
 
 
 def libretranslate(_: Choice, server: Server) -> ServeApi:
@@ -56,6 +65,18 @@ def libretranslate(_: Choice, server: Server) -> ServeApi:
         service.check_key(request, fields)
         return await cancel_on_disconnect(request, service.translate(fields), server.metrics)
 
+    @api.post("/translate_file", summary="Translate a document", response_model=None)
+    async def translate_file(request: Request) -> Response:
+        upload = await uploaded(request, server.config.max_document)
+        service.check_key(request, upload.fields)
+        return await cancel_on_disconnect(request, service.translate_file(upload, request), server.metrics)
+
+    @api.get("/download_file/{filename}", summary="A translated document", response_class=Response)
+    async def download_file(filename: str) -> Response:
+        data = service.files.get(filename)
+        kind = mimetypes.guess_type(filename)[0] or "application/octet-stream"
+        return Response(data, media_type=kind, headers=disposition(filename))
+
     return ServeApi(router=api, error_body=lambda error: {"error": str(error)}, checks_keys=True)
 
 
@@ -64,6 +85,8 @@ class Service:
 
     def __init__(self, server: Server) -> None:
         self.server, self.directions = server, directions(server.engines)
+        self.formats = document_formats(server.plugins.registry)
+        self.files = StoredFiles(server.config.document_kept, 16 * server.config.max_document)
         self._detector: Detector | None = None
         self._detecting = asyncio.Lock()
 
@@ -97,18 +120,18 @@ class Service:
         """The response to /translate."""
         texts, is_list = _texts(fields)
         form, source, target = (str(fields.get(key) or default) for key, default in _DEFAULTS.items())
-        if not target or form not in ("text", "html"):
+        if not target or form not in ("text", "html") or (form == "html" and form not in self.formats):
             raise _bad("Invalid request: missing target parameter" if not target else f"{form} format is not supported")
         self.server.check_texts(texts)
-        plain = [text_of(text) for text in texts] if form == "html" else texts
+        pages = [await self._page(text) for text in texts] if form == "html" else [None] * len(texts)
+        plain = [_document_text(page) if page else text for page, text in zip(pages, texts, strict=True)]
         detected = [await self._detect(text) for text in plain] if source == "auto" else None
         sources = [one.language for one in detected] if detected else [source] * len(texts)
         chosen = [None if src == target else self._direction(src, target) for src in sources]
         searching = [each.engine for each in chosen if each] or list(self.server.engines.values())
         n = _alternatives(fields, min(engine.nbest for engine in searching))
         async with self.server.working():
-            work = [self._text(direction, text, n, form) for direction, text in zip(chosen, texts, strict=True)]
-            found = await asyncio.gather(*work)
+            found = await asyncio.gather(*(self._text(*one, n) for one in zip(chosen, texts, pages, strict=True)))
         one = (lambda values: values) if is_list else (lambda values: values[0])
         answer: dict[str, Any] = {"translatedText": one([hyps[0] for hyps in found])}
         if n:
@@ -117,16 +140,40 @@ class Service:
             answer["detectedLanguage"] = one([each._asdict() for each in detected])
         return JSONResponse(answer)
 
-    async def _text(self, direction: Direction | None, text: str, n: int, form: str) -> list[str]:
+    async def translate_file(self, upload: Upload, request: Request) -> Response:
+        """The response to /translate_file: where the translation is."""
+        source, target = (upload.fields.get(key, "") for key in ("source", "target"))
+        if not source or not target:
+            raise _bad(f"Invalid request: missing {'target' if source else 'source'} parameter")
+        extension = PurePosixPath(upload.name).suffix.lower()
+        form = next((each for each in self.formats.values() if extension in each.extensions), None)
+        if form is None:
+            raise _bad("Invalid request: file format not supported")
+        async with self.server.working(limit=self.server.config.document_deadline):
+            document = await _read(form, upload.data)
+            if source == "auto":
+                source = (await self._detect(_document_text(document)[:DETECTED])).language
+            output = upload.data
+            if source != target:
+                direction = self._direction(source, target)
+                options = TextOptions(fields=dict(direction.fields))
+                (output,) = await document_outputs(direction.engine, document, options)
+        stored = self.files.add(translated_name(upload.name, target), output)
+        return JSONResponse({"translatedFileUrl": str(request.url_for("download_file", filename=quote(stored)))})
+
+    async def _page(self, text: str) -> Document:
+        """A text as a page, whatever encoding it declares."""
+        return await _read(self.formats["html"], codecs.BOM_UTF8 + text.encode())
+
+    async def _text(self, direction: Direction | None, text: str, page: Document | None, n: int) -> list[str]:
         """The translation and `n` alternatives; without a direction, the text is in the target's language already."""
         if direction is None:
             return [text]
         options = TextOptions(nbest=n + 1, fields=dict(direction.fields))
-
-        async def plain(part: str) -> list[str]:
-            return [candidate.hyp for candidate in await text_outputs(direction.engine, part, options)]
-
-        return await (translate_html(text, plain) if form == "html" else plain(text))
+        if page is None:
+            return [candidate.hyp for candidate in await text_outputs(direction.engine, text, options)]
+        outputs = await document_outputs(direction.engine, page, options)
+        return [output.decode("utf-8-sig") for output in outputs]
 
     async def _detect(self, text: str) -> Detected:
         found = (await self.detector())(text)
@@ -142,6 +189,19 @@ class Service:
                 f"{target} ({LANGUAGE_NAMES.get(target, target)}) is not available as a target language from {source}"
             )
         return self.directions[source, target]
+
+
+async def _read(form: DocumentFormat, data: bytes) -> Document:
+    """The document; raises RefusedError with LibreTranslate's status."""
+    try:
+        return await read_document(form, data)
+    except RefusedError as error:
+        raise _bad(f"Invalid request: {error}") from error
+
+
+def _document_text(document: Document) -> str:
+    """What is translated of a document."""
+    return " ".join(block.source.text for block in document.blocks)
 
 
 _DEFAULTS = {"format": "text", "source": "auto", "target": ""}

@@ -17,6 +17,7 @@ from s2s.generation import Input, score
 from s2s_serve.answers import sentence_fields, text_fields
 from s2s_serve.api import ServeApi
 from s2s_serve.connection import cancel_on_disconnect
+from s2s_serve.document_api import add_document_route
 from s2s_serve.generating import outputs, read_text
 from s2s_serve.job_api import add_job_routes
 from s2s_serve.refusal import RefusedError, invalid
@@ -61,6 +62,7 @@ def own_api(_: Choice, server: Server) -> ServeApi:
         server.check_texts([text for pair in body.pairs for text in (pair.src, pair.tgt)])
         return await cancel_on_disconnect(request, _scores(server, body), server.metrics)
 
+    add_document_route(api, server)
     add_job_routes(api, server)
     return ServeApi(router=api)
 

@@ -76,14 +76,15 @@ class Server:
             )
 
     @contextlib.asynccontextmanager
-    async def working(self, deadline: float = 0.0) -> AsyncIterator[None]:
+    async def working(self, deadline: float = 0.0, limit: float = 0.0) -> AsyncIterator[None]:
         """Count a request as running; raises RefusedError if there are too many, or when its deadline has passed.
 
-        deadline: the seconds that the request sets for itself; 0: the server's own limit.
+        deadline: the seconds that the request sets for itself; 0: `limit`, which by default is the server's own.
         """
         if self.metrics.n_running >= self.config.max_requests:
             raise busy(f"{self.config.max_requests} requests are worked on already; try again later", 1)
-        seconds = min(deadline or self.config.deadline, self.config.deadline)
+        limit = limit or self.config.deadline
+        seconds = min(deadline or limit, limit)
         self.metrics.n_running += 1
         try:
             async with asyncio.timeout(seconds):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from s2s.text import AnnotatedText, Document
     from s2s_documents.template import Part, RawInside
 
+BOM = "\ufeff"
+
 
 class HtmlFormat(DocumentFormat):
     """HTML: whole pages and fragments, well-formed or not, in the declared encoding."""
@@ -35,7 +37,8 @@ class HtmlFormat(DocumentFormat):
 
     def read(self, data: bytes) -> Document:
         text, encode = decode_html(data)
-        return Template(html_parts(text), encode)
+        page = text.removeprefix(BOM)
+        return Template([text[: len(text) - len(page)], *html_parts(page)], encode)
 
 
 class XmlFormat(DocumentFormat):
@@ -72,7 +75,7 @@ def check_well_formed(source: str) -> None:
     """Raise DataError with the place of the first error."""
     parser = expat.ParserCreate()
     try:
-        parser.Parse(source.removeprefix("\ufeff"), True)
+        parser.Parse(source.removeprefix(BOM), True)
     except expat.ExpatError as error:
         message = expat.errors.messages[error.code]
         raise DataError(f"no well-formed XML: line {error.lineno}, column {error.offset}: {message}") from None

@@ -55,9 +55,8 @@ def input_format(config: GenerateConfig, registry: Registry) -> InputFormat:
     """The format that `input_format` names; with auto, the one of `format` if it exists and the input is in it."""
     name, known = config.input_format, registry.names("input_format")
     if name not in ("auto", *known):
-        raise ConfigError(
-            f"input_format={name}: no such format.{did_you_mean(name, ['auto', *known])}{registry.absent_hint()}"
-        )
+        hint = did_you_mean(name, ["auto", *known, *registry.names("document_format")])
+        raise ConfigError(f"input_format={name}: no such format.{hint}{registry.absent_hint()}")
     if name == "auto":
         built = _input(config.format if config.format in known else "text", registry)
         return built if built.fits(config.input) else _input("text", registry)

@@ -1,0 +1,67 @@
+"""Documents: each of their blocks is a text of a request."""
+
+from __future__ import annotations
+
+__all__ = ["document_formats", "document_outputs", "read_document"]
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from s2s import ConfigError, DataError
+from s2s.text import AnnotatedText
+from s2s_serve.generating import text_outputs
+from s2s_serve.refusal import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from s2s import Registry
+    from s2s.generation import Candidate
+    from s2s.text import Block, Document, DocumentFormat
+    from s2s_serve.engine import Engine
+    from s2s_serve.generating import TextOptions
+
+WINDOW = 8
+"""Maximum blocks of a document in the queue at once, so that it does not delay short texts"""
+
+
+def document_formats(registry: Registry) -> Mapping[str, DocumentFormat]:
+    """The formats by their names."""
+    names = registry.names("document_format")
+    return {name: registry.build_default("document_format", name) for name in names}
+
+
+async def read_document(form: DocumentFormat, data: bytes) -> Document:
+    """The document; raises RefusedError if it is none of its format."""
+    try:
+        return await asyncio.to_thread(form.read, data)
+    except (DataError, ConfigError) as error:  # ConfigError: a library is not installed
+        raise invalid(str(error)) from error
+
+
+async def document_outputs(engine: Engine, document: Document, options: TextOptions) -> list[bytes]:
+    """The `options.nbest` best outputs of a document, or fewer: the k-th has the k-th best output of each block."""
+    window = asyncio.Semaphore(WINDOW)
+    tasks = [asyncio.create_task(_outputs(engine, block, options, window)) for block in document.blocks]
+    try:
+        outputs = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    n = max(map(len, outputs), default=1)
+    ranked = [[some[min(k, len(some) - 1)] for some in outputs] for k in range(n)]
+    return await engine.in_text_thread(lambda: [document.render(some) for some in ranked])
+
+
+async def _outputs(
+    engine: Engine, block: Block, options: TextOptions, window: asyncio.Semaphore
+) -> list[AnnotatedText]:
+    async with window:
+        source = block.source
+        candidates = await text_outputs(engine, source.text, replace(options, spans=source.spans))
+    return [_annotated(candidate) for candidate in candidates]
+
+
+def _annotated(candidate: Candidate) -> AnnotatedText:
+    return candidate.annotated or AnnotatedText(candidate.hyp)
