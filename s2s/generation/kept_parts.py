@@ -60,7 +60,7 @@ class KeptParts:
         patterns = [PATTERNS[kind] for kind in PATTERNS if kind in kinds]
         self.pattern = regex.compile("|".join(f"(?:{one})" for one in patterns)) if patterns else None
         self.finds_symbols, self.covers = "symbols" in kinds, covers
-        self.is_unknown = lru_cache(maxsize=100_000)(self._is_unknown)
+        self.unknown = lru_cache(maxsize=100_000)(self._unknown)
 
     def __call__(self, text: str, spans: Iterable[Span] = ()) -> list[Part]:
         """The parts of a text, in order and disjoint: kept elements among `spans`, then what is found."""
@@ -78,16 +78,26 @@ class KeptParts:
             return sorted(parts)
         parts = [part._replace(is_unknown=not self.covers(text[part.begin : part.end])) for part in parts]
         for begin, end, _ in atoms(text):
-            if self.is_unknown(text[begin:end]):
-                _add(parts, Part(begin, end, is_unknown=True))
+            for first, last in self.unknown(text[begin:end]):
+                _add(parts, Part(begin + first, begin + last, is_unknown=True))
         return sorted(parts)
 
-    def _is_unknown(self, atom: str) -> bool:
-        """Whether a word or a character has no letter that the vocabulary spells, or is a picture of one, as 1️⃣ is."""
+    def _unknown(self, atom: str) -> list[tuple[int, int]]:
+        """What the vocabulary does not spell of a word or a character: all, if it spells no letter, or if this is a
+        picture of one, as 1️⃣ is; else letters of scripts of which it spells none in this word."""
         letters = [letter for letter in atom if unicodedata.category(letter) not in INVISIBLE]
         if not letters or self.covers(atom):
-            return False
-        return ENCLOSING in atom or not any(map(self.covers, letters))
+            return []
+        known = {_script(letter) for letter in letters if self.covers(letter)}
+        if ENCLOSING in atom or not known:
+            return [(0, len(atom))]
+        foreign = (n for n, letter in enumerate(atom) if letter.isalpha() and _script(letter) not in known)
+        return [(n, n + 1) for n in foreign]
+
+
+def _script(letter: str) -> str:
+    """The first word of its name, such as LATIN."""
+    return unicodedata.name(letter, "").partition(" ")[0]
 
 
 def _add(parts: list[Part], part: Part) -> None:

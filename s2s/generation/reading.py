@@ -78,7 +78,7 @@ class Reader:
             try:
                 complete = replace(one, fields=self.fields(one))
                 if self.layout is None:
-                    parts.append([SourcePart.build(Piece("", one.src), complete, (), str)])
+                    parts.append([SourcePart.build(Piece("", one.src), complete, (), str, len)])
                     continue
                 language = self.task.source_language(complete.fields)
                 kept = self.keep(one.src, one.spans)
@@ -86,7 +86,9 @@ class Reader:
                 pieces = list(unbroken(one.src, kept, pieces_of))
                 sources = piece_inputs(complete, [piece for piece, _ in pieces], self.layout)
                 built = zip(pieces, self._in_context(sources, unit), strict=True)
-                parts.append([SourcePart.build(piece, source, some, visible) for (piece, some), source in built])
+                parts.append(
+                    [SourcePart.build(piece, source, some, visible, self._n_tokens) for (piece, some), source in built]
+                )
             except DataError as error:
                 return parts, error
         return parts, None
@@ -112,6 +114,9 @@ class Reader:
         if self.task.context:
             return [self.task.cut_context(ids, self.longest - 1) for ids in encoded]
         return encoded
+
+    def _n_tokens(self, text: str) -> int:
+        return len(self.task.encode_source([text])[0])
 
     def _read(self, text: str) -> str:
         """What a task reads of a text: of running text, as the tokenisers of older runs do not, what is visible."""
@@ -162,7 +167,7 @@ class Reader:
         pieces = list(unbroken(text, part.kept, partial(layout.pieces, language=language, unit="sentence")))
         sources = self._in_context([replace(part.source, src=piece.text) for piece, _ in pieces], "sentence")
         built = zip(pieces, sources, strict=True)
-        sentences = [SourcePart.build(piece, source, kept, visible) for (piece, kept), source in built]
+        sentences = [SourcePart.build(piece, source, kept, visible, self._n_tokens) for (piece, kept), source in built]
         encoded = self._encoded([sentence.example for sentence in sentences])
         some = list(map(self._segment, sentences, encoded))
         some[0] = replace(some[0], before=before + some[0].before)

@@ -70,14 +70,21 @@ class SourcePart(NamedTuple):
     """What is decoded if the output lacks a part that `text` has"""
 
     @classmethod
-    def build(cls, piece: Piece, source: Input, kept: Iterable[Part], visible: Callable[[str], str]) -> SourcePart:
+    def build(
+        cls,
+        piece: Piece,
+        source: Input,
+        kept: Iterable[Part],
+        visible: Callable[[str], str],
+        n_tokens: Callable[[str], int],
+    ) -> SourcePart:
         """The part: without symbols that no token spells, and without all kept parts where nothing else is a word."""
         kept = tuple(kept)
         unknown = tuple(part for part in kept if part.is_unknown)
-        rest = SourceText.without(piece.text, kept, visible)
+        rest = SourceText.without(piece.text, kept, visible, n_tokens)
         if kept and not rest.has_words:
             unknown = (Part(0, len(piece.text)),)
-        text = SourceText.without(piece.text, unknown, visible)
+        text = SourceText.without(piece.text, unknown, visible, n_tokens)
         example = Example(text.read, fields=source.fields)
         is_free = rest.has_words and not source.prefix and not any(source.phrases)
         return cls(piece, source, kept, text, example, rest if is_free and len(unknown) < len(kept) else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["SourceText"]
 
+import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -32,8 +33,17 @@ class SourceText:
     taken_out: tuple[Part, ...] = ()
 
     @classmethod
-    def without(cls, text: str, parts: Iterable[Part], visible: Callable[[str], str] = str) -> Self:
-        """The text without some parts, each with the blank on one of its sides, and without what is not `visible`."""
+    def without(
+        cls,
+        text: str,
+        parts: Iterable[Part],
+        visible: Callable[[str], str] = str,
+        n_tokens: Callable[[str], int] = lambda _: 1,
+    ) -> Self:
+        """The text without some parts, each with the blank on one of its sides, and without what is not `visible`.
+
+        Between letters a part becomes a blank, unless both sides together have fewer tokens (`n_tokens`) as one word.
+        """
         places, blanks, end, parts = list[int](), set[int](), 0, _joined(text, parts)
         for part in parts:
             places += range(end, part.begin)
@@ -42,7 +52,7 @@ class SourceText:
                 places.pop()
             if not places or text[places[-1]].isspace() or text[places[-1]] in OPENING:
                 end += len(text) - end - len(text[end:].lstrip())
-            elif _are_joined(text[places[-1]], text[end : end + 1]):
+            elif _is_blank(text[: part.begin], text[end:], n_tokens):
                 places.append(part.begin)
                 blanks.add(part.begin)
         places += range(end, len(text))
@@ -89,9 +99,13 @@ def _joined(text: str, parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(joined)
 
 
-def _are_joined(before: str, after: str) -> bool:
-    """Whether two characters would be within one word if nothing stood between them."""
-    return before.isalnum() and after.isalnum() and not (is_unspaced(before) or is_unspaced(after))
+def _is_blank(before: str, after: str, n_tokens: Callable[[str], int]) -> bool:
+    """Whether the letters on both sides of a part are words of their own, of a script with blanks."""
+    left, right = re.search(r"\w*$", before), re.match(r"\w*", after)
+    one, other = left[0] if left else "", right[0] if right else ""
+    if not one or not other or is_unspaced(one[-1]) or is_unspaced(other[0]):
+        return False
+    return n_tokens(f"{one} {other}") <= n_tokens(one + other)
 
 
 def _remaining(places: Sequence[int], read: str, shown: str) -> list[int]:

@@ -34,6 +34,8 @@ class Node:
     """Atoms of the target; None: it has none"""
     boundary: int = 0
     """Without a run, the number of atoms before it"""
+    joins: bool = False
+    """Whether the words that it is attached to are beside one another in the target, with it between them"""
     place: tuple[int, int] = (0, 0)
     """Characters of the target"""
 

@@ -153,27 +153,26 @@ def _place_boundaries(node: Node, alignment: Alignment, source: str) -> None:
         elif not source[child.end : node.end].strip():
             child.boundary = end
         else:
-            place = _at_neighbour(child, alignment, Run(begin, end))
+            left, right = (_neighbour(child, alignment, Run(begin, end), is_before=side) for side in (True, False))
+            child.joins = left is not None and left == right
+            place = right if left is None else left
             if place is None:
                 sums = list(accumulate(alignment.sides(child.begin)[begin:end], initial=0.0))
                 place = begin + max(range(len(sums)), key=sums.__getitem__)
             child.boundary = min(free, key=lambda at: abs(at - place))
 
 
-def _at_neighbour(child: Node, alignment: Alignment, run: Run) -> int | None:
-    """The place of an element that has no white space to the word before it, or else to the word behind it.
+def _neighbour(child: Node, alignment: Alignment, run: Run, *, is_before: bool) -> int | None:
+    """Where the word ends that stands before an element, without white space between, or the word behind begins.
 
-    None: it is attached to no word, or to one without links within the run.
+    None: there is none, or it has no links within the run.
     """
-    for is_before in (True, False):
-        near = (
-            alignment.source_atoms(child.begin - 1, child.begin)
-            if is_before
-            else alignment.source_atoms(child.end, child.end + 1)
-        )
-        if near and near[0].is_word:
-            scores = alignment.scores(near[0].begin, near[0].end)[run.begin : run.end]
-            if max(scores, default=0) > 0:
-                best = best_run(scores)
-                return run.begin + (best.end if is_before else best.begin)
-    return None
+    at = child.begin - 1 if is_before else child.end
+    near = alignment.source_atoms(at, at + 1)
+    if not near or not near[0].is_word:
+        return None
+    scores = alignment.scores(near[0].begin, near[0].end)[run.begin : run.end]
+    if max(scores, default=0) <= 0:
+        return None
+    best = best_run(scores)
+    return run.begin + (best.end if is_before else best.begin)

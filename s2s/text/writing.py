@@ -110,11 +110,12 @@ class _Writer:
     def _inserted(self, child: Node, before: str, after: str, gap: _Gap) -> None:
         """An element whose text is kept, with white space around it, or none, as in the source."""
         is_left, is_right = _is_attached(before, gap), _is_attached(after, gap)
-        if is_left and is_right and before.isalnum() and after.isalnum():
+        if is_left and is_right and child.joins:
             self._copy(gap.begin)
             self.at = gap.end
         else:  # of two neighbours, the word counts
-            self._copy(gap.begin if is_left and not (is_right and after.isalnum()) else gap.end)
+            is_first = before.isalnum() or not (is_right and after.isalnum())
+            self._copy(gap.begin if is_left and is_first else gap.end)
         if before.isspace() and self.parts and not _is_loose(self.parts[-1][-1], OPENING):
             self._write(" ")
         self._collapsed(child)

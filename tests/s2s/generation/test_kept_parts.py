@@ -38,7 +38,7 @@ def texts(text: str, kinds: tuple[str, ...] = EVERY) -> list[str]:
         ("(http://a.de/x_y).", ["(", "http://a.de/x_y", ")"]),
         ("Mail a.b+c@d-e.co.uk.", ["a.b+c@d-e.co.uk"]),
         ("A 😀 🚀 b👩‍👩‍👧, 🇩🇪 👍🏽 1️⃣ c", ["😀", "🚀", "👩‍👩‍👧", "🇩🇪", "👍🏽", "1️⃣"]),
-        ("Hund😀. • x ≤ y 漢字 Ωmega Ω", ["😀", "•", "≤", "漢字", "Ω"]),
+        ("Hund😀. • x ≤ y 漢字 Ωmega Ω", ["😀", "•", "≤", "漢字", "Ω", "Ω"]),
         ("(c) a", ["(c)"]),
         ("- a\n  - b - c\n-d", ["-", "-"]),
         ("a\u00adb \u200d", []),
@@ -78,6 +78,20 @@ def test_what_is_read_has_no_blanks_of_parts(text: str, read: str) -> None:
     assert source.read == read
     for place, letter in zip(source.origins, read, strict=True):
         assert text[place] == letter or (letter == " " and text[place] == "😀")
+
+
+def test_between_letters_a_part_is_a_blank_unless_they_have_fewer_tokens_together() -> None:
+    def n_tokens(text: str) -> int:
+        return sum(1 if word in ("the", "dog") else len(word) for word in text.split())
+
+    for text, read in (("the★dog", "the dog"), ("the d★og", "the dog"), ("t😀he d★og", "the dog"), ("d★x", "d x")):
+        assert SourceText.without(text, KeptParts(EVERY, covers)(text), n_tokens=n_tokens).read == read
+
+
+def test_a_part_within_a_word_is_behind_its_translation() -> None:
+    source = SourceText.without("the d★og hid", [Part(5, 6)], n_tokens=len)
+    assert source.read == "the dog hid"
+    assert source.restored("der Hund lief", [(0, 3, 0, 3), (3, 7, 3, 8), (7, 11, 8, 13)])[0] == "der Hund★ lief"
 
 
 @pytest.mark.parametrize(
