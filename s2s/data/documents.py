@@ -10,6 +10,8 @@ __all__ = [
     "SEPARATOR",
     "DocumentFields",
     "PreviousTexts",
+    "behind_context",
+    "cut_context",
     "in_documents",
     "previous_texts",
     "with_document_fields",
@@ -17,13 +19,14 @@ __all__ = [
 
 from collections import deque
 from dataclasses import dataclass, make_dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.errors import DataError
 from s2s.task import Example, Rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 AnyPair = TypeVar("AnyPair", Example, Example | Rejected)
 SEPARATOR = "<sep>"
@@ -101,6 +104,29 @@ class PreviousTexts:
 def previous_texts(fields: Mapping[str, Any], n: int) -> list[str]:
     """The last `n` texts of the context in these fields, without blank ones."""
     return [text for text in fields.get("context") or () if text.strip()][-n:]
+
+
+def behind_context(
+    sources: Sequence[list[int]],
+    contexts: Sequence[Sequence[str]],
+    encode: Callable[[Sequence[str]], list[list[int]]],
+    separator: int,
+) -> list[list[int]]:
+    """Ids of sources behind those of their contexts, each text with `separator` behind it; an empty source stays so."""
+    texts = list(dict.fromkeys(chain.from_iterable(contexts)))
+    encoded = {text: [*ids, separator] for text, ids in zip(texts, encode(texts), strict=True)}
+    return [
+        [*chain.from_iterable(encoded[text] for text in some), *ids] if ids else []
+        for some, ids in zip(contexts, sources, strict=True)
+    ]
+
+
+def cut_context(ids: Sequence[int], most: int, separator: int | None) -> list[int]:
+    """Ids of `behind_context` without their earliest texts, until at most `most` are left, or the source alone."""
+    ids = list(ids)
+    while len(ids) > most and separator in ids:
+        ids = ids[ids.index(separator) + 1 :]
+    return ids
 
 
 def in_documents(pairs: Iterable[AnyPair], n: int, place: str, *, blank_ends: bool = False) -> Iterator[AnyPair]:

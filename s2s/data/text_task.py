@@ -6,11 +6,17 @@ __all__ = ["TextTask"]
 
 import json
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from s2s.data.corpus_task import CorpusTask
-from s2s.data.documents import SEPARATOR, in_documents, previous_texts, with_document_fields
+from s2s.data.documents import (
+    SEPARATOR,
+    behind_context,
+    cut_context,
+    in_documents,
+    previous_texts,
+    with_document_fields,
+)
 from s2s.data.noise import UnknownSymbols
 from s2s.data.pair_files import PAIR_FILES
 from s2s.data.text_variation import TextVariation, build_noises, noisy
@@ -144,19 +150,11 @@ class TextTask(CorpusTask):
         if self._separator is None:
             return texts
         previous = [previous_texts(one.fields, self.context) for one in inputs]
-        names = list(dict.fromkeys(chain.from_iterable(previous)))
-        encoded = {name: [*ids, self._separator] for name, ids in zip(names, self.encode_source(names), strict=True)}
-        return [
-            [*chain.from_iterable(encoded[name] for name in some), *ids] if ids else []
-            for some, ids in zip(previous, texts, strict=True)
-        ]
+        return behind_context(texts, previous, self.encode_source, self._separator)
 
     def cut_context(self, ids: Sequence[int], most: int) -> list[int]:
         """Up to the separator behind the last text that has to go."""
-        ids = list(ids)
-        while len(ids) > most and self._separator in ids:
-            ids = ids[ids.index(self._separator) + 1 :]
-        return ids
+        return cut_context(ids, most, self._separator)
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of texts without marks and context; what is spelt like the separator is left out."""
