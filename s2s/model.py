@@ -171,6 +171,13 @@ class Seq2Seq(nn.Module, ABC):
         """
         return None
 
+    def forward_with_attention(self, src: Tensor, pad: Tensor, tgt: Tensor) -> tuple[Tensor, Tensor | None]:
+        """`forward` and `attention`, both with gradients, for objectives that train alignments.
+
+        The default makes a pass for each, with dropout of its own.
+        """
+        return self(src, pad, tgt), self.attention(src, pad, tgt)
+
     def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> Sequence[AttentionMap]:
         """All attention weights of `forward`, layer by layer: src, pad [B, S], tgt [B, T].
 

@@ -59,6 +59,12 @@ class TransformerConfig(Choice):
     in a tanh layer of its own, before the softmax. Not in the paper."""
     cross_attention: Literal["soft", "none"] = "soft"
     """none: the decoder sees nothing of the source but what the guide provides."""
+    alignment_layer: int | None = None
+    """Decoder layer, from 1, whose attention to the source aligns words; null: the last but one, which aligns best
+    (Garg et al., 2019), of two layers the last."""
+    alignment_heads: int | None = None
+    """How many of its heads are averaged for that, the first ones; null: all. objective=guided_alignment trains them,
+    in the paper 1."""
     words: Literal["tokens", "pooled"] = "tokens"
     """tokens: one encoder position per source token. pooled: one per word, whose vector is the embedding of its first
     token plus those of the others, divided by the square root of their number."""
@@ -104,6 +110,10 @@ class TransformerConfig(Choice):
         check_ranges("arch", self, neighbourhood=at_least(1))
         if self.positions == "rotary":
             self._check_rotary()
+        for name, most in (("alignment_layer", "n_decoder_layers"), ("alignment_heads", "n_heads")):
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= getattr(self, most):
+                raise ConfigError(f"arch.{name}={value} must be from 1 to arch.{most}={getattr(self, most)}")
         if self.n_kv_heads and self.n_heads % self.n_kv_heads:
             raise ConfigError(
                 f"arch.n_heads={self.n_heads} must be a multiple of arch.n_kv_heads={self.n_kv_heads}, whose heads are "

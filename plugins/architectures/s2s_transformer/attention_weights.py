@@ -5,7 +5,7 @@ Shapes: B sentences, S source length, T target length, D = d_model, h heads.
 
 from __future__ import annotations
 
-__all__ = ["attention_maps", "cross_attention_weights", "layer_number"]
+__all__ = ["attention_maps", "cross_attention_weights", "layer_number", "mean_of_heads"]
 
 from typing import TYPE_CHECKING
 
@@ -34,11 +34,16 @@ def layer_number(layer: int | None, n_layers: int) -> int:
 def cross_attention_weights(
     layers: Sequence[DecoderLayer], x: Tensor, layout: Layout, memory: Tensor, memory_layout: PaddedLayoutWithWeights
 ) -> Tensor:
-    """The first layer's input x [B, T, D], memory [B, S, D] -> [B, T, S], the mean of the last layer's heads"""
+    """The first layer's input x [B, T, D], memory [B, S, D] -> the last layer's weights [B, h, T, S]"""
     for layer in layers:
         x = layer(x, layout, memory, memory_layout)
     assert memory_layout.weights is not None
-    return memory_layout.weights.float().mean(1)
+    return memory_layout.weights.float()
+
+
+def mean_of_heads(weights: Tensor, n: int | None = None) -> Tensor:
+    """Weights [B, h, T, S] -> the mean of the first n heads, or of all: [B, T, S]"""
+    return weights[:, :n].mean(1)
 
 
 def attention_maps(

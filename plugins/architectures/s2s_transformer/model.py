@@ -28,7 +28,7 @@ from s2s.nn import (
     WordLabels,
     recording_weights,
 )
-from s2s_transformer.attention_weights import attention_maps, cross_attention_weights, layer_number
+from s2s_transformer.attention_weights import attention_maps, cross_attention_weights, layer_number, mean_of_heads
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.decoding import GuidedMemory, TransformerState, first_state
 from s2s_transformer.fused import fused_decoder, fused_encoder, fused_state, has_hooks
@@ -183,17 +183,29 @@ class Transformer(Seq2Seq):
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
         """src, pad [B, S], tgt [B, T] -> [B, T, S], the mean of a decoder layer's heads; None without cross-attention.
 
-        layer: see `layer_number`.
+        layer: see `layer_number`; None: that of arch.alignment_layer, and of its heads the first arch.alignment_heads.
         """
-        layers = list(self.decoder)[: layer_number(layer, len(self.decoder))]
+        n_heads = self.config.alignment_heads if layer is None else None
+        layers = list(self.decoder)[: layer_number(layer or self.config.alignment_layer, len(self.decoder))]
         if self.config.cross_attention == "none":
             return None
         memory = self.encode(src, pad)
         x, _ = self.target_input(tgt, memory)
         layout = target_layout(self.config, self.kernel, tgt)
         memory_layout = PaddedLayoutWithWeights.from_padding(memory.pad, x.dtype, self.kernel)
-        weights = cross_attention_weights(layers, x, layout, memory.hidden, memory_layout)
+        weights = mean_of_heads(cross_attention_weights(layers, x, layout, memory.hidden, memory_layout), n_heads)
         return self.words.spread(weights, src, pad) if self.pooled else weights
+
+    def forward_with_attention(self, src: Tensor, pad: Tensor, tgt: Tensor) -> tuple[Tensor, Tensor | None]:
+        """One pass, src, pad [B, S], tgt [B, T] -> hidden [B, T, D] and the attention for alignments [B, T, S]"""
+        number = layer_number(self.config.alignment_layer, len(self.decoder))
+        cross_attention = list(self.decoder)[number - 1].cross_attention
+        if cross_attention is None:
+            return self(src, pad, tgt), None
+        with recording_weights(cross_attention) as recorded:
+            hidden = self(src, pad, tgt)
+        weights = mean_of_heads(recorded[cross_attention], self.config.alignment_heads)
+        return hidden, self.words.spread(weights, src, pad) if self.pooled else weights
 
     def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
         """src, pad [B, S], tgt [B, T] -> the weights of every layer; with pooled words, only those to the source."""
