@@ -165,6 +165,10 @@ class Counts:
     """Inputs with a segment that was truncated to the maximum length"""
     unanswered: int = 0
     """Segments for which the search found no output"""
+    revised: int = 0
+    """Segments that were searched again, since their outputs lacked something that is required"""
+    lacking: int = 0
+    """Those of them for which no other output was found"""
     unfinished: int = 0
     """Outputs that the limit on the length has cut"""
     blank: int = 0
@@ -181,6 +185,8 @@ class Counts:
             "longer than in training": self.longer,
             "cut": self.truncated,
             "without any output": self.unanswered,
+            "searched again": self.revised,
+            "lacking what is required": self.lacking,
             "outputs cut at the limit": self.unfinished,
             "outputs empty": self.blank,
             **task_counts,

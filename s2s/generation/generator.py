@@ -114,13 +114,18 @@ class Generator:
                 begin, n_given = ends[n_given], n_given + 1
 
     def _searched(self, segments: Sequence[Segment]) -> Iterator[list[tuple[int, Output]]]:
-        """The output of each segment that has tokens, by its index; of those that lack a part, that of another one."""
-        lacking: list[int] = []
-        for results in self.search(segments):
-            some = [(one.index, self.write.output(segments[one.index], one.hypotheses)) for one in results]
-            yield [(i, output) for i, output in some if not segments[i].lacks(output.hyp)]
-            lacking += [i for i, output in some if segments[i].lacks(output.hyp)]
-        instead = [other for i in lacking if (other := segments[i].instead)]
-        yield [(lacking[n], self.write.unsearched(other)) for n, other in enumerate(instead) if not other.ids]
-        for results in self.search(instead):
-            yield [(lacking[one.index], self.write.output(instead[one.index], one.hypotheses)) for one in results]
+        """Indices and outputs of the segments that have tokens, as soon as nothing else is searched for them."""
+        current: dict[int, Segment] = dict(enumerate(segments))
+        previous: dict[int, Output] = {}
+        while current:
+            (indices, some), current = (list(current), list(current.values())), {}
+            if previous:
+                yield [(i, self.write.unsearched(one)) for i, one in zip(indices, some, strict=True) if not one.ids]
+            for results in self.search(some):
+                for index, hypotheses in ((one.index, one.hypotheses) for one in results):
+                    i, segment = indices[index], some[index]
+                    previous[i] = self.write.output(segment, hypotheses, previous.get(i))
+                    if (following := segment.again(previous[i].hyp)) is not None:
+                        current[i] = following
+                    else:
+                        yield [(i, previous[i])]

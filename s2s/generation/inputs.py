@@ -11,18 +11,21 @@ __all__ = [
     "AnyInput",
     "InputFields",
     "RequestConstraints",
+    "Revision",
     "as_input",
     "as_inputs",
     "output_constraint",
     "registered_constraints",
     "sentence_constraint",
+    "sentence_revision",
 ]
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose.field_values import FieldValues
+from s2s.decoding.batch_constraint import SentenceConstraint
 from s2s.decoding.constraints import ConstraintSet
 from s2s.errors import ConfigError, DataError, PluginError, did_you_mean
 from s2s.generation.candidates import Input
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
     from s2s.compose.options import Option
     from s2s.config import GenerateConfig
-    from s2s.decoding import FixedWidthConstraint, SentenceConstraint
+    from s2s.decoding import FixedWidthConstraint
     from s2s.plugin import Plugins
     from s2s.task import Constraint, Task
 
@@ -134,6 +137,10 @@ def _from_mapping(values: dict[str, Any]) -> Input:
     return Input(**{"src": "", **present}, fields=values)
 
 
+Revision = Callable[[str], SentenceConstraint | None]
+"""The constraint of a second search, by the output text of the first; None: that output stays"""
+
+
 class RequestConstraints:
     """What options and inputs require of outputs; subclasses override what they provide."""
 
@@ -148,6 +155,13 @@ class RequestConstraints:
 
     def for_sentence(self, config: GenerateConfig, task: Task, sentence: Input) -> SentenceConstraint | None:
         """The constraint that an input sets on its own output, such as by its prefix and phrases; None: none."""
+        return None
+
+    def revision(self, config: GenerateConfig, task: Task, sentence: Input) -> Revision | None:
+        """What is required of an output only if it does not hold it anyway; None: nothing.
+
+        The constraint of the second search replaces that of `for_sentence`.
+        """
         return None
 
 
@@ -179,7 +193,22 @@ def sentence_constraint(
     if (sentence.prefix or any(sentence.phrases)) and not any(provider.reads_texts for provider in constraints):
         raise DataError("prefix and phrases: no loaded plugin constrains outputs to them; leave them out")
     pairs = [(provider, provider.for_sentence(config, task, sentence)) for provider in constraints]
-    provided = [(provider, constraint) for provider, constraint in pairs if constraint is not None]
+    return _only([(provider, constraint) for provider, constraint in pairs if constraint is not None])
+
+
+def sentence_revision(
+    config: GenerateConfig, task: Task, sentence: Input, constraints: Sequence[RequestConstraints]
+) -> Revision | None:
+    """What is required of the output of one sentence if it does not hold it anyway.
+
+    Raises DataError if several plugins require something, since each would undo what the others did.
+    """
+    pairs = [(provider, provider.revision(config, task, sentence)) for provider in constraints]
+    return _only([(provider, revision) for provider, revision in pairs if revision is not None])
+
+
+def _only(provided: Sequence[tuple[RequestConstraints, Any]]) -> Any:
+    """What the only one of several plugins provides, or None."""
     if len(provided) > 1:
         names = " and ".join(f"{type(one).__module__}.{type(one).__qualname__}" for one, _ in provided)
         raise DataError(f"{names} all constrain the output of this input; ask for one of them")

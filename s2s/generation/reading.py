@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from s2s.data.invisible import visible
 from s2s.errors import DataError, PluginError
 from s2s.generation.documents import with_previous_pieces
-from s2s.generation.inputs import InputFields, sentence_constraint
+from s2s.generation.inputs import InputFields, sentence_constraint, sentence_revision
 from s2s.generation.kept_parts import KeptParts
 from s2s.generation.piece_inputs import piece_inputs
 from s2s.generation.segments import Segment, SourcePart, unbroken
@@ -154,6 +154,7 @@ class Reader:
             align=bool(part.text.taken_out or part.source.spans),
             prefix=part.source.prefix,
             left_in=part.left_in,
+            revision=sentence_revision(self.config, self.task, part.source, self.constraints) if ids else None,
         )
         if part.rest is None:
             return segment

@@ -5,10 +5,11 @@ from __future__ import annotations
 __all__ = ["Segment", "SourcePart", "unbroken"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s.decoding import SentenceConstraint
+from s2s.generation.inputs import Revision
 from s2s.generation.kept_parts import Part
 from s2s.generation.source_text import SourceText
 from s2s.generation.text_layout import Piece
@@ -44,6 +45,16 @@ class Segment:
     """Parts that an output must copy"""
     instead: Segment | None = None
     """What is decoded instead if the output lacks one of `left_in`: the same without these parts"""
+
+    revision: Revision | None = None
+    """What else is required of its output"""
+
+    def again(self, hyp: str) -> Segment | None:
+        """What is searched next because the output `hyp` lacks something; None: the output stays."""
+        if self.instead is not None and self.lacks(hyp):
+            return self.instead
+        constraint = self.revision(hyp) if self.revision else None
+        return replace(self, constraint=constraint, revision=None) if constraint else None
 
     @property
     def text(self) -> str:

@@ -44,8 +44,16 @@ class Writer:
         """search: its name in errors."""
         self.task, self.config, self.counts, self.stages, self.search = task, config, counts, stages, search
 
-    def output(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> Output:
-        """The output of a segment that was searched; without hypotheses, the task's fallback."""
+    def output(self, segment: Segment, hypotheses: Sequence[Hypothesis], previous: Output | None = None) -> Output:
+        """The output of a segment that was searched; without hypotheses, the task's fallback.
+
+        previous: the output that lacks something, and stays if there are no hypotheses.
+        """
+        if previous is not None:
+            self.counts.revised += 1
+            self.counts.lacking += not hypotheses
+            if not hypotheses:
+                return previous
         if not hypotheses and not self.counts.unanswered:
             logger.warning(
                 "no output within the length limit (search.max_len_a, search.max_len_b) for %r: the task's constraint "

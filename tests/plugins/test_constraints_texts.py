@@ -16,6 +16,7 @@ from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
 from s2s.task import Vocab
+from s2s_constraints.alternatives import Alternatives
 from s2s_constraints.automaton import StateTable
 from s2s_constraints.lexical import LexicalConstraint
 from s2s_constraints.phrases import Phrase
@@ -109,6 +110,17 @@ def test_the_outputs_with_a_phrase_are_those_that_contain_its_text(
         assert bound[0].tokens == best.tokens
     if len(spaced) == 1:
         assert len(obtained) > len(expected) / 2
+
+
+@pytest.mark.parametrize("words", [["Ta", "g,"], ["Tante", "a"], ["aa", "Ta", ","]], ids=str)
+def test_the_outputs_with_any_of_several_phrases_are_those_that_contain_one(words: list[str]) -> None:
+    """And the best of them is found."""
+    ids = {"Ta": (6,), "g,": (9, 10), "Tante": (6, 7), "a": (5,), "aa": (5, 5), ",": (10,)}
+    phrases = tuple(Phrase(word, ids[word], ids[word] if word[0] == "T" else (8, *ids[word]), True) for word in words)
+    free, bound = search([None, LexicalConstraint(SPELLING, (), (Alternatives(phrases),))])
+    expected = [h for h in free if any(contains(text_of(h.tokens), word, whole=True) for word in words)]
+    assert {tuple(h.tokens) for h in bound} <= {tuple(h.tokens) for h in expected}
+    assert bound[0].tokens == expected[0].tokens
 
 
 def random_tokens(draw: random.Random, n: int) -> Iterator[int]:

@@ -111,7 +111,7 @@ class ExportedSearch:
         for batch in request.batches():
             if batch.constraint is not None:  # constraints from options were refused on opening
                 raise DataError(
-                    "a line asks for a prefix or phrases, which backend=ctranslate2 cannot do; give backend=native"
+                    "a line has a prefix, phrases or terms, which backend=ctranslate2 cannot do; give backend=native"
                 )
             if any(request.starting_tokens(sentence) != request.vocab.start for sentence in batch.sentences):
                 raise DataError("a sentence has starting tokens of its own, which backend=ctranslate2 cannot do")

@@ -7,6 +7,7 @@ __all__ = ["Sentence", "TextOptions", "join_lines", "lines_of", "outputs", "read
 import asyncio
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import DataError
@@ -134,13 +135,19 @@ async def outputs(engine: Engine, sentences: Sequence[Sentence], options: TextOp
 
 
 async def _output(engine: Engine, sentence: Sentence, options: TextOptions, window: asyncio.Semaphore) -> Output:
-    output = await _segment_output(engine, sentence.segment, options, window)
-    if sentence.segment.instead is not None and sentence.segment.lacks(output.hyp):
-        return await _segment_output(engine, sentence.segment.instead, options, window)
+    """The output of a sentence; of the last search, if some are needed."""
+    segment: Segment | None = sentence.segment
+    output: Output | None = None
+    while segment is not None:
+        output = await _segment_output(engine, segment, options, window, output)
+        segment = await engine.in_text_thread(partial(segment.again, output.hyp))
+    assert output is not None
     return output
 
 
-async def _segment_output(engine: Engine, segment: Segment, options: TextOptions, window: asyncio.Semaphore) -> Output:
+async def _segment_output(
+    engine: Engine, segment: Segment, options: TextOptions, window: asyncio.Semaphore, previous: Output | None
+) -> Output:
     if not segment.ids:
         return engine.generator.write.unsearched(segment)
     try:
@@ -151,7 +158,7 @@ async def _segment_output(engine: Engine, segment: Segment, options: TextOptions
     except Exception as error:  # of the search; the engine has logged it
         raise unavailable("the search has failed on this batch; try again") from error
     write = (engine.aligning_generator if options.align and engine.aligning_generator else engine.generator).write
-    return await engine.in_text_thread(lambda: write.output(segment, hypotheses))
+    return await engine.in_text_thread(lambda: write.output(segment, hypotheses, previous))
 
 
 async def text_outputs(engine: Engine, text: str, options: TextOptions) -> list[Candidate]:

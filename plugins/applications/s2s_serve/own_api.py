@@ -90,7 +90,7 @@ async def _generate(server: Server, request: Request, body: GenerateBody) -> Res
 
 def _check(server: Server, engine: Engine, body: GenerateBody) -> None:
     """Raise RefusedError for what the schema cannot check."""
-    server.check_texts([*body.texts, body.prefix, *body.phrases])
+    server.check_texts([*body.texts, body.prefix, *body.phrases, *body.terms, *map(str, body.terms.values())])
     if not body.texts:
         raise invalid("text: a list of no texts")
     engine.check_nbest(body.nbest)

@@ -50,6 +50,9 @@ class GenerateBody(Body):
     phrases: list[Text] = Field(
         default=[], max_length=64, description="What the output contains, in any order; for a text of one line."
     )
+    terms: dict[Text, Text | list[Text]] = Field(
+        default={}, description="Terms of the text and their translations, or alternatives, which its output has."
+    )
     split: bool = Field(default=True, description="Take lines apart into sentences, where the task knows them.")
     raw: bool = Field(default=False, description="The text is raw: the task tokenises it into words if it needs them.")
     fields: list[Literal["tokens", "pieces", "log_probs", "align", "attention"]] = Field(
@@ -73,7 +76,7 @@ class GenerateBody(Body):
         return TextOptions(
             prefix=self.prefix,
             phrases=tuple(filter(None, self.phrases)),
-            fields=self.input_fields,
+            fields={**self.input_fields, "terms": self.terms} if self.terms else self.input_fields,
             split=self.split,
             raw=self.raw,
             nbest=self.nbest,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from s2s import Choice, Registry, hookimpl
-from s2s.config import GenerateConfig, at_least, check_ranges
+from s2s.config import GenerateConfig, Mark, at_least, check_ranges
 
 
 @dataclass(kw_only=True)
@@ -26,6 +26,10 @@ class ConstraintOptions(GenerateConfig):
     """Texts whose token sequences, as the task encodes them, never occur in an output: bad_words=[word,"two words"]."""
     phrases_match: Literal["words", "letters"] = "words"
     """Where an input's `phrases` count. words: as whole words, in any tokens. letters: within words, too."""
+    terms: str = field(default="", metadata=Mark.ADDED)
+    """Glossary, a TSV file: a term of the source, and its translation, or several separated by |; further columns are
+    ignored. The output has one of them where the term occurs as whole words, whatever the case. An input may have
+    terms of its own, as a field `terms`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -36,4 +40,4 @@ class ConstraintOptions(GenerateConfig):
 def s2s_register(registry: Registry) -> None:
     registry.options(ConstraintOptions)
     registry.add("constraint", "tokens", Choice, "s2s_constraints.tokens:TokenConstraints")
-    registry.add("constraint", "lexical", Choice, "s2s_constraints.lexical:LexicalConstraints")
+    registry.add("constraint", "lexical", Choice, "s2s_constraints.input_constraints:LexicalConstraints")

@@ -6,7 +6,7 @@ Shapes: B sentences, K hypotheses per sentence.
 
 from __future__ import annotations
 
-__all__ = ["LexicalBatchConstraint", "LexicalConstraint", "LexicalConstraints"]
+__all__ = ["LexicalBatchConstraint", "LexicalConstraint"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -14,24 +14,19 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from s2s import Example
 from s2s.decoding import BatchConstraint, ConstraintSet
-from s2s.generation import RequestConstraints
 from s2s_constraints.allocation import PhraseAllocation
+from s2s_constraints.alternatives import Alternatives
 from s2s_constraints.automaton import StateTable, TextAutomaton
 from s2s_constraints.phrases import Phrase
 from s2s_constraints.spelling import Spelling
-from s2s_constraints.symbols import symbols_of
-from s2s_constraints.task_texts import TaskTexts
 from s2s_constraints.text_state import FREE, TextState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Choice, Constraint, Task
+    from s2s import Constraint
     from s2s.decoding import SentenceConstraint
-    from s2s.generation import Input
-    from s2s_constraints import ConstraintOptions
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class LexicalConstraint:
     spelling: Spelling
     prefixes: tuple[str, ...] = ()
     """The symbols with which it must begin, in each way to spell them; none: any"""
-    phrases: tuple[Phrase, ...] = ()
+    phrases: tuple[Phrase | Alternatives, ...] = ()
     """What it must contain, each at least once, in any order; equal phrases count once"""
 
     def for_batch(self, base: BatchConstraint) -> LexicalBatchConstraint:
@@ -104,34 +99,3 @@ def _automaton(base: Constraint | None, texts: TextAutomaton) -> ConstraintSet:
     if isinstance(base, ConstraintSet):
         return ConstraintSet(base.own, [*base.others, texts])
     return ConstraintSet(base, [texts])
-
-
-class LexicalConstraints(RequestConstraints):
-    """The constraints that prefix and phrases of an input set on its output."""
-
-    reads_texts = True
-
-    def __init__(self, config: Choice) -> None:
-        self._spellings: dict[Task, Spelling] = {}
-
-    def for_sentence(
-        self,
-        config: ConstraintOptions,  # type: ignore[override]  # which this plugin adds to GenerateConfig
-        task: Task,
-        sentence: Input,
-    ) -> LexicalConstraint | None:
-        """Prefix and phrases in the task's spelling; DataError if they cannot be output verbatim."""
-        phrases = [phrase for phrase in sentence.phrases if phrase]
-        if not sentence.prefix and not phrases:
-            return None
-        texts = TaskTexts(task, Example(sentence.src, fields=sentence.fields), self._spelling(task))
-        prefixes = texts.prefixes(sentence.prefix) if sentence.prefix else ()
-        whole = config.phrases_match == "words"
-        return LexicalConstraint(texts.spelling, prefixes, tuple(texts.phrase(text, whole=whole) for text in phrases))
-
-    def _spelling(self, task: Task) -> Spelling:
-        if task not in self._spellings:
-            spellings = task.spellings()
-            spelt = Spelling.tokens(task.vocab.tgt) if spellings is None else Spelling(list(map(symbols_of, spellings)))
-            self._spellings[task] = spelt
-        return self._spellings[task]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Phrase", "Progress", "forms"]
+__all__ = ["Lack", "Phrase", "Progress"]
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +25,15 @@ class Progress(NamedTuple):
     """The token that comes next"""
 
 
+class Lack(NamedTuple):
+    """Why an output does not contain a phrase, or not for good."""
+
+    is_open: bool
+    """Whether it ends with the phrase, whose last word may still go on"""
+    begin: int
+    """From where on its symbols may be part of an occurrence, or of a character that is incomplete"""
+
+
 @dataclass(frozen=True)
 class Phrase:
     """A text, and tokens that spell it."""
@@ -41,11 +50,21 @@ class Phrase:
     def __hash__(self) -> int:
         return hash(self.text)  # which Python computes once
 
-    def end(self, output: str) -> int | None:
-        """Where the first occurrence ends; None: there is none.
+    @property
+    def n_tokens(self) -> int:
+        """Of its usual tokens, at most."""
+        return len(self.spaced)
 
-        That of a whole word may be at the end of the output, where the word may still go on (`is_open`).
-        """
+    def lack(self, output: str, spelling: Spelling) -> Lack | None:
+        """None: the output contains the phrase, whatever follows."""
+        end = self._end(output)
+        if end is None:
+            overlap = max([_overlap(output, form) for form in self.forms(spelling)])
+            return Lack(False, len(output) - max(overlap, n_incomplete(output) if self.whole else 0))
+        return Lack(True, end - len(self.text)) if self.whole and not characters(output[end : end + LONGEST]) else None
+
+    def _end(self, output: str) -> int | None:
+        """Where the first occurrence ends, maybe in a word that continues behind the output; None: there is none."""
         start = output.find(self.text)
         while start >= 0:
             end = start + len(self.text)
@@ -54,22 +73,8 @@ class Phrase:
             start = output.find(self.text, start + 1)
         return None
 
-    def is_open(self, output: str, end: int) -> bool:
-        """Whether the next token may continue the word that ends the phrase."""
-        return self.whole and not characters(output[end : end + LONGEST])
-
-    def begin(self, output: str, end: int | None, spelling: Spelling) -> int:
-        """From where on symbols of the output may be part of an occurrence, or of a character that is incomplete.
-
-        end: where the first occurrence ends.
-        """
-        if end is not None:
-            return end - len(self.text)
-        overlap = max([_overlap(output, form) for form in forms(self, spelling)])
-        return len(output) - max(overlap, n_incomplete(output) if self.whole else 0)
-
-    def progress(self, output: str, spelling: Spelling) -> Progress:
-        """In those of its usual tokens that the end of the output has most of."""
+    def progress(self, output: str, spelling: Spelling) -> list[Progress]:
+        """One, in those of its usual tokens that the end of the output has most of."""
         starts = not output or output[-1] == " "
         usual = self.tokens if starts else self.spaced
         best = Progress(0, len(usual), usual[0])
@@ -79,15 +84,18 @@ class Phrase:
                 if output.endswith(written) and self._may_begin(output, len(output) - len(written), written):
                     best = Progress(n, len(tokens) - n, tokens[n])
                     break
-        return best
+        return [best]
+
+    def forms(self, spelling: Spelling) -> set[str]:
+        """The symbols of its text, and of its usual tokens."""
+        return _forms(self, spelling)
 
     def _may_begin(self, output: str, start: int, written: str) -> bool:
         return not self.whole or written[:1] == " " or not inside(output, start)
 
 
 @lru_cache(maxsize=1000)
-def forms(phrase: Phrase, spelling: Spelling) -> set[str]:
-    """The symbols of its text, and of its usual tokens."""
+def _forms(phrase: Phrase, spelling: Spelling) -> set[str]:
     return {phrase.text, *("".join(spelling.texts[i] for i in tokens) for tokens in (phrase.tokens, phrase.spaced))}
 
 

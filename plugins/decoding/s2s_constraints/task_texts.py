@@ -57,6 +57,8 @@ class TaskTexts:
             return Phrase(token_symbols(tokens), tokens, tokens, whole=False)
         spaced = tokens if without_blanks(text.strip()[:1]) else tuple(self._ids(f" {text.strip()}"))
         symbols = "".join(self.spelling.texts[i] for i in tokens).strip(" ")
+        if not symbols:
+            raise self._without_tokens(text)
         return Phrase(symbols, tokens, spaced, whole)
 
     def _ids(self, text: str) -> list[int]:
@@ -69,10 +71,10 @@ class TaskTexts:
 
     def _without_tokens(self, text: str) -> DataError:
         name = self.task.config.name
-        return DataError(f"{text!r} has no tokens in task={name}; leave it out of prefix and phrases")
+        return DataError(f"{text!r} has no tokens in task={name}; leave it out of prefix, phrases and terms")
 
     def _unknown(self, text: str) -> DataError:
         return DataError(
             f"{text!r} has symbols that are not in the vocabulary of task={self.task.config.name}, and would not "
-            "come out as it is; leave it out of prefix and phrases"
+            "come out as it is; leave it out of prefix, phrases and terms"
         )

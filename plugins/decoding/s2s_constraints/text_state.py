@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s_constraints.phrases import Phrase, forms
+from s2s_constraints.alternatives import Alternatives
+from s2s_constraints.phrases import Phrase
 from s2s_constraints.spelling import Spelling
 from s2s_constraints.symbols import NEUTRAL, context
 
@@ -29,9 +30,9 @@ class TextState:
     spelling: Spelling
     rests: tuple[str, ...] = ()
     """What the prefix has after the output, in each way to spell it; none: the output has all of it"""
-    phrases: tuple[Phrase, ...] = ()
+    phrases: tuple[Phrase | Alternatives, ...] = ()
     """Those that the output lacks"""
-    open_phrases: tuple[Phrase, ...] = ()
+    open_phrases: tuple[Phrase | Alternatives, ...] = ()
     """Those with which it ends, and whose last word may still go on, so that they would be missing again"""
     output: str = ""
     """Its end, as symbols, from where the phrases need it (`Phrase.begin`), behind the `context` that this has"""
@@ -57,16 +58,13 @@ class TextState:
         return replace(self, rests=rests) if rests else FREE
 
     def _with_output(self, output: str, rests: tuple[str, ...]) -> TextState:
-        missing, still_open, begin = [], [], len(output)
+        missing: list[Phrase | Alternatives] = []
+        still_open: list[Phrase | Alternatives] = []
+        begin = len(output)
         for phrase in (*self.phrases, *self.open_phrases):
-            end = phrase.end(output)
-            if end is None:
-                missing.append(phrase)
-            elif phrase.is_open(output, end):
-                still_open.append(phrase)
-            else:
-                continue
-            begin = min(begin, phrase.begin(output, end, self.spelling))
+            if lack := phrase.lack(output, self.spelling):
+                (still_open if lack.is_open else missing).append(phrase)
+                begin = min(begin, lack.begin)
         if not missing and not still_open:
             return TextState(self.spelling, rests) if rests else FREE
         before = "" if self.spelling.tokenwise else context(output[:begin])
@@ -78,9 +76,14 @@ class TextState:
         return bool(self.phrases or self.open_phrases)
 
     @cached_property
-    def progress(self) -> list[Progress]:
-        """Of the phrases that are missing."""
+    def _progress(self) -> list[list[Progress]]:
+        """Of each phrase that is missing in each of its alternatives, the one that lacks the fewest tokens first."""
         return [phrase.progress(self.output, self.spelling) for phrase in self.phrases]
+
+    @cached_property
+    def progress(self) -> list[Progress]:
+        """Of each phrase that is missing."""
+        return [first for first, *_ in self._progress]
 
     @cached_property
     def missing(self) -> int:
@@ -91,7 +94,7 @@ class TextState:
     @cached_property
     def required(self) -> list[int]:
         """The next token of each missing phrase; none within the prefix."""
-        return [] if self.rests else [one.following for one in self.progress]
+        return [] if self.rests else [one.following for alternatives in self._progress for one in alternatives]
 
     @cached_property
     def may_end(self) -> bool:
@@ -109,7 +112,7 @@ class TextState:
         if self.phrases and room <= self.missing:
             most = max(one.n_tokens for one in self.progress)
             return torch.tensor([one.following for one in self.progress if one.n_tokens == most])
-        if self.open_phrases and room <= self.missing + sum(len(phrase.spaced) for phrase in self.open_phrases):
+        if self.open_phrases and room <= self.missing + sum(phrase.n_tokens for phrase in self.open_phrases):
             return torch.tensor(self.spelling.beginning_outside, dtype=torch.long)
         return None
 
@@ -119,9 +122,9 @@ class TextState:
 
 
 @lru_cache(maxsize=1000)
-def _touching(phrases: tuple[Phrase, ...], spelling: Spelling) -> set[int]:
+def _touching(phrases: tuple[Phrase | Alternatives, ...], spelling: Spelling) -> set[int]:
     """The tokens that contain or begin any of the phrases."""
-    return {i for phrase in phrases for form in forms(phrase, spelling) for i in spelling.touching(form)}
+    return {i for phrase in phrases for form in phrase.forms(spelling) for i in spelling.touching(form)}
 
 
 FREE = TextState(Spelling([]))

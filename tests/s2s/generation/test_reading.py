@@ -78,6 +78,24 @@ def test_two_plugins_of_the_same_name_do_not_replace_one_another() -> None:
     assert str(error) == f"{names} all constrain the output of this input; ask for one of them"
 
 
+class Again(RequestConstraints):
+    """Asks for a second search of every output that is not in capitals."""
+
+    def revision(self, config: GenerateConfig, task: Task, sentence: Input) -> Any:
+        return lambda output: None if output.isupper() else sentence.src
+
+
+def test_a_segment_is_searched_again_if_its_output_lacks_something() -> None:
+    layout = TextLayout(lambda _: FullStops(), "sentence")
+    reader = Reader(Capitals(), GenerateConfig(), 4, Counts(), [Again(), Same(None)], layout)
+    ((first, second), (empty,)), _ = reader([Input("ab. cd."), Input("")])
+    assert (first.again("AB"), empty.again("ab")) == (None, None)
+    assert second.again("cd") == replace(second, constraint="cd", revision=None)
+    segments, error = Reader(Capitals(), GenerateConfig(), 9, Counts(), [Again(), Again()])([Input("a")])
+    assert segments == []
+    assert "all constrain the output of this input" in str(error)
+
+
 def test_a_constraint_that_does_not_read_prefixes_is_no_reason_to_ignore_them() -> None:
     reader = Reader(Capitals(), GenerateConfig(), 9, Counts(), [Same(1)])
     segments, error = reader([Input("a"), Input("b", prefix="c")])
