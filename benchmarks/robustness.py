@@ -7,14 +7,16 @@ symbol between two; whether each line has as many sentences as went in, for sepa
 With invisible characters in words, against the outputs without; with symbols that the run has no token for, against the
 references without; with every kind of noise on sources and references (task.noise).
 chrF without a symbol or a placeholder that was put into each sentence, and how often it came through; how often a noun
-in bold is aligned with its translation alone, for each decoder layer.
+in bold is aligned with its translation alone, for each decoder layer; with a word of each in bold on a page of HTML.
 """
 
 from __future__ import annotations
 
 import argparse
+import html
 import itertools
 import json
+import operator
 import random
 import re
 import timeit
@@ -94,6 +96,7 @@ def main() -> None:
         _with_parts(model, [f"{opening}{line}{closing}" for line in src], refs, "in quotes", [opening, closing])
     for layer in (0, 1, 2):
         _bold_nouns(model, src, layer)
+    _bold_words(model, src, refs)
 
 
 def _with_invisible(model: TrainedModel, src: Sequence[str], refs: Sequence[str]) -> None:
@@ -140,6 +143,28 @@ def _with_noise(model: TrainedModel, src: Sequence[str], refs: Sequence[str]) ->
         noise, draw = registry.build_default("noise", name), random.Random(SEED)
         noisy, expected = zip(*(noise.altered(*pair, draw) for pair in zip(src, refs, strict=True)), strict=True)
         _show(row=f"noise {name}", chrf=_chrf(model.translate(list(noisy)), expected))
+
+
+def _bold_words(model: TrainedModel, src: Sequence[str], refs: Sequence[str]) -> None:
+    """The text of a page on which a word of each sentence is bold."""
+    rng = random.Random(SEED)
+    page = "".join(f"<p>{' '.join(_with_bold(sentence.split(), rng))}</p>\n" for sentence in src)
+    output = model.translate_document(page.encode(), "html").decode()
+    texts, plain = re.sub("<[^>]*>", "", output).splitlines(), model.translate(src)
+    words = re.findall("<b>(.*?)</b>", output)
+    _show(
+        row="one word in bold",
+        chrf=_chrf(texts, refs),
+        chrf_without_tags=_chrf(plain, refs),
+        equal=sum(map(operator.eq, texts, map(html.escape, plain))),
+        bold=len(words),
+        empty=words.count(""),
+    )
+
+
+def _with_bold(words: Sequence[str], rng: random.Random) -> list[str]:
+    n = rng.randrange(len(words))
+    return [*words[:n], f"<b>{words[n]}</b>", *words[n + 1 :]]
 
 
 def _chrf(outputs: Sequence[str], refs: Sequence[str]) -> float:

@@ -190,6 +190,16 @@ class TestPo:
         outputs = [translated(block.source) for block in document.blocks]
         assert document.render(outputs).decode() == expected
 
+    def test_a_unit_may_have_forms_without_a_plural(self) -> None:
+        document = PoFormat(UnitConfig()).read(b'msgid "a dog"\nmsgid_plural ""\nmsgstr[0] ""\n')
+        outputs = [translated(block.source) for block in document.blocks]
+        assert outputs
+        assert b"DOG A" in document.render(outputs)
+
+    def test_a_template_has_two_forms(self) -> None:
+        document = PoFormat(UnitConfig()).read(PO.replace("nplurals=3", "nplurals=INTEGER").encode())
+        assert sum("files were" in block.source.text for block in document.blocks) == 1
+
     def test_all_units_on_request(self) -> None:
         document = PoFormat(UnitConfig(retranslate=True)).read(PO.encode())
         assert "Open" in [block.source.text for block in document.blocks]

@@ -62,12 +62,13 @@ class _Messages(Document):
 
 
 def _units(store: Any, *, retranslate: bool) -> Iterator[_Unit]:
-    n_forms = int(store.getheaderplural()[0] or 2)
+    declared = store.getheaderplural()[0] or ""  # INTEGER in a template
+    n_forms = int(declared) if declared.isdecimal() else 2
     for unit in store.units:
         if unit.isheader() or unit.isobsolete() or not unit.source or (unit.istranslated() and not retranslate):
             continue
-        messages = [str(unit.source)]
+        messages = [str(form) for form in getattr(unit.source, "strings", [unit.source])]
         if unit.hasplural():
-            singular, plural = (str(form) for form in unit.source.strings)
+            singular, plural = messages[0], messages[-1]
             messages = [singular, *[plural] * (n_forms - 1)] if n_forms > 1 else [plural]
         yield _Unit(unit, [list(parts(message_flow(one), write_message, "message", folds=False)) for one in messages])
