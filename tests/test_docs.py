@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import shlex
+from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,11 @@ def test_a_plugin_of_the_page_loads_alone(here: Path, name: str) -> None:
     registry = load_plugins([name]).registry
     brought = [e for key, e in {**registry.entries, **registry.presets}.items() if key not in before.entries]
     assert any(e.plugin == name for e in [*brought, *registry.added]) == ("s2s_register" in FILES[name])
+
+
+def test_the_noise_of_the_page_alters_sources(here: Path) -> None:
+    noise = loaded().registry.build_default("noise", "umlauts")
+    assert noise.altered("Übermäßig größer", "äh", Random(1)) == ("Uebermaessig groesser", "äh")
 
 
 def test_the_task_of_the_page_keeps_its_contract(here: Path) -> None:
