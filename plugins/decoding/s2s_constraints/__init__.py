@@ -24,7 +24,7 @@ class ConstraintOptions(GenerateConfig):
     """No n-gram of this many tokens occurs twice in the last 512 tokens of an output; 0: no limit."""
     bad_words: list[str] = field(default_factory=list)
     """Texts whose token sequences, as the task encodes them, never occur in an output: bad_words=[word,"two words"]."""
-    phrases_match: Literal["words", "letters"] = "words"
+    phrases_match: Literal["words", "letters"] = field(default="words", metadata=Mark.ADDED)
     """Where an input's `phrases` count. words: as whole words, in any tokens. letters: within words, too."""
     terms: str = field(default="", metadata=Mark.ADDED)
     """Glossary, a TSV file: a term of the source, and its translation, or several separated by |; further columns are
