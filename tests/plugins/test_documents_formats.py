@@ -190,12 +190,6 @@ class TestPo:
         outputs = [translated(block.source) for block in document.blocks]
         assert document.render(outputs).decode() == expected
 
-    def test_a_unit_may_have_forms_without_a_plural(self) -> None:
-        document = PoFormat(UnitConfig()).read(b'msgid "a dog"\nmsgid_plural ""\nmsgstr[0] ""\n')
-        outputs = [translated(block.source) for block in document.blocks]
-        assert outputs
-        assert b"DOG A" in document.render(outputs)
-
     def test_a_template_has_two_forms(self) -> None:
         document = PoFormat(UnitConfig()).read(PO.replace("nplurals=3", "nplurals=INTEGER").encode())
         assert sum("files were" in block.source.text for block in document.blocks) == 1
@@ -204,9 +198,10 @@ class TestPo:
         document = PoFormat(UnitConfig(retranslate=True)).read(PO.encode())
         assert "Open" in [block.source.text for block in document.blocks]
 
-    def test_what_is_no_po_is_refused(self) -> None:
-        with pytest.raises(DataError, match="PO file"):
-            PoFormat(UnitConfig()).read(b'msgid "a\nmsgstr x')
+    @pytest.mark.parametrize("data", [b'msgid "a\nmsgstr x', b'#, fuzzy\nmsgid "a"\nmsgid_plural "b"\n'])
+    def test_what_is_no_po_is_refused(self, data: bytes) -> None:
+        with pytest.raises(DataError, match="no PO file"):
+            PoFormat(UnitConfig()).read(data)
 
 
 XLIFF = """<?xml version='1.0' encoding="UTF-8"?>

@@ -33,7 +33,7 @@ class PoFormat(DocumentFormat):
         pypo = library("translate.storage.pypo", "translate-toolkit")
         try:
             store = pypo.pofile.parsestring(data)
-        except (ValueError, UnicodeError, LookupError) as error:
+        except (ValueError, LookupError, AttributeError) as error:  # AttributeError: a plural without translations
             raise DataError(f"no PO file: {error}") from None
         return _Messages(store, list(_units(store, retranslate=self.retranslate)))
 
@@ -67,8 +67,8 @@ def _units(store: Any, *, retranslate: bool) -> Iterator[_Unit]:
     for unit in store.units:
         if unit.isheader() or unit.isobsolete() or not unit.source or (unit.istranslated() and not retranslate):
             continue
-        messages = [str(form) for form in getattr(unit.source, "strings", [unit.source])]
+        messages = [str(unit.source)]
         if unit.hasplural():
-            singular, plural = messages[0], messages[-1]
+            singular, plural = (str(form) for form in unit.source.strings)
             messages = [singular, *[plural] * (n_forms - 1)] if n_forms > 1 else [plural]
         yield _Unit(unit, [list(parts(message_flow(one), write_message, "message", folds=False)) for one in messages])
