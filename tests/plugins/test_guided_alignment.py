@@ -189,6 +189,10 @@ def test_an_aligner_finds_known_links() -> None:
     forward = rate(align.forward.align(np.array(one.src), np.array(one.tgt)) for one in encoded)
     nearest = rate(diagonal_prior(len(one.src), len(one.tgt), 4, 0.1) > 0.25 for one in encoded)
     assert both < 10
+    src, tgt = np.array(encoded[0].src), np.array(encoded[0].tgt)
+    links = grow_diag_final_and(align.forward.align(src, tgt), align.backward.align(tgt, src).T)
+    np.testing.assert_array_equal(align(encoded[0].src, encoded[0].tgt), links)
+    assert align.remembered(tuple(encoded[0].src), tuple(encoded[0].tgt)).nbytes == 4 * links.sum(), "not [T, S]"
     assert both < forward
     assert forward < nearest
 

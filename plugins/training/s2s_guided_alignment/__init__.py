@@ -9,7 +9,7 @@ __all__ = ["GuidedAlignmentConfig", "s2s_register"]
 
 from dataclasses import dataclass, field
 
-from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s import Choice, Registry, hookimpl
 from s2s.config import Range, at_least, check_ranges
 
 
@@ -39,9 +39,8 @@ class GuidedAlignmentConfig(Choice):
 
     def __post_init__(self) -> None:
         check_ranges("objective", self, weight=at_least(0), eps=Range(0, 1, without_high=True), pairs=at_least(1))
-        check_ranges("objective", self, iterations=at_least(1), tension=at_least(0), null=Range(0, 1))
-        if not 0 < self.null < 1:
-            raise ConfigError(f"objective.null={self.null} must be between 0 and 1")
+        between = Range(0, 1, without_low=True, without_high=True)
+        check_ranges("objective", self, iterations=at_least(1), tension=at_least(0), null=between)
 
 
 @hookimpl

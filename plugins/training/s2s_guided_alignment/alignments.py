@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from s2s import Encoded, Task
     from s2s_guided_alignment import GuidedAlignmentConfig
 
+    Links = NDArray[np.uint16]
+    """Target and source position of each: [n, 2]"""
+
 CHUNK = 1000
 """Pairs that are encoded at once"""
 REMEMBERED = 200_000
@@ -58,13 +61,12 @@ class LearntAlignments:
         self.remembered = lru_cache(REMEMBERED)(self._align)
 
     def __call__(self, src: Sequence[int], tgt: Sequence[int]) -> NDArray[np.bool_]:
-        return self.remembered(tuple(src), tuple(tgt))
+        return _matrix(self.remembered(tuple(src), tuple(tgt)), src, tgt)
 
-    def _align(self, src: tuple[int, ...], tgt: tuple[int, ...]) -> NDArray[np.bool_]:
+    def _align(self, src: tuple[int, ...], tgt: tuple[int, ...]) -> Links:
         own, target = self._pair(src, tgt)
         links = grow_diag_final_and(self.forward.align(own, target), self.backward.align(target, own).T)
-        before = np.zeros((len(tgt), len(src) - len(own)), np.bool_)
-        return np.concatenate([before, links], 1)
+        return (np.argwhere(links) + np.array([0, len(src) - len(own)])).astype(np.uint16)
 
     def _pair(self, src: Sequence[int], tgt: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         own = self.task.cut_context(src, 0) if self.task.context else src
@@ -81,17 +83,13 @@ class WordAlignments:
         for name in files:
             if name not in names:
                 raise ConfigError(f"objective.alignments.{name}: there is no such training corpus; {', '.join(names)}")
-        self.links: dict[bytes, NDArray[np.uint16]] = {}
+        self.links: dict[bytes, Links] = {}
         for name, file in files.items():
             self._read(Path(file), name, task)
 
     def __call__(self, src: Sequence[int], tgt: Sequence[int]) -> NDArray[np.bool_]:
         """None for a pair of a corpus without a file."""
-        links = np.zeros((len(tgt), len(src)), np.bool_)
-        pairs = self.links.get(_key(src, tgt))
-        if pairs is not None:
-            links[pairs[:, 1], pairs[:, 0]] = True
-        return links
+        return _matrix(self.links.get(_key(src, tgt)), src, tgt)
 
     def _read(self, path: Path, name: str, task: Task) -> None:
         lines, number = read_lines(path), 0
@@ -105,11 +103,19 @@ class WordAlignments:
             src = [-1] * n_before + _word_numbers(example.src, task.source_offsets(example.src))
             text = task.detokenize(pair.tgt, example.src)
             tgt = _word_numbers(text, task.target_offsets(pair.tgt, example.src))
-            links = [(j, i) for j, e in enumerate(src) for i, f in enumerate(tgt) if (e, f) in words]
+            links = [(i, j) for j, e in enumerate(src) for i, f in enumerate(tgt) if (e, f) in words]
             if links:
                 self.links[_key(pair.src, pair.tgt)] = np.array(links, np.uint16)
         if next(lines, None) is not None:
             raise DataError(f"{path} continues behind line {number:,}: expected one for each usable pair of {name}")
+
+
+def _matrix(links: Links | None, src: Sequence[int], tgt: Sequence[int]) -> NDArray[np.bool_]:
+    """[n, 2] -> [T, S]"""
+    matrix = np.zeros((len(tgt), len(src)), np.bool_)
+    if links is not None:
+        matrix[links[:, 0], links[:, 1]] = True
+    return matrix
 
 
 def _word_numbers(text: str, offsets: Sequence[tuple[int, int] | None]) -> list[int]:
