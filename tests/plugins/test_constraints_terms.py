@@ -10,6 +10,10 @@ import pytest
 import s2s
 from harness.small_server import served, tiny_server
 from harness.tiny_runs import call, train_tiny
+from s2s.generation import Input
+from s2s.registry import Choice
+from s2s_constraints.glossary import read_glossary
+from s2s_constraints.input_constraints import LexicalConstraints
 from s2s_constraints.symbols import joins
 from s2s_constraints.term_forms import form_in, required_forms
 
@@ -154,6 +158,24 @@ def test_a_translation_that_no_tokens_spell_is_not_required(
     assert len(caplog.records) == 1
     assert form_in(model.translate({"src": "a cat", "terms": {"cat": ["漢字", "hund"]}}), "hund")
     assert len(caplog.records) == 1, "for each translation once, and not for one with a capital"
+
+
+def test_a_form_with_a_symbol_that_was_put_back_is_not_required(model: s2s.TrainedModel) -> None:
+    """The second search, for the other term, requires any form that the vocabulary spells."""
+    generator = model.generator()
+    provider = LexicalConstraints(Choice())
+    asked = Input("a cat old", fields={"terms": {"cat": "hund", "old": "kater"}})
+    revision = provider.revision(generator.config, model.task, asked)  # type: ignore[arg-type]
+    assert revision is not None
+    assert form_in("hundΩ x", "hund") == "hundΩ"
+    again, other = revision("hundΩ x"), revision("x")
+    assert again == other
+    assert again is not None
+
+
+def test_a_glossary_may_be_in_the_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    assert read_glossary("~/terms.tsv").terms.keys() == read_glossary(str(folder / "terms.tsv")).terms.keys()
 
 
 def test_the_command_reads_a_file_and_terms_of_single_lines(folder: Path, capsys: Any) -> None:

@@ -11,15 +11,16 @@ __all__ = ["Glossary", "Term", "read_glossary"]
 
 import unicodedata
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s import DataError
 from s2s.data import read_lines
+from s2s.io import expand_user
 from s2s_constraints.symbols import joins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 SEPARATOR = "|"
 """Between alternative translations"""
@@ -88,7 +89,7 @@ def read_glossary(path: str) -> Glossary:
 
     Raises DataError for a line without a second column, an empty term, and a source that has other targets before.
     """
-    file = Path(path)
+    file = expand_user(path, "terms")
     return _read(file, file.stat().st_mtime_ns if file.exists() else 0)
 
 

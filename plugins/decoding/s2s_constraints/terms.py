@@ -94,7 +94,13 @@ class Terms:
         return next((form for target in term.targets if (form := form_in(output, target))), None)
 
     def _with(self, phrases: tuple[Phrase, ...], form: str | None) -> tuple[Phrase, ...]:
-        return tuple(dict.fromkeys((*phrases, self.texts.phrase(form, whole=True)))) if form else phrases
+        """A form with what no token spells, such as a symbol that was put back into the output, is not among them."""
+        if form is None:
+            return phrases
+        try:
+            return tuple(dict.fromkeys((*phrases, self.texts.phrase(form, whole=True))))
+        except DataError:
+            return phrases
 
 
 @lru_cache(maxsize=1000)
