@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["KeptParts", "Part"]
 
 import unicodedata
+from bisect import bisect_left
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +22,8 @@ ENCLOSING = "\u20e3"
 """The key cap of an emoji"""
 INVISIBLE = ("Mn", "Me", "Mc", "Cf", "Cc")
 """Categories of characters that only change others"""
+WIDTH = r"[-+#0]*+(?:[1-9]\d*+)?"
+"""Flags and width of a format such as %05d, without a second way to match a zero"""
 UNSPACED_LETTER = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]"
 PATTERNS = {
     "urls": (
@@ -30,11 +33,11 @@ PATTERNS = {
     "emails": r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+",
     "placeholders": (
         r"\{\{[^{}\s]+\}\}|\$?\{[\w.:,!$-]*\}|\$\[\w+\]|\$\w+\$|\$[A-Za-z_]\w*"  # {0}, {{name}}, ${x}, $[x], $x$, $x
-        r"|%\(\w+\)[-+#0]*\d*(?:\.\d+)?[a-zA-Z]"  # %(n)d
-        r"|(?<!%)%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?[sdiufFeEgGxXoc@](?![A-Za-z])"  # %s, %1$d, %.2f
+        rf"|%\(\w+\){WIDTH}(?:\.\d+)?[a-zA-Z]"  # %(n)d
+        rf"|(?<!%)%(?:\d+\$)?{WIDTH}(?:\.\d+)?(?:hh?|ll?|[Lzjt])?[sdiufFeEgGxXoc@](?![A-Za-z])"  # %s, %1$d, %.2f
         r"|(?<![\d%])%(?:\w+%|[A-Z_]{2,}|\d+(?!\w))"  # %PATH%, %PRODUCTNAME, %1
     ),
-    "symbols": r"\((?i:c|r|tm|sm)\)|(?m:(?<=^[ \t]*)[-–—*+](?=[ \t]))",  # the second: of a list
+    "symbols": r"\((?i:c|r|tm|sm)\)|(?m:[-–—*+](?=[ \t])(?<=^[ \t]*.))",  # the second: of a list
     "numbers": r"(?<![\w.,])[-+]?\d+(?:[.,:\u00a0\u202f']\d+)*(?![\w])",
 }
 
@@ -68,19 +71,16 @@ class KeptParts:
         for span in spans:
             if span.keep and span.begin < span.end and not (parts and span.begin < parts[-1].end):
                 parts.append(Part(span.begin, span.end))
-        for match in self.pattern.finditer(text) if self.pattern else ():
-            _add(parts, Part(*match.span()))
-        return self._with_symbols(text, parts)
+        matches = self.pattern.finditer(text) if self.pattern else ()
+        return self._with_symbols(text, _with_others(parts, (Part(*match.span()) for match in matches)))
 
     def _with_symbols(self, text: str, parts: list[Part]) -> list[Part]:
         """The parts, and the words and characters that the vocabulary does not spell."""
         if not self.finds_symbols or self.covers(text):
-            return sorted(parts)
+            return parts
         parts = [part._replace(is_unknown=not self.covers(text[part.begin : part.end])) for part in parts]
-        for begin, end, _ in atoms(text):
-            for first, last in self.unknown(text[begin:end]):
-                _add(parts, Part(begin + first, begin + last, is_unknown=True))
-        return sorted(parts)
+        places = ((begin, one) for begin, end, _ in atoms(text) for one in self.unknown(text[begin:end]))
+        return _with_others(parts, (Part(at + first, at + last, is_unknown=True) for at, (first, last) in places))
 
     def _unknown(self, atom: str) -> list[tuple[int, int]]:
         """What the vocabulary does not spell of a word or a character: all, if it spells no letter, or if this is a
@@ -100,7 +100,12 @@ def _script(letter: str) -> str:
     return unicodedata.name(letter, "").partition(" ")[0]
 
 
-def _add(parts: list[Part], part: Part) -> None:
-    """Add a part, unless it overlaps with another."""
-    if all(part.end <= one.begin or one.end <= part.begin for one in parts):
-        parts.append(part)
+def _with_others(parts: list[Part], others: Iterable[Part]) -> list[Part]:
+    """The parts, and those others that overlap with none of them; both in order and disjoint."""
+    begins = [part.begin for part in parts]
+
+    def is_free(part: Part) -> bool:
+        n = bisect_left(begins, part.end)
+        return n == 0 or parts[n - 1].end <= part.begin
+
+    return sorted([*parts, *filter(is_free, others)])

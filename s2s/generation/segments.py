@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["Segment", "SourcePart", "unbroken"]
 
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +16,7 @@ from s2s.generation.kept_parts import Part
 from s2s.generation.source_text import SourceText
 from s2s.generation.text_layout import Piece
 from s2s.task import Example
+from s2s.text.words import atoms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -63,7 +66,20 @@ class Segment:
 
     def lacks(self, hyp: str) -> bool:
         """Whether an output is without one of the parts that it must copy, or has it another number of times."""
-        return any(hyp.count(part) != self.src.count(part) for part in self.left_in)
+        return bool(self.left_in) and _counts(hyp, self.left_in) != _counts(self.src, self.left_in)
+
+
+def _counts(text: str, parts: Iterable[str]) -> list[int]:
+    """How often each part is in a text: not within a word, and a single sign not between two, as a hyphen is."""
+    words = atoms(text)
+    begins, ends = {word.begin for word in words}, {word.end for word in words}
+
+    def is_part(begin: int, end: int) -> bool:
+        is_sign = end - begin == 1 and not text[begin].isalnum()
+        is_hyphen = is_sign and text[begin - 1 : begin].isalnum() and text[end : end + 1].isalnum()
+        return begin in begins and end in ends and not is_hyphen
+
+    return [sum(is_part(*one.span()) for one in re.finditer(re.escape(part.strip()), text)) for part in parts]
 
 
 class SourcePart(NamedTuple):
@@ -112,14 +128,15 @@ def unbroken(
 ) -> Iterator[tuple[Piece, list[Part]]]:
     """The pieces of a text, each with the kept parts in it; none of these is in two, or decides where a piece ends."""
     ranges, end = list[tuple[int, int]](), 0
+    begins, ends = [part.begin for part in kept], [part.end for part in kept]
     for piece in pieces_of(_opaque(text, kept)):
         begin = end + len(piece.before)
-        is_cut = any(part.begin < end < part.end or part.begin < begin < part.end for part in kept)
+        is_cut = any(bisect_right(ends, place) < bisect_left(begins, place) for place in (end, begin))
         end = begin + len(piece.text)
         ranges.append((ranges.pop()[0] if ranges and is_cut else begin, end))
     at = 0
     for begin, end in ranges:
-        inside = (part for part in kept if begin <= part.begin and part.end <= end)
+        inside = kept[bisect_left(begins, begin) : bisect_right(ends, end)]
         after = text[end:] if end == ranges[-1][1] else ""
         yield Piece(text[at:begin], text[begin:end], after), [part.behind(-begin) for part in inside]
         at = end
@@ -127,7 +144,9 @@ def unbroken(
 
 def _opaque(text: str, kept: Iterable[Part]) -> str:
     """The text with a name in place of each part with letters or digits, whose punctuation ends no sentence."""
+    pieces, at = list[str](), 0
     for begin, end, _ in kept:
         if end - begin > 1 and any(map(str.isalnum, text[begin:end])):
-            text = f"{text[:begin]}{'Q' * (end - begin)}{text[end:]}"
-    return text
+            pieces += [text[at:begin], "Q" * (end - begin)]
+            at = end
+    return "".join([*pieces, text[at:]])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 __all__ = ["SourceText"]
 
-import re
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Self
 
 from s2s.generation.kept_parts import Part
@@ -45,14 +45,16 @@ class SourceText:
         Between letters a part becomes a blank, unless both sides together have fewer tokens (`n_tokens`) as one word.
         """
         places, blanks, end, parts = list[int](), set[int](), 0, _joined(text, parts)
-        for part in parts:
-            places += range(end, part.begin)
-            end = part.end
+        next_begins = [*(part.begin for part in parts[1:]), len(text)]
+        for number, part in enumerate(parts):
+            before, end = text[end : part.begin], part.end
+            places += range(part.begin - len(before), part.begin)
             while places and text[places[-1]].isspace() and text[end : end + 1] in CLOSING:
                 places.pop()
             if not places or text[places[-1]].isspace() or text[places[-1]] in OPENING:
-                end += len(text) - end - len(text[end:].lstrip())
-            elif _is_blank(text[: part.begin], text[end:], n_tokens):
+                while text[end : end + 1].isspace():
+                    end += 1
+            elif _is_blank(before, text[end : next_begins[number]], n_tokens):
                 places.append(part.begin)
                 blanks.add(part.begin)
         places += range(end, len(text))
@@ -100,12 +102,19 @@ def _joined(text: str, parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def _is_blank(before: str, after: str, n_tokens: Callable[[str], int]) -> bool:
-    """Whether the letters on both sides of a part are words of their own, of a script with blanks."""
-    left, right = re.search(r"\w*$", before), re.match(r"\w*", after)
-    one, other = left[0] if left else "", right[0] if right else ""
+    """Whether the letters on both sides of a part are words of their own, of a script with blanks.
+
+    before, after: the text back to the part before, and up to the next one.
+    """
+    one = "".join(takewhile(_is_in_word, reversed(before)))[::-1]
+    other = "".join(takewhile(_is_in_word, after))
     if not one or not other or is_unspaced(one[-1]) or is_unspaced(other[0]):
         return False
     return n_tokens(f"{one} {other}") <= n_tokens(one + other)
+
+
+def _is_in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _remaining(places: Sequence[int], read: str, shown: str) -> list[int]:

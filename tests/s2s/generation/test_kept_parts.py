@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from s2s.data.invisible import visible
 from s2s.data.sentence_rules import RuleSegmenter
 from s2s.generation.kept_parts import KeptParts, Part
-from s2s.generation.segments import unbroken
+from s2s.generation.segments import Segment, unbroken
 from s2s.generation.source_text import SourceText
 from s2s.generation.text_layout import Piece, TextLayout
 from s2s.registry import Choice
@@ -46,6 +47,90 @@ def texts(text: str, kinds: tuple[str, ...] = EVERY) -> list[str]:
 )
 def test_parts_are_placeholders_addresses_and_symbols_that_no_token_spells(text: str, parts: list[str]) -> None:
     assert texts(text) == parts
+
+
+HOSTILE = [
+    "%" + "0" * 100_000,
+    "%(n)" + "0" * 100_000,
+    "%1$" + "0" * 100_000,
+    "%." + "1" * 100_000,
+    "%" + "a" * 100_000,
+    "%a" * 50_000 + "%",
+    "{" * 100_000,
+    "{{a" * 33_000,
+    "${" + "$" * 100_000,
+    "$" + "a" * 100_000,
+    "$1" * 50_000,
+    "$[a" * 33_000,
+    "www." + "," * 100_000,
+    "www.(a" * 16_000,
+    "http://" + "(a).," * 20_000,
+    "http://" * 14_000,
+    "a" * 100_000,
+    "a@" * 50_000,
+    "a@" + "b-" * 50_000,
+    "a@b" + ".c" * 50_000 + ".",
+    "1" + ".1" * 50_000 + "a",
+    "1:" * 50_000 + "1a",
+    " " * 100_000 + "-",
+    "- " * 50_000,
+    "--" * 50_000,
+    "😀" * 100_000,
+    "a😀" * 50_000,
+    "a 😀 {0} " * 12_000,
+    "aΩ" * 50_000,
+    "a" * 50_000 + "😀" + "b" * 50_000,
+    "a" + "\u0301" * 100_000,
+    "x {0}. Y " * 11_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:6]))
+def test_long_texts_take_time_in_proportion_to_their_length(text: str) -> None:
+    """About 0.2 s each; work that grows with the square would take minutes."""
+    began = time.process_time()
+    parts = KeptParts((*EVERY, "numbers"), covers)(text)
+    list(unbroken(text, parts, lambda one: [Piece("", piece) for piece in re.findall("[^.]+|[.]", one)]))
+    assert len(SourceText.without(text, parts, visible).read) <= len(text)
+    assert time.process_time() - began < 10
+
+
+def test_formats_have_flags_width_and_precision() -> None:
+    assert texts("%05d %-010.3f %00d %(n)03d %10s % d") == ["%05d", "%-010.3f", "%00d", "%(n)03d", "%10s", "%"]
+
+
+def test_parts_are_those_of_comparing_each_with_all_others() -> None:
+    for seed in range(500):
+        rng = Random(seed)
+        text = "".join(rng.choices(["a", "😀", "{0}", "Ω", " ", "%s", "1"], k=12))
+        ends = sorted(rng.sample(range(len(text) + 1), 4))
+        spans = [Span(*ends[:2], keep=True), Span(*ends[2:], keep=True)]
+        parts: list[Part] = [Part(*ends[:2]), Part(*ends[2:])]
+        for part in [*KeptParts(("placeholders",), covers)(text), *KeptParts(("symbols",), covers)(text)]:
+            if all(part.end <= one.begin or one.end <= part.begin for one in parts):
+                parts.append(part)
+        assert [part[:2] for part in KeptParts(EVERY, covers)(text, spans)] == sorted(part[:2] for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "part", "lacks"),
+    [
+        ("Take 1 of 10", "Nimm 1 von 10", "1", False),
+        ("Take 1 of ten", "Nimm 10", "1", True),
+        ("Take 1", "Nimm 1 von 1", "1", True),
+        ("- a well-known dog", "- ein bekannter Hund", "-", False),
+        ("- a well-known dog", "ein all-bekannter Hund", "-", True),
+        ("in a{0}b", "in ab", "{0}", True),
+        ("in a{0}b", "in c{0}d", "{0}", False),
+        ("See https://a.de.", "Siehe https://a.de!", "https://a.de", False),
+        ("$x", "$xy", "$x", True),
+        ("第1章", "章1", "1", False),
+    ],
+)
+def test_an_output_lacks_a_part_that_it_has_within_words_only(
+    source: str, output: str, part: str, *, lacks: bool
+) -> None:
+    assert Segment(source, [1], left_in=(part,)).lacks(output) == lacks
 
 
 def test_numbers_are_kept_on_request_and_nothing_without_kinds() -> None:
