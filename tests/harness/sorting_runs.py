@@ -52,15 +52,15 @@ def outcome(folder: Path) -> dict[str, Any]:
         "last": last.name,
         "best": (run / "best").resolve().name,
         "hashes": {f"{file.parent.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
-        "updates": records(run, "update", "step", "epoch", "loss", "lr", "gnorm", "pairs", "tokens"),
+        "updates": records(run, "update", "step", "epoch", "loss", "nll", "lr", "gnorm", "pairs", "tokens"),
         "valid": records(run, "valid", "step", "nll", "bleu", "best"),
     }
 
 
 def records(run: Path, kind: str, *keys: str) -> list[list[Any]]:
-    """What log.jsonl says under these keys in its records of one kind."""
+    """What log.jsonl says under these keys in its records of one kind; None: a record has no such key."""
     said = map(json.loads, (run / "log.jsonl").read_text().splitlines())
-    return [[record[key] for key in keys] for record in said if record["kind"] == kind]
+    return [[record.get(key) for key in keys] for record in said if record["kind"] == kind]
 
 
 def status(folder: Path) -> dict[str, Any]:

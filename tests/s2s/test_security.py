@@ -32,6 +32,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 SOURCES = sorted(path for folder in ("s2s", "plugins", "tasks") for path in (ROOT / folder).rglob("*.py"))
 NETWORK = {"urllib", "http", "ftplib", "requests", "httpx", "aiohttp", "huggingface_hub", "datasets"}
 ARCHIVES = {"zipfile", "tarfile"}
+IN_MEMORY = {"zipfile": {"plugins/data/s2s_documents/archive_formats.py"}}
+"""What reads archives without writing their members anywhere; its tests have hostile ones"""
 NLTK = {"nltk", "nltk.Tree", "nltk.tokenize.NLTKWordTokenizer", "nltk.tree.prettyprinter.TreePrettyPrinter"}
 
 
@@ -76,7 +78,7 @@ def test_what_reads_strangers_files_is_new_enough_to_be_safe() -> None:
 
 def test_nothing_is_fetched_and_no_archive_unpacked(imported: dict[str, set[str]]) -> None:
     """What will be is fetched with its sha256, over https, and unpacked by tests of its own: there is nothing yet."""
-    assert of(imported, NETWORK | ARCHIVES) == {}
+    assert of(imported, NETWORK | ARCHIVES) == IN_MEMORY
     assert not [path for path in SOURCES if "unpack_archive" in path.read_text(encoding="utf-8")]
 
 

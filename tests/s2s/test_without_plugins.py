@@ -58,7 +58,7 @@ def test_words_are_not_aligned(bare: Plugins) -> None:
 
 
 def test_what_an_output_must_contain_is_not_left_out(bare: Plugins) -> None:
-    with pytest.raises(DataError, match="no loaded plugin constrains single outputs"):
+    with pytest.raises(DataError, match="no loaded plugin constrains outputs to them"):
         list(generator(bare)([Input("abc", prefix="x")]))
 
 

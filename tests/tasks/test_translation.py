@@ -17,6 +17,7 @@ from s2s.compose import compose
 from s2s.config import Config
 from s2s.config.data import DataConfig
 from s2s.config.score import ScoreConfig
+from s2s.data.invisible import visible
 from s2s.data.preparation import prepare
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
@@ -276,7 +277,7 @@ def shared(*names: str) -> list[str]:
 
 
 def unbroken(line: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", line).split())
+    return " ".join(unicodedata.normalize("NFKC", visible(line)).split())
 
 
 @pytest.mark.parametrize(

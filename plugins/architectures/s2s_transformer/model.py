@@ -186,7 +186,8 @@ class Transformer(Seq2Seq):
         layer: see `layer_number`; None: that of arch.alignment_layer, and of its heads the first arch.alignment_heads.
         """
         n_heads = self.config.alignment_heads if layer is None else None
-        layers = list(self.decoder)[: layer_number(layer or self.config.alignment_layer, len(self.decoder))]
+        number = self.config.alignment_layer if layer is None else layer
+        layers = list(self.decoder)[: layer_number(number, len(self.decoder))]
         if self.config.cross_attention == "none":
             return None
         memory = self.encode(src, pad)

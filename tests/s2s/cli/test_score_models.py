@@ -105,7 +105,7 @@ def test_a_dry_run_loads_no_model(capsys: Any) -> None:
     ("arguments", "message"),
     [
         (["model=x", "src=in"], "of which outputs? Give hyp=FILE, ref=FILE or both"),
-        (["model=x", "ref=ref"], "give both"),
+        (["model=x", "ref=ref"], "give a model with one of the others"),
         (
             ["task=translation", "hyp=ref", "ref=ref", "model_checkpoint=last"],
             "model_checkpoint=last has no effect without model",
@@ -116,7 +116,7 @@ def test_a_dry_run_loads_no_model(capsys: Any) -> None:
         ),
         (["task=translation", "hyp=ref", "ref=ref", "tokens=7"], "tokens=7 has no effect without model"),
         (["task=translation", "hyp=ref", "ref=ref", "device=cpu"], "device=cpu has no effect without model"),
-        (["src=in", "hyp=ref", "ref=ref", "task=translation"], "or neither, for metrics"),
+        (["src=in", "hyp=ref", "ref=ref", "task=translation"], "or none of them, for metrics"),
         (["model=x", "src=in", "ref=ref", "task=translation"], "the task is the run's"),
         (["model=x", "src=in", "ref=ref", "metrics=bleu"], "no metric is taken"),
         (["model=x", "src=in", "ref=ref", "lowercase=true"], "lowercase: no such option"),
