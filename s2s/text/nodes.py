@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Node", "tree"]
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from s2s.text.runs import Demand, Run
@@ -29,7 +30,7 @@ class Node:
     """Of the source"""
     children: list[Node] = field(default_factory=list)
     copy: tuple[int, int] | None = None
-    """Of a kept one, where the target has its text"""
+    """Of a kept one, where the target has its text; set before what depends on it is read"""
     run: Run | None = None
     """Atoms of the target; None: it has none"""
     boundary: int = 0
@@ -39,18 +40,18 @@ class Node:
     place: tuple[int, int] = (0, 0)
     """Characters of the target"""
 
-    @property
+    @cached_property
     def free_atoms(self) -> list[Atom]:
         """Those of the source that are translated, or copied by the model."""
         inserted = [(one.begin, one.end) for one in self.kept() if one.copy is None and one is not self]
         return [atom for atom in self.atoms if not any(b <= atom.begin < e for b, e in inserted)]
 
-    @property
+    @cached_property
     def n_words(self) -> int:
         """Words of the source that are translated."""
         return sum(atom.is_word for atom in self.free_atoms)
 
-    @property
+    @cached_property
     def demand(self) -> Demand:
         """Enough atoms of the target for itself and for all inside it; none if it is copied to where it belongs."""
         if self.keep:

@@ -60,6 +60,9 @@ def test_inline_tags_are_spans_of_one_sentence() -> None:
         ("<p>go <a href=x><img src=y></a> now</p>", "<p>GO <a href=x><img src=y></a>NOW</p>"),
         ("<p title='a dog'>a<img alt=\"no > yes\">cat</p>", "<p title='a dog'>A <img alt=\"no > yes\">CAT</p>"),
         ("super<wbr>cat sat", "SUPERCAT<wbr> SAT"),
+        ("<p>go <a href=http://x.org/>here</a> now", "<p>GO <a href=http://x.org/>HERE</a> NOW"),
+        ("<p>go <i/>here <i id='x'/>now", "<p>GO <i/>HERE <i id='x'/>NOW"),
+        ("<b><i><u>a</i> b</b> c</u> d", "<b><i><u>A</i> B</b> C</u> D"),
     ],
     ids=lambda text: text[:25],
 )

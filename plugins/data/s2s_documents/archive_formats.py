@@ -10,7 +10,9 @@ __all__ = ["DocxFormat", "EpubFormat", "PptxFormat"]
 
 import io
 import re
+import struct
 import zipfile
+import zlib
 from typing import TYPE_CHECKING
 
 from s2s import DataError
@@ -29,6 +31,21 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 28
 """Of all members, unpacked"""
+MAX_BYTES_TRANSLATED = 1 << 24
+"""Of a member that is translated"""
+CHUNK = 1 << 16
+"""Bytes that are unpacked at once"""
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Those whose reader unpacks no more at once than it is asked for"""
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    UnicodeDecodeError,
+    RuntimeError,  # encrypted; also NotImplementedError
+    EOFError,
+    OSError,
+)
 
 
 class ArchiveFormat(DocumentFormat):
@@ -47,29 +64,57 @@ class ArchiveFormat(DocumentFormat):
     def read(self, data: bytes) -> Document:
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                if sum(info.file_size for info in archive.infolist()) > MAX_BYTES:
-                    raise DataError(f"the archive has more than {MAX_BYTES:,} bytes unpacked")
-                members = {info: archive.read(info) for info in archive.infolist()}
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as error:
+                members = self._members(archive)
+        except UNREADABLE as error:
             raise DataError(f"no {self.extensions[0][1:]} document: {error}") from None
         documents = {
-            info: self._member(content) for info, content in members.items() if self.translated.fullmatch(info.filename)
+            info: self._member(info.filename, content)
+            for info, content in members.items()
+            if self.translated.fullmatch(info.filename)
         }
         if not documents:
             raise DataError(f"no {self.extensions[0][1:]} document: the archive has no text")
         return _Archive(data, members, documents)
 
-    def _member(self, content: bytes) -> Template:
-        text, encode = decode_xml(content)
-        check_well_formed(text)
-        return Template(self.parts(text), encode)
+    def _members(self, archive: zipfile.ZipFile) -> dict[zipfile.ZipInfo, bytes]:
+        """The members unpacked; raises DataError if they are too large."""
+        members, n_left = dict[zipfile.ZipInfo, bytes](), MAX_BYTES
+        for info in archive.infolist():
+            is_translated = self.translated.fullmatch(info.filename)
+            members[info] = _unpacked(archive, info, min(n_left, MAX_BYTES_TRANSLATED) if is_translated else n_left)
+            n_left -= len(members[info])
+        return members
+
+    def _member(self, name: str, content: bytes) -> Template:
+        try:
+            text, encode = decode_xml(content)
+            check_well_formed(text)
+            return Template(self.parts(text), encode)
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from None
+
+
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> bytes:
+    """A member; raises DataError if it has more bytes than the limit, whatever the archive says of its size."""
+    if info.compress_type not in COMPRESSIONS:
+        raise DataError(f"{info.filename!r}: compression {info.compress_type} is not read; deflate is")
+    content = bytearray()
+    try:
+        with archive.open(info) as member:
+            while len(content) <= limit and (chunk := member.read(CHUNK)):
+                content += chunk
+    except UNREADABLE as error:
+        raise DataError(f"{info.filename!r} cannot be unpacked: {error}") from None
+    if len(content) > limit:
+        raise DataError(f"{info.filename!r} is too large: more than {limit:,} bytes unpacked")
+    return bytes(content)
 
 
 class DocxFormat(ArchiveFormat):
     """Word: body, headers, footers and notes."""
 
     extensions = (".docx",)
-    translated = re.compile(r"word/(?:document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
+    translated = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
 
     def parts(self, text: str) -> Iterable[Part]:
         return office_parts(text, "w")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["html_flow"]
 
+from collections import defaultdict
 from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,7 +51,46 @@ class _Element(NamedTuple):
     """An element that is open, as far as the source says."""
 
     name: str
+    """Empty: it has ended within another one"""
     translated: bool
+
+
+class _Elements:
+    """The elements that are open, the innermost last."""
+
+    def __init__(self) -> None:
+        self.stack = [_Element("text", True)]
+        self.blocks = ["text"]
+        """Names of those that are blocks"""
+        self.places: dict[str, list[int]] = defaultdict(list)
+        """Where in the stack those of a name are"""
+
+    def add(self, element: _Element) -> None:
+        """Open an element."""
+        self.places[element.name].append(len(self.stack))
+        self.stack.append(element)
+        self.blocks += [element.name] * (element.name in BLOCKS)
+
+    def last(self, name: str) -> int:
+        """The place of the innermost one of this name; 0: there is none."""
+        places = self.places[name]
+        return places[-1] if places else 0
+
+    def end_from(self, place: int) -> None:
+        """End an element with all inside it."""
+        while len(self.stack) > place:
+            element = self.stack.pop()
+            if element.name:
+                self.places[element.name].pop()
+            if element.name in BLOCKS:
+                self.blocks.pop()
+
+    def end_one(self, place: int) -> None:
+        """End an element, but none that is open inside it."""
+        self.places[self.stack[place].name].pop()
+        self.stack[place] = _Element("", True)
+        while not self.stack[-1].name:
+            self.stack.pop()
 
 
 class _Flow:
@@ -58,7 +98,7 @@ class _Flow:
 
     def __init__(self, markup: Iterable[MarkupToken]) -> None:
         self.markup = iter(markup)
-        self.open = [_Element("text", True)]
+        self.open = _Elements()
 
     def tokens(self) -> Iterator[Token]:
         for token in self.markup:
@@ -77,15 +117,20 @@ class _Flow:
                 case "text":
                     yield self._text(token)
 
+    @property
+    def around(self) -> _Element:
+        """The innermost element."""
+        return self.open.stack[-1]
+
     def _reference(self, token: MarkupToken) -> Token:
         """An entity that the document itself defines is kept."""
         text = unescape(token.raw)
         is_defined_elsewhere = text == token.raw and text.endswith(";")
-        return Token(Kind.TEXT, token.raw, text, kept=is_defined_elsewhere or not self.open[-1].translated)
+        return Token(Kind.TEXT, token.raw, text, kept=is_defined_elsewhere or not self.around.translated)
 
     def _text(self, token: MarkupToken) -> Token:
-        text = unescape(token.raw) if self.open[-1].name == "title" else token.raw
-        return Token(Kind.TEXT, token.raw, text, kept=not self.open[-1].translated)
+        text = unescape(token.raw) if self.around.name == "title" else token.raw
+        return Token(Kind.TEXT, token.raw, text, kept=not self.around.translated)
 
     def _start(self, token: MarkupToken) -> Token:
         name, separator = token.name, _separator(token.name)
@@ -93,24 +138,24 @@ class _Flow:
             return Token(Kind.ALONE, token.raw, separator, name)
         if name in ATOMS:
             return Token(Kind.ALONE, token.raw + self._rest_of_atom(name), separator, name)
-        if token.attributes.endswith("/") and name not in BLOCKS:
+        if token.has_slash and name not in BLOCKS:
             return Token(Kind.ALONE, token.raw, "", name)
         if name in BLOCKS:
             self._end_implied(name)
         translated = self._is_translated(token)
         if name not in VOID:
-            self.open.append(_Element(name, translated))
+            self.open.add(_Element(name, translated))
         kind = Kind.OUTSIDE if name in BLOCKS else Kind.OPEN
         return Token(kind, token.raw, name=name, kept=not translated)
 
     def _end(self, token: MarkupToken) -> Token:
-        last = self._last(token.name)
+        last = self.open.last(token.name)
         if last and token.name in BLOCKS:
-            del self.open[last:]
+            self.open.end_from(last)
         elif last:
-            del self.open[last]
+            self.open.end_one(last)
         if token.name in BLOCKS:
-            return Token(Kind.OUTSIDE, token.raw, name=self._block_name())
+            return Token(Kind.OUTSIDE, token.raw, name=self.open.blocks[-1])
         return Token(Kind.CLOSE, token.raw, name=token.name)
 
     def _rest_of_atom(self, name: str) -> str:
@@ -131,21 +176,14 @@ class _Flow:
             return translate.lower() != "no"
         if "notranslate" in (token.attribute("class") or "").split() or token.name in KEPT:
             return False
-        return self.open[-1].translated
+        return self.around.translated
 
     def _end_implied(self, name: str) -> None:
         """Close what the beginning of a block closes without a tag."""
         for ended in (*ENDS.get(name, ()), "p"):
-            last = self._last(ended)
-            if last and not CONTAINERS & {element.name for element in self.open[last:]}:
-                del self.open[last:]
-
-    def _last(self, name: str) -> int:
-        """The index of the innermost open element of this name; 0: there is none."""
-        return next((i for i in range(len(self.open) - 1, 0, -1) if self.open[i].name == name), 0)
-
-    def _block_name(self) -> str:
-        return next(element.name for element in reversed(self.open) if element.name in (*BLOCKS, "text"))
+            last = self.open.last(ended)
+            if last and max(map(self.open.last, CONTAINERS)) < last:
+                self.open.end_from(last)
 
 
 def _separator(name: str) -> str:

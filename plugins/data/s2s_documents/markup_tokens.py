@@ -37,6 +37,8 @@ XML = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
+SLASH = re.compile(r"""(?:^|[\s"'])/$""")
+"""What ends the tag of an empty element; behind a letter it may be part of a value without quotes"""
 ATTRIBUTE = re.compile(r"""([^\s/>=][^\s/>=]*+)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s>]*+))?""")
 RAW = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext")
 """Elements of HTML in which no tag begins but the one that ends them"""
@@ -51,6 +53,16 @@ class MarkupToken(NamedTuple):
     name: str = ""
     """Of an element"""
     attributes: str = ""
+
+    @property
+    def local(self) -> str:
+        """The name without a prefix."""
+        return self.name.rpartition(":")[2]
+
+    @property
+    def has_slash(self) -> bool:
+        """Whether the tag ends with a slash, as that of an element without content."""
+        return SLASH.search(self.attributes) is not None
 
     def attribute(self, name: str) -> str | None:
         """The value of an attribute, empty if it has none; None: there is no such attribute."""

@@ -125,7 +125,7 @@ class _Paragraph:
         properties, i = "", 1
         while i < len(run) - 1:
             end = element_end(run, i)
-            name, raw = run[i].name.rpartition(":")[2], "".join(token.raw for token in run[i:end])
+            name, raw = run[i].local, "".join(token.raw for token in run[i:end])
             alone = f"<{self.prefix}:r>{properties}{raw}</{self.prefix}:r>"
             if name == "rPr":
                 properties = raw
@@ -199,16 +199,22 @@ def _paragraph(tokens: Sequence[MarkupToken], i: int, prefix: str) -> Generator[
 
     What has paragraphs inside of it, such as a text box, is a boundary.
     """
-    paragraph, name = _Paragraph(prefix), f"{prefix}:p"
-    while not (tokens[i].kind == "end" and tokens[i].name == name):
-        token, end = tokens[i], element_end(tokens, i)
-        local = token.name.rpartition(":")[2]
+    around, paragraph, name = list[_Paragraph](), _Paragraph(prefix), f"{prefix}:p"
+    while True:
+        token, local, end = tokens[i], tokens[i].local, element_end(tokens, i)
+        if token.name == name and token.kind == "end":
+            yield from paragraph.finish()
+            if not around:
+                return i
+            yield token.raw
+            paragraph, i = around.pop(), i + 1
+            continue
         if (token.kind == "end" and local not in WRAPPERS) or any(each.name == name for each in tokens[i:end]):
             yield from paragraph.finish()
             yield token.raw
             if token.name == name and token.kind == "start":
-                i = yield from _paragraph(tokens, i + 1, prefix)
-                yield tokens[i].raw
+                around.append(paragraph)
+                paragraph = _Paragraph(prefix)
             i += 1
             continue
         if local == "r" and token.kind == "start":
@@ -222,5 +228,3 @@ def _paragraph(tokens: Sequence[MarkupToken], i: int, prefix: str) -> Generator[
             paragraph.pieces.append(Token(Kind.TEXT if is_mark else Kind.ALONE, raw, " " * (local in VISIBLE)))
         paragraph.raw += "".join(each.raw for each in tokens[i:end])
         i = end
-    yield from paragraph.finish()
-    return i

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from s2s_documents.template import Part
 
 
+MAX_FORMS = 6
+"""Of a plural: Arabic has as many"""
+
+
 class PoFormat(DocumentFormat):
     """PO, by translate-toolkit, which keeps the lines of units without a new translation as gettext writes them."""
 
@@ -62,8 +66,7 @@ class _Messages(Document):
 
 
 def _units(store: Any, *, retranslate: bool) -> Iterator[_Unit]:
-    declared = store.getheaderplural()[0] or ""  # INTEGER in a template
-    n_forms = int(declared) if declared.isdecimal() else 2
+    n_forms = _n_forms(store)
     for unit in store.units:
         if unit.isheader() or unit.isobsolete() or not unit.source or (unit.istranslated() and not retranslate):
             continue
@@ -72,3 +75,14 @@ def _units(store: Any, *, retranslate: bool) -> Iterator[_Unit]:
             singular, plural = (str(form) for form in unit.source.strings)
             messages = [singular, *[plural] * (n_forms - 1)] if n_forms > 1 else [plural]
         yield _Unit(unit, [list(parts(message_flow(one), write_message, "message", folds=False)) for one in messages])
+
+
+def _n_forms(store: Any) -> int:
+    """The forms of a plural that the header declares, 2 if it does not; raises DataError for a number out of range."""
+    declared = store.getheaderplural()[0] or ""  # INTEGER in a template
+    if not declared.isdecimal():
+        return 2
+    digits = declared.lstrip("0") or "0"
+    if len(digits) > 1 or not 1 <= int(digits) <= MAX_FORMS:
+        raise DataError(f"the PO file declares nplurals={digits[:9]}, but a plural has 1 to {MAX_FORMS} forms")
+    return int(digits)

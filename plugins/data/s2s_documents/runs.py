@@ -1,8 +1,8 @@
 """From tokens to the parts of a document: each run of text and inline tags between two boundaries is a block.
 
-A tag without a partner in its run, or whose element overlaps another, is a boundary itself, so that it stays exactly
-where it is between texts that are translated by themselves. What stands around the text of a run stays outside of its
-block: white space, tags around all of it, what stands alone before its first word.
+A tag without a partner in its run, whose element overlaps another, or is nested too deep, is a boundary itself, so that
+it stays exactly where it is between texts that are translated by themselves. What stands around the text of a run stays
+outside of its block: white space, tags around all of it, what stands alone before its first word.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from s2s.text import AnnotatedText, Block
 from s2s_documents.folding import fold
 from s2s_documents.template import Part, RawInside, Slot
 from s2s_documents.tokens import Kind, Token
+
+MAX_DEPTH = 64
+"""Inline elements within one another"""
 
 Write: TypeAlias = Callable[[AnnotatedText, RawInside], str]
 
@@ -40,7 +43,7 @@ def parts(tokens: Iterable[Token], write: Write, kind: str = "text", *, folds: b
 
 def _run(run: Sequence[Token], write: Write, kind: str, folds: bool) -> Iterator[Part]:
     """The parts of a run, cut at the tags that cannot be paired in it."""
-    pairs = _pairs(run)
+    pairs = _shallow(_pairs(run))
     alone = [i for i, token in enumerate(run) if token.kind in (Kind.OPEN, Kind.CLOSE) and i not in pairs]
     if not alone:
         yield from _block(run, pairs, write, kind, folds)
@@ -68,6 +71,17 @@ def _pairs(run: Sequence[Token]) -> dict[int, int]:
                     break
             pairs[i], pairs[j] = j, i
     return pairs
+
+
+def _shallow(pairs: dict[int, int]) -> dict[int, int]:
+    """The pairs without those that have MAX_DEPTH others around them."""
+    depth, shallow = 0, dict[int, int]()
+    for i, partner in sorted(pairs.items()):
+        depth += i < partner
+        if depth <= MAX_DEPTH:
+            shallow[i] = partner
+        depth -= partner < i
+    return shallow
 
 
 def _block(run: Sequence[Token], pairs: dict[int, int], write: Write, kind: str, folds: bool) -> Iterator[Part]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["SrtFormat", "VttFormat"]
 
 import re
+from bisect import bisect_left
 from dataclasses import replace
 from html import escape, unescape
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from s2s_documents.template import Part, RawInside
 
 CUE = re.compile(
-    r"(?P<timing>^[^\r\n]*-->[^\r\n]*(?:\r\n|\n|\r))(?P<text>(?:[^\r\n]+(?:\r\n|\n|\r|\Z))*)", re.MULTILINE
+    r"^(?:(?!-->)[^\r\n])*+-->[^\r\n]*+(?:\r\n|\n|\r)(?P<text>(?:[^\r\n]++(?:\r\n|\n|\r|\Z))*+)", re.MULTILINE
 )
 INLINE = re.compile(
     r"""
@@ -121,11 +122,15 @@ class _Wrapping:
 def _wrapped(text: str, n_lines: int, width: int) -> str:
     """The text with line ends for some of its blanks, so that lines are nearly equally long."""
     n_lines = max(n_lines, -(-len(text) // width))
-    letters, at = list(text), 0
+    letters, first = list(text), 0
+    blanks = [i for i, letter in enumerate(text) if letter == " "]
     for n in range(1, n_lines):
-        blanks = [i for i in range(at, len(text)) if text[i] == " "]
-        if not blanks:
+        best = n * len(text) / n_lines
+        behind = bisect_left(blanks, best, first)
+        nearest = range(max(behind - 1, first), min(behind + 1, len(blanks)))
+        if not nearest:
             break
-        at = min(blanks, key=lambda i: abs(i - n * len(text) / n_lines)) + 1
-        letters[at - 1] = "\n"
+        chosen = min(nearest, key=lambda k: abs(blanks[k] - best))
+        letters[blanks[chosen]] = "\n"
+        first = chosen + 1
     return "".join(letters)
