@@ -127,6 +127,16 @@ class TestMarkdown:
         expected = "NOW. **__CATS__ BIG TWO** OR `x` AND [DOG *OLD* THE](a.html) SEE"
         assert render(markdown, source, backwards=True) == expected
 
+    def test_html_that_ends_earlier_for_browsers_stands_alone(self, markdown: type[DocumentFormat]) -> None:
+        source = "one <?php a > b ?> two <!-- a --!> b --> three <a href=http://x.org/>four</a>"
+        expected = "ONE <?php a > b ?>TWO <!-- a --!> b -->THREE <a href=http://x.org/>FOUR</a>"
+        assert texts(markdown, source) == ["one two three four"]
+        assert render(markdown, source) == expected
+
+    def test_bars_and_notes_in_a_cell(self, markdown: type[DocumentFormat]) -> None:
+        source = "| a |\n|---|\n| x \\| y[^1] z |\n"
+        assert render(markdown, source) == "| A |\n|---|\n| X \\| Y[^1] Z |\n"
+
     @pytest.mark.parametrize(
         "text", ["# a", "- a", "1. a", "*a*", "a_b _c_", "[a](b)", "<b>", "&amp;", "`a`", "> a", "~~a~~"]
     )
@@ -245,6 +255,24 @@ def test_segments_of_xliff_2_get_a_target() -> None:
     target = '<target>IT <sc id="3"/>IS<ec startRef="3"/> DOG <pc id="1">BIG<ph id="2"/></pc> A</target>'
     expected = XLIFF_2.replace("it</source>", f"it</source>\n{target}").replace('state="initial"', 'state="translated"')
     assert xliff(XLIFF_2) == expected
+
+
+def test_prefixes_of_xliff_are_kept() -> None:
+    text = XLIFF_2.replace("<", "<x:").replace("<x:/", "</x:")
+    expected = XLIFF_2.replace('"initial"', '"translated"').replace("it</source>", "it</source>\n<target/>")
+    target = '<target>IT <sc id="3"/>IS<ec startRef="3"/> DOG <pc id="1">BIG<ph id="2"/></pc> A</target>'
+    expected = expected.replace("<target/>", target).replace("<", "<x:").replace("<x:/", "</x:")
+    assert xliff(text.replace("<x:xliff", '<x:xliff xmlns:x="u"')) == expected.replace(
+        "<x:xliff", '<x:xliff xmlns:x="u"'
+    )
+
+
+@pytest.mark.parametrize("state", ["final", "signed-off", "new"])
+def test_no_new_translation_is_approved(state: str) -> None:
+    unit = f"<trans-unit approved='yes' note=\" state='x'\"><source>a</source><target state = \"{state}\">b</target>"
+    text = f"<xliff><file>{unit}</trans-unit></file></xliff>"
+    expected = text.replace("'yes'", "'no'").replace(f'"{state}"', '"translated"').replace(">b<", ">A<")
+    assert xliff(text, retranslate=True) == expected
 
 
 def test_other_xml_is_no_xliff() -> None:

@@ -62,8 +62,9 @@ def inline_flow(block: Block, source: str, places: Sequence[int]) -> Iterator[To
 def _text(text: str, raw: str) -> Iterator[Token]:
     """Text, in which references to footnotes stand alone."""
     if "[^" in text:
-        for i, part in enumerate(FOOTNOTE.split(text)):
-            yield Token(Kind.ALONE if i % 2 else Kind.TEXT, part, "" if i % 2 else part)
+        split = zip(FOOTNOTE.split(text), FOOTNOTE.split(raw), strict=True)  # they differ in \\| of cells alone
+        for i, (part, raw_part) in enumerate(split):
+            yield Token(Kind.ALONE if i % 2 else Kind.TEXT, raw_part, "" if i % 2 else part)
     elif text:
         yield Token(Kind.TEXT, raw, text)
 
@@ -88,8 +89,10 @@ def _tokens(place: Place, raw: str) -> Iterator[Token]:
 
 
 def _html(raw: str) -> Token:
-    (token,) = html_tokens(raw)
-    is_tag = token.kind in ("start", "end") and token.name not in VOID and not token.attributes.endswith("/")
+    token = next(html_tokens(raw))
+    if token.raw != raw:  # to HTML, it ends earlier
+        return Token(Kind.ALONE, raw)
+    is_tag = token.kind in ("start", "end") and token.name not in VOID and not token.has_slash
     kind = (Kind.OPEN if token.kind == "start" else Kind.CLOSE) if is_tag else Kind.ALONE
     return Token(kind, raw, "" if is_tag else " " * (token.name == "br"), name=token.name)
 

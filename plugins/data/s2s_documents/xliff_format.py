@@ -32,7 +32,9 @@ UNITS = ("trans-unit", "segment")
 OUTSIDE_UNITS = ("file", "group", "unit")
 UNTRANSLATED = ("new", "needs-translation", "initial")
 """States of a target, or in version 2 of its segment, whose text is no translation yet"""
-STATE = re.compile(rf"""(\bstate\s*=\s*["'])(?:{"|".join(UNTRANSLATED)})(?=["'])""")
+ATTRIBUTE = re.compile(r"""(?:(\s(state|approved)\s*=\s*)|=\s*)(["'])(?:(?!\3).)*+\3""", re.DOTALL)
+NEW_VALUES = {"state": "translated", "approved": "no"}
+"""Attributes of a unit or a target that has just been translated"""
 NATIVE = ("bpt", "ept", "it", "ph")
 """Elements of version 1.2 whose inside is code"""
 PAIRS = {"bpt": Kind.OPEN, "sc": Kind.OPEN, "bx": Kind.OPEN, "ept": Kind.CLOSE, "ec": Kind.CLOSE, "ex": Kind.CLOSE}
@@ -51,7 +53,7 @@ class XliffFormat(DocumentFormat):
         text, encode = decode_xml(data)
         check_well_formed(text)
         tokens = list(xml_tokens(text))
-        if next(token.name for token in tokens if token.name).rpartition(":")[2] != "xliff":
+        if next(token.local for token in tokens if token.name) != "xliff":
             raise DataError("no XLIFF file: its root is another element")
         return Template(_parts(tokens, retranslate=self.retranslate), encode)
 
@@ -66,12 +68,12 @@ class _Element(NamedTuple):
 def _parts(tokens: Sequence[MarkupToken], *, retranslate: bool) -> Iterator[Part]:
     at, translated = 0, [True]
     for i, token in enumerate(tokens):
-        if token.name in OUTSIDE_UNITS and token.kind == "end":
+        if token.local in OUTSIDE_UNITS and token.kind == "end":
             translated.pop()
-        elif token.name in (*OUTSIDE_UNITS, *UNITS) and token.kind == "start":
+        elif token.local in (*OUTSIDE_UNITS, *UNITS) and token.kind == "start":
             says = token.attribute("translate")
             is_translated = translated[-1] if says is None else says == "yes"
-            if token.name in OUTSIDE_UNITS:
+            if token.local in OUTSIDE_UNITS:
                 translated.append(is_translated)
             elif is_translated:
                 yield from _raw(tokens[at:i])
@@ -83,7 +85,7 @@ def _parts(tokens: Sequence[MarkupToken], *, retranslate: bool) -> Iterator[Part
 def _unit(tokens: Sequence[MarkupToken], *, retranslate: bool) -> Iterator[Part]:
     """The parts of a unit or a segment."""
     source, target = _child(tokens, "source"), _child(tokens, "target")
-    state = tokens[target.begin if target and tokens[0].name == "trans-unit" else 0].attribute("state")
+    state = tokens[target.begin if target and tokens[0].local == "trans-unit" else 0].attribute("state")
     is_empty = not target or not _has_text(tokens[target.begin : target.end])
     if (
         not source
@@ -93,32 +95,31 @@ def _unit(tokens: Sequence[MarkupToken], *, retranslate: bool) -> Iterator[Part]
         yield from _raw(tokens)
         return
     inside = list(parts(_flow(tokens[source.begin + 1 : source.end - 1]), write_markup, "unit", folds=False))
-    first = _set_state(tokens[0].raw)
+    first, name = _marked(tokens[0].raw), tokens[source.begin].name.removesuffix("source") + "target"
     if target:
-        opening = tokens[target.begin].raw
         yield first + "".join(token.raw for token in tokens[1 : target.begin])
-        yield re.sub(r"\s*/>$", ">", _set_state(opening))
+        yield re.sub(r"\s*/>$", ">", _marked(tokens[target.begin].raw))
         yield from inside
-        yield "</target>"
+        yield f"</{tokens[target.begin].name}>"
         yield from _raw(tokens[target.end :])
     else:
         indent = tokens[source.begin - 1].raw if not tokens[source.begin - 1].raw.strip() else ""
-        yield first + "".join(token.raw for token in tokens[1 : source.end]) + f"{indent}<target>"
+        yield first + "".join(token.raw for token in tokens[1 : source.end]) + f"{indent}<{name}>"
         yield from inside
-        yield "</target>"
+        yield f"</{name}>"
         yield from _raw(tokens[source.end :])
 
 
-def _set_state(tag: str) -> str:
-    """A tag whose state says that the text is a translation."""
-    return STATE.sub(r"\1translated", tag)
+def _marked(tag: str) -> str:
+    """A tag that says that the text is a translation which no one has approved."""
+    return ATTRIBUTE.sub(lambda one: f"{one[1]}{one[3]}{NEW_VALUES[one[2]]}{one[3]}" if one[1] else one[0], tag)
 
 
 def _child(tokens: Sequence[MarkupToken], name: str) -> _Element | None:
     """The first element of this name inside of another one, not within alternatives of a translation memory."""
     i = 1
     while i < len(tokens):
-        if tokens[i].name == name:
+        if tokens[i].local == name:
             return _Element(i, element_end(tokens, i))
         i = element_end(tokens, i) if tokens[i].kind == "start" else i + 1
     return None
@@ -129,11 +130,11 @@ def _flow(tokens: Sequence[MarkupToken]) -> Iterator[Token]:
     i, kept = 0, [False]
     while i < len(tokens):
         token, end = tokens[i], i + 1
-        if token.name in (*NATIVE, *PAIRS) and token.kind in ("start", "empty"):
+        if token.local in (*NATIVE, *PAIRS) and token.kind in ("start", "empty"):
             end = element_end(tokens, i)
             raw = "".join(each.raw for each in tokens[i:end])
             names = (token.attribute(name) for name in ("startref", "rid", "id"))
-            yield Token(PAIRS.get(token.name, Kind.ALONE), raw, name=f"pair {next(filter(None, names), '')}")
+            yield Token(PAIRS.get(token.local, Kind.ALONE), raw, name=f"pair {next(filter(None, names), '')}")
         elif token.kind == "start":
             is_kept = token.attribute("translate") == "no" or token.attribute("mtype") == "protected"
             kept.append(is_kept or kept[-1])
