@@ -49,4 +49,4 @@ class DocumentFormat(ABC):
 
     @abstractmethod
     def read(self, data: bytes) -> Document:
-        """The document; raises DataError for bytes that are none of this format."""
+        """The document; raises DataError for bytes that are none of this format, ConfigError for a missing library."""
