@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,11 +16,17 @@ pytest.importorskip("python_multipart", reason="the extra `serve` is not install
 
 from harness.documents import Tags
 from harness.small_server import Served, served, tiny_server, train_run
+from s2s.config import GenerateConfig
+from s2s.generation.candidates import EMPTY_CANDIDATE, Candidate
+from s2s.generation.documents import InputFollower
+from s2s.text import AnnotatedText, Block
+from s2s_serve import documents
 from s2s_serve.document_files import MAX_FILES, StoredFiles, translated_name
+from s2s_serve.generating import TextOptions
 from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import httpx
 
@@ -60,6 +69,27 @@ def test_the_texts_are_those_of_translate(server: Served) -> None:
     page = b"<p>the <b>old</b> dog</p>\n<p>a cat</p>"
     query = {**LANGUAGES, "q": page.decode(), "format": "html"}
     assert own(server, page, format="html").text == server.post("/translate", query).json()["translatedText"]
+
+
+def test_the_context_of_a_block_is_what_stands_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    contexts = {}
+
+    async def outputs(_: object, text: str, options: TextOptions) -> list[Candidate]:
+        contexts[text] = options.fields["context"]
+        return [replace(EMPTY_CANDIDATE, hyp=text.upper())]
+
+    async def in_text_thread(function: Callable[[], object]) -> object:
+        return function()
+
+    monkeypatch.setattr(documents, "text_outputs", outputs)
+    generator = SimpleNamespace(follower=lambda: InputFollower(SimpleNamespace(context=2), GenerateConfig()))  # type: ignore[arg-type]
+    document: Any = SimpleNamespace(
+        blocks=[Block(AnnotatedText(text), "p") for text in "abcd"],
+        render=lambda some: " ".join(one.text for one in some).encode(),
+    )
+    engine: Any = SimpleNamespace(generator=generator, in_text_thread=in_text_thread)
+    assert asyncio.run(documents.document_outputs(engine, document, TextOptions())) == [b"A B C D"]
+    assert contexts == {"a": [], "b": ["a"], "c": ["a", "b"], "d": ["b", "c"]}
 
 
 def test_the_language_is_detected_on_request(server: Served) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError, DataError
+from s2s.generation import Input
 from s2s.text import AnnotatedText
 from s2s_serve.generating import text_outputs
 from s2s_serve.refusal import invalid
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from s2s import Registry
-    from s2s.generation import Candidate
+    from s2s.generation import Candidate, Generator
     from s2s.text import Block, Document, DocumentFormat
     from s2s_serve.engine import Engine
     from s2s_serve.generating import TextOptions
@@ -43,7 +44,8 @@ async def read_document(form: DocumentFormat, data: bytes) -> Document:
 async def document_outputs(engine: Engine, document: Document, options: TextOptions) -> list[bytes]:
     """The `options.nbest` best outputs of a document, or fewer: the k-th has the k-th best output of each block."""
     window = asyncio.Semaphore(WINDOW)
-    tasks = [asyncio.create_task(_outputs(engine, block, options, window)) for block in document.blocks]
+    by_block = zip(document.blocks, _block_options(engine.generator, document, options), strict=True)
+    tasks = [asyncio.create_task(_outputs(engine, block, each, window)) for block, each in by_block]
     try:
         outputs = await asyncio.gather(*tasks)
     finally:
@@ -52,6 +54,15 @@ async def document_outputs(engine: Engine, document: Document, options: TextOpti
     n = max(map(len, outputs), default=1)
     ranked = [[some[min(k, len(some) - 1)] for some in outputs] for k in range(n)]
     return await engine.in_text_thread(lambda: [document.render(some) for some in ranked])
+
+
+def _block_options(generator: Generator, document: Document, options: TextOptions) -> list[TextOptions]:
+    """The options of each block; its context are the blocks before it, if the task reads any."""
+    inputs = [Input(block.source.text, fields=options.fields) for block in document.blocks]
+    try:
+        return [replace(options, fields=dict(one.fields)) for one in map(generator.follower(), inputs)]
+    except DataError as error:
+        raise invalid(str(error)) from error
 
 
 async def _outputs(
