@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from s2s.errors import DataError
-from s2s.text import AnnotatedText, Link, Span
+from s2s.text import AnnotatedText, Span
+from s2s.text.annotated import Link
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ class RequestConstraints:
         return None
 
     def revision(self, config: GenerateConfig, task: Task, sentence: Input) -> Revision | None:
-        """What is required of an output only if it does not hold it anyway; None: nothing.
+        """What a second search requires where the first output does not satisfy it; None: nothing.
 
         The constraint of the second search replaces that of `for_sentence`.
         """
@@ -199,7 +199,7 @@ def sentence_constraint(
 def sentence_revision(
     config: GenerateConfig, task: Task, sentence: Input, constraints: Sequence[RequestConstraints]
 ) -> Revision | None:
-    """What is required of the output of one sentence if it does not hold it anyway.
+    """What a second search requires where the first output of a sentence does not satisfy it.
 
     Raises DataError if several plugins require something, since each would undo what the others did.
     """

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from s2s.errors import PluginError
 from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
 from s2s.generation.text_layout import join_pieces, with_blanks
-from s2s.text import AnnotatedText, project
+from s2s.text import AnnotatedText
 from s2s.text.offsets import moved_links, word_pairs
+from s2s.text.projection import project
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

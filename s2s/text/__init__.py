@@ -5,15 +5,14 @@ Pure Python, without torch.
 
 from __future__ import annotations
 
-__all__ = ["AnnotatedText", "Block", "Document", "DocumentFormat", "Link", "Span", "project"]
+__all__ = ["AnnotatedText", "Block", "Document", "DocumentFormat", "Span"]
 
 from typing import TYPE_CHECKING
 
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.text.annotated import AnnotatedText, Link, Span
+    from s2s.text.annotated import AnnotatedText, Span
     from s2s.text.documents import Block, Document, DocumentFormat
-    from s2s.text.projection import project
 
-__getattr__ = lazy_names(__name__, "annotated", "documents", "projection")
+__getattr__ = lazy_names(__name__, "annotated", "documents")

@@ -29,7 +29,8 @@ class Span(NamedTuple):
     keep: bool = False
     """Whether its text is copied instead of translated, as in code, and by translate="no" """
     depth: int | None = None
-    """Number of elements around it. None: by its place, where an element without text is not in what ends there"""
+    """Number of elements around it; None: as many as there are around its place, where an element without text is
+    outside of one that ends there"""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from s2s.text import AnnotatedText, Span
 if TYPE_CHECKING:
     from random import Random
 
-    from s2s.text import Link
+    from s2s.text.annotated import Link
 
 WORDS = [
     "the",

@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 from s2s.registry import Choice
-from s2s.text import AnnotatedText, Link, project
+from s2s.text.annotated import AnnotatedText, Link
+from s2s.text.projection import project
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from harness.annotated_texts import check_projection, random_links, random_spans, random_text
 from s2s.errors import DataError
-from s2s.text import AnnotatedText, Span, project
+from s2s.text import AnnotatedText, Span
+from s2s.text.projection import project
 from s2s.text.runs import Demand, Run, best_run, disjoint_runs
 from s2s.text.words import Atom
 
