@@ -1,4 +1,4 @@
-"""Options that are newer than a run: it keeps what the version that began it did (`Mark.earlier`)."""
+"""Options added after a run began: continuing it keeps the earlier behaviour (`Mark.earlier`)."""
 
 from __future__ import annotations
 

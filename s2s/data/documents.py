@@ -83,11 +83,11 @@ class PreviousTexts:
         previous = list(self._texts)
         if not is_blank:
             self._texts.append(text)
-        own = fields.get("context")
-        return previous if own is None else own
+        explicit_context = fields.get("context")
+        return previous if explicit_context is None else explicit_context
 
     def _begin(self, document: Any, position: int | None, *, is_blank: bool) -> None:
-        """Forget the previous texts where a document begins, and before a gap."""
+        """Drop the previous texts where a document begins, and before a gap."""
         is_new = document != self._document or (document is None and (is_blank or not self.blank_ends))
         if not is_new and position is not None and self._position is not None:
             if position <= self._position:

@@ -84,7 +84,7 @@ class UnknownSymbols(Noise):
         self._kind = lru_cache(100_000)(self._find_kind)
 
     def altered(self, src: str, tgt: str, draw: Random) -> tuple[str, str]:
-        """The source with one to three symbols; unchanged if all that were drawn have tokens."""
+        """The source with one to three symbols, or one within a word; unchanged if all that were drawn have tokens."""
         if not (symbols := self._symbols(draw)) or not src:
             return src, tgt
         if draw.random() < IN_WORD:
@@ -105,7 +105,10 @@ class UnknownSymbols(Noise):
         return [*words[:n], word, *words[n + 1 :]] if symbols else words
 
     def _in_word(self, text: str, symbol: str, draw: Random) -> str:
-        """The text with a symbol between two letters of a word, or in place of the second."""
+        """The text with a symbol between two letters of a word, or in place of the second.
+
+        In a text without two letters side by side: before its first character, or in place of it.
+        """
         inner = [i for i in range(1, len(text)) if not (text[i - 1].isspace() or text[i].isspace())] or [0]
         at = draw.choice(inner)
         return text[:at] + symbol + text[at + draw.randrange(2) :]

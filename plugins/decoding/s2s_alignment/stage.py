@@ -48,18 +48,18 @@ class AttentionStage(OutputStage):
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, SourceSentence]
     ) -> Iterator[Iterable[SearchResult]]:
         """The results with attention, in batches; `sources` are the sentences, by their indices."""
-        waiting: list[SearchResult] = []
+        pending: list[SearchResult] = []
         n_tokens = 0
         for one in (one for some in results for one in some):
             if not self.processes(sources[one.index]):
                 yield [one]
                 continue
-            waiting.append(one)
+            pending.append(one)
             n_tokens += sum(len(sources[one.index].ids) + len(h.tokens) for h in one.hypotheses)
             if n_tokens >= self.config.tokens:
-                yield self._annotated(waiting, sources)
-                waiting, n_tokens = [], 0
-        yield self._annotated(waiting, sources)
+                yield self._annotated(pending, sources)
+                pending, n_tokens = [], 0
+        yield self._annotated(pending, sources)
 
     def processes(self, sentence: SourceSentence) -> bool:
         """Whether an option needs attention, or the sentence itself."""

@@ -57,7 +57,7 @@ class StateTable:
         return following
 
     def retain(self, numbers: Collection[int]) -> None:
-        """Forget all other states if there are too many."""
+        """Drop all other states if there are too many."""
         if len(self._states) + len(self._following) > N_KEPT:
             self._states = {number: self._states[number] for number in {0, *numbers}}
             self._numbers = {state: number for number, state in self._states.items()}

@@ -61,8 +61,8 @@ class Operator(Generic[P, R]):
 
 def description() -> str:
     """Which implementations operators have, and why."""
-    said = providers.load_implementations()
+    implementations = providers.load_implementations()
     requested = os.environ.get("S2S_KERNELS")
-    if not said and requested in ("native", "compile"):
+    if not implementations and requested in ("native", "compile"):
         raise ConfigError(f"S2S_KERNELS={requested}: no plugin has such kernels; S2S_BLOCK_PLUGINS may name it")
-    return ", ".join(said) or "torch kernels (no plugin has others)"
+    return ", ".join(implementations) or "torch kernels (no plugin has others)"
