@@ -1,7 +1,8 @@
 """Sentences by rules: a terminator, what closes after it, and a following character that is no lower-case letter.
 
-Abbreviations, initials, numbers and host names stay whole. White space and symbols between two sentences are outside of
-both. The rules serve all languages at once; that of the source only decides about ordinal numbers and Greek questions.
+Abbreviations, initials, numbers and host names stay whole. White space, symbols and references to notes, such as [1],
+between two sentences are outside of both. The rules serve all languages at once; that of the source only decides about
+ordinal numbers and Greek questions.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ END = re.compile(
     [{SPACED}{UNSPACED};]+
     (?: [{re.escape(CLOSING)}]+ [{SPACED}{UNSPACED}]* )*
     (?: [ \u00a0\u202f] [”’»›] (?=\s|$) )*  # French quotes close after a blank
+    (?P<notes> (?: \[[^\W_]{{1,4}}\] | \(\d{{1,3}}\) | [⁰¹²³⁴-⁹]+ )* )  # references, which are copied
     """,
     re.VERBOSE,
 )
@@ -77,7 +79,7 @@ class RuleSegmenter(Segmenter):
             if match.end() > following:  # else this terminator lies in the gap before the same text
                 following = _gap_end(line, match.end())
             if following == len(line) or self._ends(line, begin, match, following):  # symbols alone, or a sentence
-                spans.append(Span(begin, match.end()))
+                spans.append(Span(begin, match.start("notes")))
                 begin = following
         if begin < whole.end:
             spans.append(Span(begin, whole.end))
@@ -85,7 +87,7 @@ class RuleSegmenter(Segmenter):
 
     def _ends(self, line: str, begin: int, match: re.Match[str], following: int) -> bool:
         """Whether the sentence that begins at `begin` ends with this terminator, before the text at `following`."""
-        stop = match.group()
+        stop = line[match.start() : match.start("notes")]
         if any(mark in UNSPACED for mark in stop):
             return not _continues(line, match, following)
         if following == match.end() or (stop[0] == ";" and not self.is_greek):
@@ -125,7 +127,7 @@ class RuleSegmenter(Segmenter):
 
 def _continues(line: str, match: re.Match[str], following: int) -> bool:
     """Whether a terminator without a blank behind it ends no sentence: a decimal point, the end of a quotation."""
-    stop = match.group()
+    stop = line[match.start() : match.start("notes")]
     if stop == "．":
         return line[match.start() - 1 : match.start()].isdigit() and line[match.end() : match.end() + 1].isdigit()
     return stop[-1] in CLOSING and line.startswith(QUOTED, following)

@@ -116,10 +116,10 @@ class _Writer:
         else:  # of two neighbours, the word counts
             is_first = before.isalnum() or not (is_right and after.isalnum())
             self._copy(gap.begin if is_left and is_first else gap.end)
-        if before.isspace() and self.parts and not _is_loose(self.parts[-1][-1], OPENING):
+        if self.parts and _needs_blank(before, self.parts[-1][-1], OPENING):
             self._write(" ")
         self._collapsed(child)
-        if after.isspace() and self.at < len(self.target) and not _is_loose(self.target[self.at], CLOSING):
+        if self.at < len(self.target) and _needs_blank(after, self.target[self.at], CLOSING):
             self._write(" ")
 
     def _collapsed(self, node: Node) -> None:
@@ -167,9 +167,14 @@ def _is_attached(neighbour: str, gap: _Gap) -> bool:
     return bool(neighbour.strip()) and not (gap.begin < gap.end and is_unspaced(neighbour))
 
 
-def _is_loose(neighbour: str, punctuation: str) -> bool:
-    """Whether no blank belongs between a text and what the target has beside it."""
-    return neighbour.isspace() or neighbour in punctuation
+def _needs_blank(neighbour: str, here: str, punctuation: str) -> bool:
+    """Whether a blank belongs between a text with this neighbour in the source and what the target has beside it.
+
+    It does where the source has one, and where the target has a word in place of punctuation, which would glue both.
+    """
+    if neighbour.isspace():
+        return not (here.isspace() or here in punctuation)
+    return bool(neighbour) and not neighbour.isalnum() and here.isalnum() and not is_unspaced(here)
 
 
 def _descendants(node: Node) -> list[Node]:

@@ -196,3 +196,20 @@ def test_what_is_looked_at_grows_with_the_length_alone(text: str, monkeypatch: p
         monkeypatch.setattr(sentence_rules, name, counted(getattr(sentence_rules, name)))
     RuleSegmenter(Choice(), "de").sentences(text)
     assert n_read <= 40 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("A dog hid.[1] The cat sleeps.[2]", ["A dog hid.", "The cat sleeps."]),
+        ("A dog hid.[1][a] The cat sleeps.¹² No.", ["A dog hid.", "The cat sleeps.", "No."]),
+        ("He said “no.”(4) Then he left.", ["He said “no.”", "Then he left."]),
+        ("Собака спряталась.[3] Кошка спит.", ["Собака спряталась.", "Кошка спит."]),
+        ("狗躲起来了。[1]猫在睡觉。", ["狗躲起来了。", "猫在睡觉。"]),
+        ("See Dr.[1] Smith.", ["See Dr.[1] Smith."]),
+        ("See et al.(2010) The cat.", ["See et al.(2010) The cat."]),
+        ("It is 3.5[1] m.", ["It is 3.5[1] m."]),
+    ],
+)
+def test_a_reference_to_a_note_follows_the_sentence_and_is_no_part_of_it(text: str, sentences: list[str]) -> None:
+    assert [text[begin:end] for begin, end in RuleSegmenter(Choice(), "en").sentences(text)] == sentences

@@ -197,3 +197,21 @@ def test_the_best_run_is_that_of_all_runs(scores: list[int]) -> None:
     n = len(scores)
     run = best_run([float(score) for score in scores])
     assert sum(scores[run.begin : run.end]) == max(sum(scores[b:e]) for b in range(n) for e in range(b + 1, n + 1))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("See {0}, the dog hid.", "Siehe den Hund.", "Siehe {0} den Hund."),
+        ("See '{0}' hid.", "Siehe den Hund.", "Siehe {0} den Hund."),
+        ("See {0}'s dog.", "Siehe Hund.", "Siehe {0} Hund."),
+        ("見る{0}、犬。", "見る犬。", "見る{0}犬。"),
+    ],
+)
+def test_a_kept_part_beside_punctuation_is_not_glued_to_words(source: str, target: str, expected: str) -> None:
+    """The target has a word where the source has punctuation; a script without blanks gets none."""
+    at = source.index("{0}")
+    n = min(at, 5 if " " in target else 2)
+    links = [(0, at, 0, n)]
+    projected = project(AnnotatedText(source, (Span(at, at + 3, keep=True),)), target, links)
+    assert projected.text == expected
