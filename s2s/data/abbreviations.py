@@ -12,6 +12,7 @@ def _words(text: str) -> frozenset[str]:
 BEFORE_NAMES = _words(
     """
     mr mrs ms messrs mx dr drs prof profs st ste mt pres gov gen col lt sgt capt cmdr adm supt
+    rep sen hon rev msgr cpt med phil
     fr vs viz cf e.g eg i.e approx
     hr hrn fr frl dipl z.b d.h u.a bzw sog vgl inkl evtl ggf bspw insb z.t i.d.r u.u v.a ca geb str
     mme mlle mgr env bd c.-à-d p.ex
@@ -42,7 +43,7 @@ BEFORE_NUMBERS = _words(
 MAY_END = _words(
     """
     inc ltd co corp bros jr sr esq ave blvd rd etc dept est ph.d m.d b.a m.a d.c u.s u.s.a u.k u.n e.u a.m p.m b.c a.d
-    usw u.s.w etc gmbh z.zt i.a
+    usw u.s.w etc gmbh z.zt i.a al mio mrd
     г гг в вв руб др пр долл тыс млн млрд
     """
 )

@@ -209,7 +209,10 @@ def test_what_is_looked_at_grows_with_the_length_alone(text: str, monkeypatch: p
         ("See Dr.[1] Smith.", ["See Dr.[1] Smith."]),
         ("See et al.(2010) The cat.", ["See et al.(2010) The cat."]),
         ("It is 3.5[1] m.", ["It is 3.5[1] m."]),
+        ("See Miller et al. (2010) there.", ["See Miller et al. (2010) there."]),
+        ("Es kostet 5 Mio. Euro.", ["Es kostet 5 Mio. Euro."]),
+        ("Rep. Smith met Dr. med. Li.", ["Rep. Smith met Dr. med. Li."]),
     ],
 )
-def test_a_reference_to_a_note_follows_the_sentence_and_is_no_part_of_it(text: str, sentences: list[str]) -> None:
+def test_references_to_notes_follow_a_sentence_and_abbreviations_stay_whole(text: str, sentences: list[str]) -> None:
     assert [text[begin:end] for begin, end in RuleSegmenter(Choice(), "en").sentences(text)] == sentences
