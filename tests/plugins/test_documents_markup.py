@@ -111,6 +111,11 @@ def test_translation_is_switched_off_for_children_and_on_again() -> None:
     assert render(HtmlFormat, page) == expected
 
 
+def test_an_element_that_has_ended_within_another_says_nothing() -> None:
+    page = "<code><span translate=yes><div>one</span></div> f(x) </code>"
+    assert render(HtmlFormat, page) == page.replace("one", "ONE")
+
+
 def test_a_list_item_that_is_not_closed_ends_with_the_next() -> None:
     assert render(HtmlFormat, "<ul><li translate=no>a dog<li>a cat</ul>") == (
         "<ul><li translate=no>a dog<li>A CAT</ul>"

@@ -78,7 +78,7 @@ class _Elements:
 
     def end_from(self, place: int) -> None:
         """End an element with all inside it."""
-        while len(self.stack) > place:
+        while len(self.stack) > place or not self.stack[-1].name:
             element = self.stack.pop()
             if element.name:
                 self.places[element.name].pop()
@@ -89,8 +89,7 @@ class _Elements:
         """End an element, but none that is open inside it."""
         self.places[self.stack[place].name].pop()
         self.stack[place] = _Element("", True)
-        while not self.stack[-1].name:
-            self.stack.pop()
+        self.end_from(len(self.stack))
 
 
 class _Flow:
