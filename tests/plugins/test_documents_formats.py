@@ -391,6 +391,21 @@ def test_links_fields_notes_and_boxes_of_word_are_kept() -> None:
     assert text.endswith("<w:r><w:t>3</w:t><w:br/></w:r></w:p><w:p/></w:body></w:document>"), "without text, as it was"
 
 
+@pytest.mark.parametrize(("properties", "is_kept"), [("<w:text/>", False), ("<w:dropDownList/>", True)])
+def test_content_controls_within_a_sentence(properties: str, is_kept: bool) -> None:
+    control = f"<w:sdt><w:sdtPr>{properties}</w:sdtPr><w:sdtContent>{{}}</w:sdtContent></w:sdt>"
+    run = '<w:r><w:t xml:space="preserve">{}</w:t></w:r>'
+    page = "<w:document><w:p>{}{}{}</w:p></w:document>"
+    old = page.format(run.format("The "), control.format(run.format("old dog")), run.format(" barks"))
+    data = translated_archive(DocxFormat, archive({"word/document.xml": old}))
+    text = members(data)["word/document.xml"].decode()
+    check_well_formed(text)
+    assert control.format(run.format("old dog" if is_kept else "DOG OLD")) in text
+    assert text.endswith(
+        "BARKS THE</w:t></w:r></w:p></w:document>" if is_kept else " THE</w:t></w:r></w:p></w:document>"
+    )
+
+
 def test_formats_of_powerpoint_stay_with_their_words() -> None:
     pptx = pytest.importorskip("pptx", reason="python-pptx is not installed")
     file = pptx.Presentation()

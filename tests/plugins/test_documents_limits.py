@@ -86,6 +86,10 @@ class TestArchives:
         assert len(document.blocks) == 500
         assert document.render([block.source for block in document.blocks]) == data
 
+    def test_many_elements_around_a_paragraph(self) -> None:
+        text = f"<w:p>{'<w:x>' * 20_000}{PAGE}{'</w:x>' * 20_000}</w:p>"
+        assert len(DocxFormat(Choice()).read(archive(text)).blocks) == 1
+
 
 LAUGHS = "<!DOCTYPE a [<!ENTITY a0 'ha'>{}]>".format(
     "".join(f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 12))

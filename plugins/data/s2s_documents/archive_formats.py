@@ -19,7 +19,7 @@ from s2s import DataError
 from s2s.text import Document, DocumentFormat
 from s2s_documents.encodings import decode_xml
 from s2s_documents.markup_formats import check_well_formed, xml_parts
-from s2s_documents.office_flow import office_parts
+from s2s_documents.office_paragraphs import office_parts
 from s2s_documents.template import Template
 
 if TYPE_CHECKING:

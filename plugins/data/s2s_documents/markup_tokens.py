@@ -6,7 +6,7 @@ Python differ in what they make of malformed pages; the tests compare the two on
 
 from __future__ import annotations
 
-__all__ = ["MarkupToken", "element_end", "element_names", "html_tokens", "xml_tokens"]
+__all__ = ["MarkupToken", "element_end", "element_ends", "element_names", "html_tokens", "xml_tokens"]
 
 import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -107,6 +107,17 @@ def element_end(tokens: Sequence[MarkupToken], begin: int) -> int:
         if depth <= 0:
             return i + 1
     return len(tokens)
+
+
+def element_ends(tokens: Sequence[MarkupToken]) -> list[int]:
+    """`element_end` of every token of a well-formed document, in linear time."""
+    ends, around = list(range(1, len(tokens) + 1)), list[int]()
+    for i, token in enumerate(tokens):
+        if token.kind == "start":
+            around.append(i)
+        elif token.kind == "end":
+            ends[around.pop()] = i + 1
+    return ends
 
 
 def _next(pattern: re.Pattern[str], source: str, at: int) -> tuple[MarkupToken, int]:

@@ -6,7 +6,7 @@ Runs of equal format are joined, and what a run has beside text becomes a run of
 
 from __future__ import annotations
 
-__all__ = ["OfficeWriter", "office_parts"]
+__all__ = ["PROOFING", "VISIBLE", "OfficeWriter", "Paragraph"]
 
 import re
 from collections import Counter
@@ -14,20 +14,18 @@ from dataclasses import dataclass
 from html import escape, unescape
 from typing import TYPE_CHECKING
 
-from s2s_documents.markup_tokens import element_end, xml_tokens
+from s2s_documents.markup_tokens import element_end
 from s2s_documents.runs import parts
 from s2s_documents.template import walk
 from s2s_documents.tokens import Kind, Token
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from s2s.text import AnnotatedText
     from s2s_documents.markup_tokens import MarkupToken
     from s2s_documents.template import Part, RawInside
 
-WRAPPERS = ("hyperlink", "ins", "moveTo", "smartTag")
-"""Elements around runs that a sentence continues through"""
 PROOFING = ("proofErr", "lastRenderedPageBreak")
 """Marks of the text as it was, which a translation drops"""
 VISIBLE = ("br", "cr", "tab", "fld", "ptab")
@@ -94,21 +92,7 @@ class OfficeWriter:
         return "".join(written)
 
 
-def office_parts(source: str, prefix: str) -> Iterator[Part]:
-    """The parts of a document's part, such as word/document.xml."""
-    tokens = list(xml_tokens(source))
-    at = i = 0
-    while i < len(tokens):
-        token = tokens[i]
-        if token.name != f"{prefix}:p" or token.kind != "start":
-            i += 1
-            continue
-        yield "".join(each.raw for each in tokens[at : i + 1])
-        i = at = yield from _paragraph(tokens, i + 1, prefix)
-    yield "".join(token.raw for token in tokens[at:])
-
-
-class _Paragraph:
+class Paragraph:
     """What has been read of a paragraph since its last boundary."""
 
     def __init__(self, prefix: str) -> None:
@@ -192,39 +176,3 @@ def _with_formats(pieces: Sequence[_Text | Token], write: OfficeWriter) -> Itera
             yield Token(Kind.OPEN, opening, name="run")
             yield Token(Kind.TEXT, escape(piece.text, quote=False), piece.text)
             yield Token(Kind.CLOSE, write.closing, name="run")
-
-
-def _paragraph(tokens: Sequence[MarkupToken], i: int, prefix: str) -> Generator[Part, None, int]:
-    """The parts of a paragraph whose opening tag ends before token i; returns the index of its closing tag.
-
-    What has paragraphs inside of it, such as a text box, is a boundary.
-    """
-    around, paragraph, name = list[_Paragraph](), _Paragraph(prefix), f"{prefix}:p"
-    while True:
-        token, local, end = tokens[i], tokens[i].local, element_end(tokens, i)
-        if token.name == name and token.kind == "end":
-            yield from paragraph.finish()
-            if not around:
-                return i
-            yield token.raw
-            paragraph, i = around.pop(), i + 1
-            continue
-        if (token.kind == "end" and local not in WRAPPERS) or any(each.name == name for each in tokens[i:end]):
-            yield from paragraph.finish()
-            yield token.raw
-            if token.name == name and token.kind == "start":
-                around.append(paragraph)
-                paragraph = _Paragraph(prefix)
-            i += 1
-            continue
-        if local == "r" and token.kind == "start":
-            paragraph.add_run(tokens[i:end])
-        elif local in WRAPPERS and token.kind != "empty":
-            end = i + 1
-            paragraph.pieces.append(Token(Kind.CLOSE if token.kind == "end" else Kind.OPEN, token.raw, name=local))
-        else:
-            raw = "".join(each.raw for each in tokens[i:end])
-            is_mark = local in PROOFING or not local
-            paragraph.pieces.append(Token(Kind.TEXT if is_mark else Kind.ALONE, raw, " " * (local in VISIBLE)))
-        paragraph.raw += "".join(each.raw for each in tokens[i:end])
-        i = end
