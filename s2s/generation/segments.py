@@ -111,7 +111,7 @@ class SourcePart(NamedTuple):
         rest = SourceText.without(piece.text, kept, visible, n_tokens)
         if kept and not rest.has_words:
             unknown = (Part(0, len(piece.text)),)
-        text = SourceText.without(piece.text, unknown, visible, n_tokens)
+        text = SourceText.without(piece.text, unknown, visible, n_tokens) if kept else rest
         example = Example(text.read, fields=source.fields)
         is_free = rest.has_words and not source.prefix and not any(source.phrases)
         return cls(piece, source, kept, text, example, rest if is_free and len(unknown) < len(kept) else None)
@@ -127,6 +127,9 @@ def unbroken(
     text: str, kept: Sequence[Part], pieces_of: Callable[[str], Iterable[Piece]]
 ) -> Iterator[tuple[Piece, list[Part]]]:
     """The pieces of a text, each with the kept parts in it; none of these is in two, or decides where a piece ends."""
+    if not kept:
+        yield from ((piece, []) for piece in pieces_of(text))
+        return
     ranges, end = list[tuple[int, int]](), 0
     begins, ends = [part.begin for part in kept], [part.end for part in kept]
     for piece in pieces_of(_opaque(text, kept)):

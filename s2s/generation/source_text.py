@@ -45,7 +45,10 @@ class SourceText:
 
         Between letters a part becomes a blank, unless both sides together have fewer tokens (`n_tokens`) as one word.
         """
-        places, blanks, end, parts = list[int](), set[int](), 0, _joined(text, parts)
+        parts = _joined(text, parts)
+        if not parts and (shown := visible(text)) == text:
+            return cls(text, text, tuple(range(len(text))))
+        places, blanks, end = list[int](), set[int](), 0
         next_begins = [*(part.begin for part in parts[1:]), len(text)]
         for number, part in enumerate(parts):
             before, end = text[end : part.begin], part.end

@@ -62,8 +62,10 @@ def word_pairs(source: str, target: str, links: Iterable[Link]) -> list[tuple[in
 def moved_links(links: Iterable[Link], before: str, after: str) -> list[Link]:
     """Links to a text of which words were replaced, of which each is then that of the whole word; none if others."""
     links = list(links)
+    if before == after:
+        return links
     old, new = ([word.span() for word in WORD.finditer(text)] for text in (before, after))
-    if before == after or len(old) != len(new):
-        return links if before == after else []
+    if len(old) != len(new):
+        return []
     ends = [end for _, end in old]
     return [(sb, se, *new[min(bisect_right(ends, tb), len(new) - 1)]) for sb, se, tb, _ in links if new]

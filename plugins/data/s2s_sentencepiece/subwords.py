@@ -6,6 +6,7 @@ __all__ = ["SentencePiece", "Subwords", "Trained", "train_subwords"]
 
 import io
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise
@@ -193,6 +194,8 @@ class Subwords(Tokenizer):
             raise DataError(f"{path}: no subword model: {error}") from None
         self._processor = sentencepiece.SentencePieceProcessor()
         self.pieces = self._load(model)
+        self._spelt: set[str] = set()
+        """Characters that pieces are known to spell, so that not every text is encoded to know it"""
 
     def _load(self, model: bytes) -> list[str]:
         processor = self._processor
@@ -259,9 +262,12 @@ class Subwords(Tokenizer):
 
     def covers(self, text: str) -> bool:
         """Whether pieces spell a text, without unk and the bytes of byte_fallback; True if pieces are words."""
-        if self.kind == "word":
+        if self.kind == "word" or self._spelt.issuperset(text):
             return True
-        return not any(i == Tokenizer.unk or self._processor.is_byte(i) for i in self.encode([text])[0])
+        if any(i == Tokenizer.unk or self._processor.is_byte(i) for i in self.encode([text])[0]):
+            return False
+        self._spelt.update(c for c in text if unicodedata.category(c)[0] != "M")  # a mark may combine with a letter
+        return True
 
     def offsets(self, text: str) -> Sequence[tuple[int, int]]:
         """Which characters of a text each of its tokens stands for, before normalisation."""

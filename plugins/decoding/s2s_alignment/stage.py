@@ -50,15 +50,16 @@ class AttentionStage(OutputStage):
         """The results with attention, in batches; `sources` are the sentences, by their indices."""
         pending: list[SearchResult] = []
         n_tokens = 0
-        for one in (one for some in results for one in some):
-            if not self.processes(sources[one.index]):
-                yield [one]
-                continue
-            pending.append(one)
-            n_tokens += sum(len(sources[one.index].ids) + len(h.tokens) for h in one.hypotheses)
-            if n_tokens >= self.config.tokens:
-                yield self._annotated(pending, sources)
-                pending, n_tokens = [], 0
+        for batch in map(list, results):
+            processed = [one for one in batch if self.processes(sources[one.index])]
+            if len(processed) < len(batch):
+                yield [one for one in batch if not self.processes(sources[one.index])]
+            for one in processed:
+                pending.append(one)
+                n_tokens += sum(len(sources[one.index].ids) + len(h.tokens) for h in one.hypotheses)
+                if n_tokens >= self.config.tokens:
+                    yield self._annotated(pending, sources)
+                    pending, n_tokens = [], 0
         yield self._annotated(pending, sources)
 
     def processes(self, sentence: SourceSentence) -> bool:

@@ -52,6 +52,8 @@ class Glossary:
 
     def terms_in(self, text: str) -> list[tuple[Term, str]]:
         """The terms that occur in a text, in their order, and how each is written there where it occurs first."""
+        if not self.terms:
+            return []
         text = _normal(text)
         chosen: dict[int, int] = {}
         for begin, end in sorted(self._places(_without_case(text)), key=lambda one: (one[0] - one[1], one[0])):
