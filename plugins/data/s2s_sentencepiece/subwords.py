@@ -195,7 +195,7 @@ class Subwords(Tokenizer):
         self._processor = sentencepiece.SentencePieceProcessor()
         self.pieces = self._load(model)
         self._spelt: set[str] = set()
-        """Characters that pieces are known to spell, so that not every text is encoded to know it"""
+        """Characters of texts that pieces spell; a text of these alone is not encoded again"""
 
     def _load(self, model: bytes) -> list[str]:
         processor = self._processor
