@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import s2s
-from s2s.generation.markup_documents import annotated, block_inputs
+from s2s.generation.markup_documents import block_inputs
 from s2s_documents.markup_formats import HtmlFormat, XmlFormat
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def measure(model: TrainedModel, form: DocumentFormat, pairs: Sequence[tuple[str
 def _outputs(model: TrainedModel, documents: Sequence[Document]) -> list[list[AnnotatedText]]:
     """The translated blocks of each document."""
     every = model.generate([one for document in documents for one in block_inputs(document)])
-    return [[annotated(next(every).best) for _ in document.blocks] for document in documents]
+    return [[next(every).best.markup for _ in document.blocks] for document in documents]
 
 
 def _scores(hyps: Sequence[str], refs: Sequence[str]) -> dict[str, float]:

@@ -150,6 +150,16 @@ def test_the_tokeniser_of_the_page_is_one_of_translation(here: Path) -> None:
         loaded().registry.get("task", "translation").build(sized)
 
 
+def sampling(vocab: Vocab, drawn: Any, reward: float, length: Any) -> Any:
+    """The context of an objective whose samples are `drawn`; `length`: of their texts, each character a `reward`."""
+    return SimpleNamespace(
+        vocab=vocab,
+        search=lambda *_: lambda *_: drawn,
+        metric=lambda *_: lambda hyps, refs: [reward * len(hyp) for hyp in hyps],
+        texts=lambda batch, outputs: [["x" * length(ids) for ids in of] for of in outputs],
+    )
+
+
 def test_reinforcement_learning_of_the_page_is_a_plugin(here: Path) -> None:
     arguments = ["plugins=[gru,spelling,reinforce]", "task=spelling", "arch=gru_tiny", "objective=reinforce", *SETTINGS]
     assert train([*arguments, "train.steps=2", "run=rl", "--quiet"]) == 0
@@ -163,12 +173,7 @@ def test_reinforce_takes_any_number_of_samples(here: Path) -> None:
     model, vocab = Table(9, spread=1.0), Vocab(src=9, tgt=9)
     batch = make_batch([([4], [5]), ([6], [7]), ([8], [5])], vocab)
     drawn = [[[5], [6]], [], [[7, 7]]]
-    context: Any = SimpleNamespace(
-        vocab=vocab,
-        search=lambda *_: lambda *_: drawn,
-        metric=lambda *_: lambda hyps, refs: [float(len(hyp)) for hyp in hyps],
-        texts=lambda batch, outputs: [["x" * sum(ids) for ids in of] for of in outputs],
-    )
+    context = sampling(vocab, drawn, reward=1.0, length=sum)
     objective = entry.build(entry.config(), context)
     sums = objective(model, batch)
     by_hand = 0.0
@@ -197,12 +202,7 @@ def test_ppo_takes_any_number_of_samples(here: Path) -> None:
     model, vocab = Table(9, spread=1.0), Vocab(src=9, tgt=9)
     batch = make_batch([([4], [5]), ([6], [7]), ([8], [5])], vocab)
     drawn = [[[5], [6]], [], [[7, 7]]]
-    context: Any = SimpleNamespace(
-        vocab=vocab,
-        search=lambda *_: lambda *_: drawn,
-        metric=lambda *_: lambda hyps, refs: [10.0 * len(hyp) for hyp in hyps],
-        texts=lambda batch, outputs: [["x" * len(ids) for ids in of] for of in outputs],
-    )
+    context = sampling(vocab, drawn, reward=10.0, length=len)
     objective = entry.build(entry.config(), context)
     with torch.no_grad():
         samples = objective.rollout(model, batch)

@@ -93,6 +93,11 @@ class Candidate:
     finished: bool = True
     """False: the limit on the length (search.max_len_a, search.max_len_b) has cut it"""
 
+    @property
+    def markup(self) -> AnnotatedText:
+        """Its text with the inline elements of the input."""
+        return self.annotated or AnnotatedText(self.hyp)
+
     def pharaoh(self) -> list[str]:
         """The alignment in Pharaoh format: source word - word of the output, both from 0."""
         return [f"{source}-{target}" for source, target in self.align]

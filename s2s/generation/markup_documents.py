@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["annotated", "block_inputs", "format_by_extension", "named_format", "read_file", "translate_document"]
+__all__ = ["block_inputs", "format_by_extension", "named_format", "read_file", "translate_document"]
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from s2s.compose.conversion import build_choice
 from s2s.data.text import missing_file_error
 from s2s.errors import DataError
-from s2s.generation.candidates import Candidate, Input
-from s2s.text import AnnotatedText
+from s2s.generation.candidates import Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,14 +47,9 @@ def read_file(path: Path) -> bytes:
 
 def translate_document(document: Document, generate: Callable[[Iterable[Input]], Iterator[Output]]) -> bytes:
     """The document with the best output of each block."""
-    return document.render([annotated(output.best) for output in generate(block_inputs(document))])
+    return document.render([output.best.markup for output in generate(block_inputs(document))])
 
 
 def block_inputs(document: Document) -> list[Input]:
     """An input for each block."""
     return [Input(block.source.text, spans=block.source.spans) for block in document.blocks]
-
-
-def annotated(candidate: Candidate) -> AnnotatedText:
-    """The text of an output with the markup of its input."""
-    return candidate.annotated or AnnotatedText(candidate.hyp)

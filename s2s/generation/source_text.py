@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Self
 from s2s.generation.kept_parts import Part
 from s2s.text import AnnotatedText, Span
 from s2s.text.projection import project
-from s2s.text.words import is_unspaced
+from s2s.text.words import CLOSING, OPENING, is_unspaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from s2s.text.annotated import Link
-
-OPENING = "([{«„‚¿¡（［｛「『【《〈"
-CLOSING = ".,;:!?…)]}»”’。，、；：！？）］｝」』】》〉"
 
 
 @dataclass(frozen=True)

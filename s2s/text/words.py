@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Atom", "atoms", "is_unspaced"]
+__all__ = ["CLOSING", "OPENING", "Atom", "atoms", "is_unspaced"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +11,10 @@ import regex
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+OPENING = "([{«„‚¿¡（［｛「『【《〈"
+"""Punctuation that no blank follows"""
+CLOSING = ".,;:!?…)]}»”’。，、；：！？）］｝」』】》〉"
+"""Punctuation that no blank precedes"""
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\p{Javanese}々〆ー"
 """Letters of scripts without blanks between words"""
 KEYCAP = r"[0-9#*]\ufe0f?\u20e3"

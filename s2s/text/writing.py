@@ -6,17 +6,13 @@ __all__ = ["written"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.text.words import is_unspaced
+from s2s.text.words import CLOSING, OPENING, is_unspaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.text.nodes import Node
     from s2s.text.words import Atom
-
-
-OPENING = "([{«„‚¿¡（［｛「『【《〈"
-CLOSING = ".,;:!?…)]}»”’。，、；：！？）］｝」』】》〉"
 
 
 def written(root: Node, atoms: Sequence[Atom], source: str, target: str) -> tuple[str, list[Node]]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from s2s import ConfigError, DataError
 from s2s.generation import Input
-from s2s.text import AnnotatedText
 from s2s_serve.generating import text_outputs
 from s2s_serve.refusal import invalid
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from s2s import Registry
-    from s2s.generation import Candidate, Generator
-    from s2s.text import Block, Document, DocumentFormat
+    from s2s.generation import Generator
+    from s2s.text import AnnotatedText, Block, Document, DocumentFormat
     from s2s_serve.engine import Engine
     from s2s_serve.generating import TextOptions
 
@@ -71,8 +70,4 @@ async def _outputs(
     async with window:
         source = block.source
         candidates = await text_outputs(engine, source.text, replace(options, spans=source.spans))
-    return [_annotated(candidate) for candidate in candidates]
-
-
-def _annotated(candidate: Candidate) -> AnnotatedText:
-    return candidate.annotated or AnnotatedText(candidate.hyp)
+    return [candidate.markup for candidate in candidates]
