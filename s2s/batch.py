@@ -57,7 +57,7 @@ class Batch:
     src_pad: Tensor
     """[B, S], True at padding"""
     tgt_in: Tensor
-    """[B, T], each beginning with `Vocab.start`"""
+    """[B, T], each beginning with `Vocab.starting_tokens`"""
     tgt_out: Tensor
     """[B, T], each ending in eos; padding where a starting token would be predicted"""
     tgt_pad: Tensor
@@ -114,8 +114,8 @@ class Batch:
 def make_batch(
     pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab, starts: Sequence[Sequence[int]] | None = None
 ) -> Batch:
-    """Pad pairs of ids, given without starting tokens and eos; starts: those of each pair, by default `vocab.start`."""
-    starts = [vocab.start] * len(pairs) if starts is None else starts
+    """Pad pairs of ids, given without starting tokens and eos; starts: those of each pair, by default the vocab's."""
+    starts = [vocab.starting_tokens] * len(pairs) if starts is None else starts
     before = np.array([len(start) - 1 for start in starts], dtype=np.int64)  # predictions that no loss counts
     src, src_lengths = _pad([src for src, _ in pairs], vocab.pad)
     tgt, tgt_lengths = _pad([tgt for _, tgt in pairs], vocab.pad, before)

@@ -100,7 +100,7 @@ class AttentionMap(NamedTuple):
     queries: Side
     """Whose tokens attend: on the target side, row t belongs to the token that is predicted after tgt[:, t]"""
     keys: Side
-    """Whose tokens are attended to: on the target side, column t is tgt[:, t], which begins with `Vocab.start`"""
+    """Whose tokens are attended to: on the target side, column t is tgt[:, t], the starting tokens first"""
     weights: Tensor
     """[B, h, queries, keys] in fp32; a row sums to 1"""
 
@@ -125,7 +125,7 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        """tgt [B, T], each beginning with `Vocab.start` -> [B, T, ·], which `project` turns into logits."""
+        """tgt [B, T], each beginning with `Vocab.starting_tokens` -> [B, T, ·], which `project` turns into logits."""
 
     def project(self, hidden: Tensor) -> Tensor:
         """[..., ·] -> logits [..., V]; separate from `decode`, so that a loss need not hold them all at once.

@@ -184,9 +184,9 @@ class Task(ABC):
         """
         return list(ids)
 
-    def starting_tokens(self, example: Example) -> Sequence[int]:
-        """Target tokens that follow `vocab.start` in every output for this input, such as the code of the language that
-        its fields name. A search feeds them to the model; they are no part of the output, nor of its score.
+    def forced_tokens(self, example: Example) -> Sequence[int]:
+        """Target tokens that follow `vocab.starting_tokens` in every output for this input, such as the code of the
+        language that its fields name. A search feeds them to the model; they are no part of the output or of its score.
 
         `encode` puts them before the ids of a target, since a prepared corpus keeps nothing of a pair but its ids: in
         training they are targets like any others, as in mBART-50 and NLLB.

@@ -167,7 +167,7 @@ class TrainedModel:
         if tgt is None:
             output = next(self.generate([src]))
             example = self._example(src)
-            codes = self.task.starting_tokens(example)
+            codes = self.task.forced_tokens(example)
             pair = (self.task.encode_inputs([example])[0], [*codes, *output.tokens])
         else:
             (pair,) = self.task.encode([self._example(src, tgt)])
@@ -179,7 +179,7 @@ class TrainedModel:
         pair_maps = [one._replace(weights=one.weights[0].cpu()) for one in maps]
         vocab = self.task.vocab
         sources = self._names([*pair[0], vocab.eos], "src")
-        return PairAttention(sources, self._names([*vocab.start[1:], *pair[1], vocab.eos], "tgt"), pair_maps)
+        return PairAttention(sources, self._names([*vocab.starting_tokens[1:], *pair[1], vocab.eos], "tgt"), pair_maps)
 
     def _example(self, one: AnyInput, tgt: str = "") -> Example:
         """The source as the task encodes it: `raw`, given to `load`, means raw text for every method."""

@@ -32,7 +32,7 @@ class Vocab:
     unk: int = 1
     bos: int = 2
     eos: int = 3
-    start: tuple[int, ...] = ()
+    starting_tokens: tuple[int, ...] = ()
     """Target tokens that a model is fed before its first prediction, such as eos and a language's code; empty: bos.
     They are no part of an output."""
     joint: bool = False
@@ -51,11 +51,13 @@ class Vocab:
     """Tracks the source position that an incomplete output has reached; None: the task has no guide."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "start", tuple(self.start) or (self.bos,))
+        object.__setattr__(self, "starting_tokens", tuple(self.starting_tokens) or (self.bos,))
         if self.pad == self.eos:
             raise PluginError(f"Vocab(pad={self.pad}, eos={self.eos}): no loss counts padding, so no output would end")
-        if not all(0 <= token < self.tgt for token in self.start):
-            raise PluginError(f"Vocab(start={self.start}): the target side has tokens 0 to {self.tgt - 1}")
+        if not all(0 <= token < self.tgt for token in self.starting_tokens):
+            raise PluginError(
+                f"Vocab(starting_tokens={self.starting_tokens}): the target side has tokens 0 to {self.tgt - 1}"
+            )
 
     @property
     def never_output(self) -> tuple[int, ...]:
@@ -83,7 +85,7 @@ class Guide(Protocol):
         """States of the empty outputs: src, pad [B, S] -> [B, 1, ·], of the same width for all sentences."""
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K], which may be any token; those of `Vocab.start` change nothing."""
+        """The states after `token` [B, K], which may be any token; those of `Vocab.starting_tokens` change nothing."""
 
     def read(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """States [B, K, ·] -> places [B, K, P], kinds [B, K, F]; a place may be past the source's end."""

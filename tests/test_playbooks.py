@@ -146,7 +146,7 @@ def test_an_imported_run_translates_text(here: Path, published: list[str], capsy
     assert [task.detokenize(ids, "") for ids in task.tgt.encode(outputs)] == outputs
     assert task.encode_source([">>de<<" + lines[0]])[0] == [2, *sources[0]]
     vocab = task.vocab
-    assert (vocab.eos, vocab.unk, vocab.pad, vocab.start) == (0, 1, vocab.src - 1, (vocab.src - 1,))
+    assert (vocab.eos, vocab.unk, vocab.pad, vocab.starting_tokens) == (0, 1, vocab.src - 1, (vocab.src - 1,))
     model = MarianMTModel.from_pretrained(here / "marian").eval()
     for line, ids in zip(lines, sources, strict=True):
         prefix = [vocab.pad]

@@ -70,7 +70,7 @@ class Capacity:
 
 def pack(pairs: Sequence[Pair], vocab: Vocab, capacity: Capacity | None = None) -> Batch:
     """A packed batch of pairs of ids without starting tokens and eos, in the shape of `capacity` or the smallest."""
-    first, *more = vocab.start
+    first, *more = vocab.starting_tokens
     src, src_lengths = _join([src for src, _ in pairs], vocab, capacity)
     tgt, tgt_lengths = _join([[*more, *tgt] if more else tgt for _, tgt in pairs], vocab, capacity)
     src_offsets, tgt_offsets = _offsets(src_lengths, capacity), _offsets(tgt_lengths, capacity)

@@ -247,8 +247,8 @@ def _vocab(src: Tokenizer, tgt: Tokenizer, *, joint: bool) -> Vocab:
             "sides need the same; give task.joint=true"
         )
     pad, unk, bos, eos = tgt.special
-    start = tuple(tgt.start)
-    return Vocab(src=src.size, tgt=tgt.size, joint=joint, pad=pad, unk=unk, bos=bos, eos=eos, start=start)
+    start = tuple(tgt.starting_tokens)
+    return Vocab(src=src.size, tgt=tgt.size, joint=joint, pad=pad, unk=unk, bos=bos, eos=eos, starting_tokens=start)
 
 
 def _lower(pair: Example | Rejected) -> Example | Rejected:

@@ -32,7 +32,7 @@ class Tokenizer(ABC):
 
     pad, unk, bos, eos = range(4)
     """Special ids, which a task takes over into its `Vocab`"""
-    start: Sequence[int] = ()
+    starting_tokens: Sequence[int] = ()
     """The tokens with which decoding starts; empty: bos"""
     library = ""
     """The library that can also read its file, such as sentencepiece, for exporters"""

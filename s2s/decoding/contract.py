@@ -108,7 +108,7 @@ class SearchRequest:
 
     def starting_tokens(self, sentence: SourceSentence) -> tuple[int, ...]:
         """The tokens that are fed to the model before the first prediction, at least one."""
-        return tuple(sentence.start) or self.vocab.start
+        return tuple(sentence.starting_tokens) or self.vocab.starting_tokens
 
     def with_options(self, config: SearchConfig) -> Self:
         """The request with the transforms that a search's options name."""

@@ -29,9 +29,9 @@ class SourceSentence:
     nbest: int | None = None
     """Hypotheses that its caller uses, the best of its result; None: all. Where those depend on how many are found, as
     in sampling, no more are found; else there may be more, up to `SearchRequest.nbest`."""
-    start: Sequence[int] = ()
+    starting_tokens: Sequence[int] = ()
     """Target tokens that the model is fed before the first prediction, such as the code of the sentence's language;
-    empty: `Vocab.start`. They are no part of the output"""
+    empty: `Vocab.starting_tokens`. They are no part of the output"""
     align: bool = False
     """Whether `Hypothesis.source_positions` are needed, whatever the options say"""
 

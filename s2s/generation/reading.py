@@ -123,10 +123,10 @@ class Reader:
         text = visible(text) if self.layout else text
         return text if text.strip() else ""
 
-    def _start(self, source: Example) -> Sequence[int]:
+    def _starting_tokens(self, source: Example) -> Sequence[int]:
         """The starting tokens of an input whose task gives it some, else none."""
-        codes = self.task.starting_tokens(source)
-        return (*self.task.vocab.start, *codes) if codes else ()
+        codes = self.task.forced_tokens(source)
+        return (*self.task.vocab.starting_tokens, *codes) if codes else ()
 
     def _segments(self, part: SourcePart, ids: list[int]) -> list[Segment]:
         """One segment, or one for each sentence of a part that is too long and has no constraint of its own."""
@@ -147,7 +147,7 @@ class Reader:
         segment = Segment(
             part.piece.text,
             ids,
-            start=self._start(part.example),
+            starting_tokens=self._starting_tokens(part.example),
             before=part.piece.before,
             after=part.piece.after,
             source=part.text if part.text.read != part.piece.text else None,

@@ -54,7 +54,7 @@ def score(
     """Log-probabilities of the target of each pair of texts, in order; holds at most a window of pairs in memory.
 
     tokens: tokens of both sides in a batch, padding counted. A DataError names a pair by its number, from 1.
-    `Task.starting_tokens` are fed to the model and not scored.
+    `Task.forced_tokens` are fed to the model and not scored.
     """
     return _scored(model, task.vocab, _encoded(task, examples, model.max_len), device, tokens)
 
@@ -69,9 +69,9 @@ def score_ids(
 ) -> Iterator[ScoredTarget]:
     """The same for pairs of ids, without starting tokens and eos, such as those that a search found.
 
-    starts: the starting tokens of each pair; by default `vocab.start`.
+    starts: the starting tokens of each pair; by default `vocab.starting_tokens`.
     """
-    started = ((pair, vocab.start) for pair in pairs) if starts is None else zip(pairs, starts, strict=True)
+    started = ((pair, vocab.starting_tokens) for pair in pairs) if starts is None else zip(pairs, starts, strict=True)
     return _scored(model, vocab, started, device, tokens)
 
 
@@ -117,11 +117,11 @@ def _encoded(task: Task, examples: Iterable[Example], longest: int | None) -> It
 
 
 def _started(task: Task, pair: Encoded, example: Example) -> StartedPair:
-    """The pair with the task's starting tokens taken from its target; PluginError if it does not begin with them."""
-    codes = list(task.starting_tokens(example))
+    """The pair with the forced tokens taken from its target; PluginError if it does not begin with them."""
+    codes = list(task.forced_tokens(example))
     if list(pair.tgt[: len(codes)]) != codes:
-        raise PluginError(f"{type(task).__name__}.encode: expected targets that begin with starting_tokens, {codes}")
-    return pair._replace(tgt=pair.tgt[len(codes) :]), (*task.vocab.start, *codes)
+        raise PluginError(f"{type(task).__name__}.encode: expected targets that begin with forced_tokens, {codes}")
+    return pair._replace(tgt=pair.tgt[len(codes) :]), (*task.vocab.starting_tokens, *codes)
 
 
 def _one(task: Task, number: int, example: Example) -> list[Encoded]:

@@ -51,7 +51,9 @@ class Searcher:
 
     def _sentence(self, index: int, segment: Segment) -> SourceSentence:
         ids = [*segment.ids, self.vocab.eos]
-        return SourceSentence(index, ids, segment.constraint, start=segment.start, align=segment.align)
+        return SourceSentence(
+            index, ids, segment.constraint, starting_tokens=segment.starting_tokens, align=segment.align
+        )
 
     def _one_each(
         self, batches: Iterable[Iterable[SearchResult]], missing: set[int]

@@ -32,8 +32,8 @@ class Segment:
     ids: list[int]
     """Without eos; empty: there is nothing to search"""
     constraint: SentenceConstraint | None = None
-    start: Sequence[int] = ()
-    """See `SourceSentence.start`"""
+    starting_tokens: Sequence[int] = ()
+    """See `SourceSentence.starting_tokens`"""
     before: str = ""
     """Text before it, back to the previous segment, that is copied to the output"""
     after: str = ""

@@ -62,7 +62,7 @@ class MicroBatches:
             return make_batch(pairs, self.vocab)
         n_parts = self.world.size * self._n_local(self.config.n_tokens)
         capacity = self.capacity(math.ceil(self.config.n_tokens / n_parts))
-        return pack(pairs, self.vocab, capacity and capacity.grown_for(pairs, len(self.vocab.start)))
+        return pack(pairs, self.vocab, capacity and capacity.grown_for(pairs, len(self.vocab.starting_tokens)))
 
     def _n_local(self, n_positions: int) -> int:
         """Micro-batches of each rank for a global batch of `n_positions` positions per side."""

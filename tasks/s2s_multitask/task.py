@@ -112,12 +112,12 @@ class Multitask(Task):
                 encoded[index] = self._tagged(name, src)
         return encoded
 
-    def starting_tokens(self, example: Example) -> Sequence[int]:
+    def forced_tokens(self, example: Example) -> Sequence[int]:
         """Those of the source's task."""
         if not example.src.strip():
             return ()
         name, text = split_prefix(example.src, self.tasks)
-        return self.tasks[name].starting_tokens(replace(example, src=text))
+        return self.tasks[name].forced_tokens(replace(example, src=text))
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The output of the source's task, without tokens of other tasks."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from s2s.generation import Output
 
 CODES = {"de": (5,), "fr": (6, 4)}
-VOCAB = Vocab(src=9, tgt=7, start=(3, 2))
+VOCAB = Vocab(src=9, tgt=7, starting_tokens=(3, 2))
 SEARCH = BeamConfig(beam=400, max_len_a=0.0, max_len_b=4, ban_unk=True)
 MODEL = Table(VOCAB.tgt, seed=3, spread=1.0)
 
@@ -39,7 +39,7 @@ class Language:
 
 
 class Coded(WithoutFiles):
-    """Digits to digits: the code of the language stands before the target, as do later tokens of `Vocab.start`."""
+    """Digits to digits: the code of the language stands before the target, as do later starting tokens."""
 
     fields = Language
     vocab = VOCAB
@@ -47,13 +47,13 @@ class Coded(WithoutFiles):
     def __init__(self, behind: int = 2) -> None:
         super().__init__(Choice(name="coded"))
         self.behind = behind
-        """Tokens of `Vocab.start` that targets lack"""
+        """Tokens of `Vocab.starting_tokens` that targets lack"""
 
-    def starting_tokens(self, example: Example) -> Sequence[int]:
+    def forced_tokens(self, example: Example) -> Sequence[int]:
         return CODES[example.fields["language"]]
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        started = [(*VOCAB.start[self.behind :], *self.starting_tokens(one)) for one in examples]
+        started = [(*VOCAB.starting_tokens[self.behind :], *self.forced_tokens(one)) for one in examples]
         return [Encoded(ids(one.src), [*start, *ids(one.tgt)]) for one, start in zip(examples, started, strict=True)]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
@@ -70,7 +70,7 @@ def ids(text: str) -> list[int]:
 @cache
 def texts(language: str) -> list[str]:
     """All outputs of known symbols, best first."""
-    every = every_output(MODEL, [5, 6], SEARCH, VOCAB, (*VOCAB.start, *CODES[language]))
+    every = every_output(MODEL, [5, 6], SEARCH, VOCAB, (*VOCAB.starting_tokens, *CODES[language]))
     return ["".join(map(str, tokens)) for _, tokens in every if VOCAB.unk not in tokens]
 
 

@@ -186,12 +186,12 @@ def test_translation_uses_the_special_ids_of_the_file(file: Path, tmp_path: Path
     task.load(tmp_path / "tokens")
     assert (task.vocab.pad, task.vocab.unk, task.vocab.bos, task.vocab.eos) == (1, 3, 0, 2)
     assert file in task.dependencies().files
-    assert task.vocab.start == (0,)
+    assert task.vocab.starting_tokens == (0,)
     config.subword = {"name": "hf", "file": str(file), "start": ["</s>", "the"]}
     task = entry.build(config)
     (tmp_path / "other").mkdir()
     task.learn(tmp_path / "other")
-    assert task.vocab.start == (2, task.src.id_of("the"))
+    assert task.vocab.starting_tokens == (2, task.src.id_of("the"))
     with pytest.raises(ConfigError, match=r"no token x; name its start with task.subword.start=TOKEN"):
         HuggingFaceKind(HuggingFaceConfig(file=str(file), start=["x"])).load(tmp_path / "other" / "joint.model")
 

@@ -83,13 +83,15 @@ def test_the_cache_changes_nothing(beam: int) -> None:
 @pytest.mark.parametrize("beam", [1, 4])
 def test_starting_tokens_are_fed_before_fused_steps(beam: int) -> None:
     """Sentences with starting tokens of their own, among others, as where every prefix is run at every step."""
-    vocab = Vocab(src=60, tgt=60, joint=True, bos=3, start=(3, 9))
+    vocab = Vocab(src=60, tgt=60, joint=True, bos=3, starting_tokens=(3, 9))
     starts = [(), (3, 10), (0,), (3, 11, 12), (), (3, 10)]
     search = BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=8))
 
     def found(model: Seq2Seq) -> list[list[list[int]]]:
         sentences = zip(lines(6), starts, strict=True)
-        queue = FixedQueue([SourceSentence(i, [*ids, 3], start=s) for i, (ids, s) in enumerate(sentences)], 24)
+        queue = FixedQueue(
+            [SourceSentence(i, [*ids, 3], starting_tokens=s) for i, (ids, s) in enumerate(sentences)], 24
+        )
         return [[h.tokens for h in hypotheses] for hypotheses in find_queued(search, model, queue, vocab, nbest=beam)]
 
     model = small()

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 def starting_token(vocab: Vocab, form: str) -> int:
     """The token with which decoding begins; raises ConfigError where there are several."""
-    if len(vocab.start) > 1:
-        raise ConfigError(f"format={form} begins decoding with one token, but this run with {len(vocab.start)}")
-    return vocab.start[0]
+    if len(vocab.starting_tokens) > 1:
+        raise ConfigError(
+            f"format={form} begins decoding with one token, but this run with {len(vocab.starting_tokens)}"
+        )
+    return vocab.starting_tokens[0]
 
 
 def foreign_options(model: ExportInput, form: str, hint: str = "") -> dict[str, Any]:

@@ -113,7 +113,7 @@ class ExportedSearch:
                 raise DataError(
                     "a line has a prefix, phrases or terms, which backend=ctranslate2 cannot do; give backend=native"
                 )
-            if any(request.starting_tokens(sentence) != request.vocab.start for sentence in batch.sentences):
+            if any(request.starting_tokens(sentence) != request.vocab.starting_tokens for sentence in batch.sentences):
                 raise DataError("a sentence has starting tokens of its own, which backend=ctranslate2 cannot do")
             n_tokens = lambda sentence: len(sentence.ids)  # noqa: E731  a call has one length limit
             for _, alike in groupby(sorted(batch.sentences, key=n_tokens), key=n_tokens):

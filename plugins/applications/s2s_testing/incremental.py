@@ -36,7 +36,7 @@ class IncrementalDecoding:
         self.state = model.start(self.memory)
         self.rows = list(range(len(LENGTHS)))
         self.prefixes = [torch.empty(1, 0, dtype=torch.long) for _ in LENGTHS]  # [K, t] of each sentence
-        for token in vocab.start:
+        for token in vocab.starting_tokens:
             self.step(torch.full((len(LENGTHS), 1), token))
 
     def step(self, token: Tensor | None = None) -> None:
@@ -71,7 +71,7 @@ class IncrementalDecoding:
 
 def regular(vocab: Vocab, shape: Sequence[int], n_tokens: int | None = None, seed: int = 0) -> Tensor:
     """Random non-special tokens, drawn from all or from the first `n_tokens`."""
-    special = {vocab.pad, vocab.unk, vocab.bos, vocab.eos, *vocab.start}
+    special = {vocab.pad, vocab.unk, vocab.bos, vocab.eos, *vocab.starting_tokens}
     ids = torch.tensor([i for i in range(min(vocab.src, vocab.tgt)) if i not in special])[:n_tokens]
     return ids[torch.randint(len(ids), tuple(shape), generator=torch.Generator().manual_seed(seed))]
 

@@ -49,10 +49,8 @@ def assert_task_round_trips(
     for example, pair, src in zip(examples, encoded, task.encode_inputs(examples), strict=True):
         pair = Encoded([i for i in pair.src if i not in task.vocab.labels], pair.tgt)
         assert list(src) == pair.src, f"encode_inputs and encode disagree on {example.src!r}"
-        codes = list(task.starting_tokens(example))
-        assert pair.tgt[: len(codes)] == codes, (
-            f"encode does not begin {example.tgt!r} with its starting_tokens {codes}"
-        )
+        codes = list(task.forced_tokens(example))
+        assert pair.tgt[: len(codes)] == codes, f"encode does not begin {example.tgt!r} with its forced_tokens {codes}"
         _check_tokens(task, example, pair)
         text = task.detokenize(pair.tgt, example.src)
         assert normalise(text) == normalise(example.tgt), f"{example.tgt!r} comes back as {text!r}"
@@ -65,7 +63,7 @@ def assert_constraint_allows_references(task: Task, n: int = 20) -> None:
         return
     examples = _examples(task, n)
     for example, pair in zip(examples, task.encode(examples), strict=True):
-        batch, tgt = make_batch([pair], task.vocab), pair.tgt[len(task.starting_tokens(example)) :]
+        batch, tgt = make_batch([pair], task.vocab), pair.tgt[len(task.forced_tokens(example)) :]
         state = constraint.start(batch.src, batch.src_pad, torch.tensor([len(tgt)]))  # at most its length
         for t, token in enumerate([*tgt, task.vocab.eos]):
             allowed = bool(constraint.allowed(state)[0, 0, token])

@@ -69,7 +69,7 @@ class HuggingFace(Tokenizer):
         for piece, i in ids.items():
             self.pieces[i] = piece
         self.pad, self.bos, self.eos = (self._special(name, getattr(config, name)) for name in ("pad", "bos", "eos"))
-        self.start = [self._special("start", name) for name in config.start]
+        self.starting_tokens = [self._special("start", name) for name in config.start]
         self.unk = self._special("unk", config.unk or getattr(self._tokenizer.model, "unk_token", None), self.pad)
 
     def _special(self, name: str, token: str | None, default: int | None = None) -> int:
@@ -86,7 +86,7 @@ class HuggingFace(Tokenizer):
     def identity(self) -> str:
         """The sha256 of everything that determines ids, such as merges and normalisation."""
         content = json.dumps(json.loads(self._tokenizer.to_str()), sort_keys=True)
-        return hashlib.sha256(f"{content}{self.special}{self.start}".encode()).hexdigest()
+        return hashlib.sha256(f"{content}{self.special}{self.starting_tokens}".encode()).hexdigest()
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of every line, without special tokens that it spells; raises DataError for one that is too long."""

@@ -76,7 +76,7 @@ class Marian(Tokenizer):
             raise DataError(f"{path / VOCAB}: no vocabulary of a MarianMTModel: {error}") from None
         if sorted(ids.values()) != list(range(len(ids))):
             raise DataError(f"{path / VOCAB}: its ids must be 0 to {len(ids) - 1:,}, each of one token")
-        self.bos, self.start = self.pad, (self.pad,)
+        self.bos, self.starting_tokens = self.pad, (self.pad,)
 
     def for_side(self, side: Side) -> Marian:
         """The same tokens, with the model of a side."""

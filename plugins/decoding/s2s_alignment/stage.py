@@ -38,7 +38,7 @@ class AttentionStage(OutputStage):
         self.model, self.task, self.device, self.config = model, task, device, config
         self.computes_alignment = config.format == "aligned" or "align" in config.fields
         asked = config.needs_attention
-        if asked and next(self._weights([([], [])], [self.task.vocab.start]))[1] is None:
+        if asked and next(self._weights([([], [])], [self.task.vocab.starting_tokens]))[1] is None:
             raise ConfigError(
                 f"{asked} takes the attention of the model, which this architecture does not give (Seq2Seq.attention); "
                 "leave it out"
@@ -72,7 +72,11 @@ class AttentionStage(OutputStage):
 
     def _annotated(self, results: Sequence[SearchResult], sources: Mapping[int, SourceSentence]) -> list[SearchResult]:
         pairs = [(sources[one.index].ids[:-1], h.tokens) for one in results for h in one.hypotheses]
-        starts = [sources[one.index].start or self.task.vocab.start for one in results for _ in one.hypotheses]
+        starts = [
+            sources[one.index].starting_tokens or self.task.vocab.starting_tokens
+            for one in results
+            for _ in one.hypotheses
+        ]
         weights = dict(self._weights(pairs, starts))
         if self.task.context:  # words and coverage are those of the input itself
             n_context = [len(src) - len(self.task.cut_context(src, 0)) for src, _ in pairs]

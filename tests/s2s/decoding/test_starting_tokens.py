@@ -31,17 +31,19 @@ if TYPE_CHECKING:
 VOCABS = {
     "bos": Vocab(src=9, tgt=7),
     "bos is eos": Vocab(src=9, tgt=7, bos=3, eos=3),
-    "start is eos": Vocab(src=9, tgt=7, start=(3,)),
-    "eos and a code": Vocab(src=9, tgt=7, bos=3, start=(3, 6)),
+    "start is eos": Vocab(src=9, tgt=7, starting_tokens=(3,)),
+    "eos and a code": Vocab(src=9, tgt=7, bos=3, starting_tokens=(3, 6)),
     "start is pad": Vocab(src=9, tgt=7, bos=0),
-    "three": Vocab(src=9, tgt=7, start=(5, 2, 4)),
+    "three": Vocab(src=9, tgt=7, starting_tokens=(5, 2, 4)),
 }
 SOURCES = [[5, 6], [7]]
 
 
 def queue_of(vocab: Vocab, starts: Sequence[Sequence[int]], sources: Sequence[list[int]] = SOURCES) -> FixedQueue:
     pairs = zip(sources, starts, strict=True)
-    return FixedQueue([SourceSentence(i, [*ids, vocab.eos], start=s) for i, (ids, s) in enumerate(pairs)], 1000)
+    return FixedQueue(
+        [SourceSentence(i, [*ids, vocab.eos], starting_tokens=s) for i, (ids, s) in enumerate(pairs)], 1000
+    )
 
 
 @pytest.mark.parametrize("vocab", VOCABS.values(), ids=VOCABS)
@@ -50,7 +52,7 @@ def test_a_wide_beam_finds_all_outputs_in_order(vocab: Vocab, kind: type[Table])
     config, model = BeamConfig(beam=85, max_len_b=1), kind(vocab.tgt, seed=3)
     outputs = find_queued(BeamSearch(config), model, queue_of(vocab, [(), ()]), vocab, nbest=20)
     for hypotheses, source in zip(outputs, SOURCES, strict=True):
-        assert_same(hypotheses, every_output(model, source, config, vocab, vocab.start)[:20])
+        assert_same(hypotheses, every_output(model, source, config, vocab, vocab.starting_tokens)[:20])
 
 
 @pytest.mark.parametrize("kind", [Table, JoiningTable])
@@ -68,7 +70,7 @@ def test_each_sentence_may_have_starting_tokens_of_its_own(kind: type[Table], be
         (alone,) = find_queued(search, model, queue_of(vocab, [start], [source]), vocab, nbest=2)
         assert hypotheses == alone
         if beam == 85:
-            assert_same(hypotheses, every_output(model, source, config, vocab, start or vocab.start)[:2])
+            assert_same(hypotheses, every_output(model, source, config, vocab, start or vocab.starting_tokens)[:2])
 
 
 @pytest.mark.parametrize("vocab", VOCABS.values(), ids=VOCABS)
@@ -82,7 +84,7 @@ def test_greedy_and_sampling_begin_with_them(vocab: Vocab) -> None:
     src = torch.tensor([[*sources[0], vocab.eos]])
     memory = model.encode(src, src == vocab.pad)
     while (not expected or expected[-1] != vocab.eos) and len(expected) < 6:
-        logits = model.decode(torch.tensor([[*vocab.start, *expected]]), memory)[0, -1].detach().clone()
+        logits = model.decode(torch.tensor([[*vocab.starting_tokens, *expected]]), memory)[0, -1].detach().clone()
         logits[list(vocab.never_output)] = -torch.inf
         expected.append(int(logits.argmax()))
     tokens = expected[:-1] if expected[-1] == vocab.eos else expected
@@ -101,7 +103,7 @@ def test_scores_of_outputs_are_those_of_the_search(vocab: Vocab) -> None:
 
 
 def test_a_batch_feeds_starting_tokens_and_counts_no_prediction_of_them() -> None:
-    vocab = Vocab(src=9, tgt=9, start=(3, 7))
+    vocab = Vocab(src=9, tgt=9, starting_tokens=(3, 7))
     batch = make_batch([([4], [5, 6]), ([4, 4], [8])], vocab)
     assert batch.tgt_in.tolist() == [[3, 7, 5, 6], [3, 7, 8, 0]]
     assert batch.tgt_out.tolist() == [[0, 5, 6, 3], [0, 8, 3, 0]]
@@ -121,7 +123,7 @@ def test_pairs_of_a_batch_may_have_starting_tokens_of_their_own() -> None:
 def test_packed_pairs_are_those_of_the_padded_batch(vocab: Vocab) -> None:
     pairs = [([4], [5, 6]), ([4, 5], []), ([6], [4])]
     packed, padded = pack(pairs, vocab), make_batch(pairs, vocab)
-    lengths = [len(tgt) + len(vocab.start) for _, tgt in pairs]
+    lengths = [len(tgt) + len(vocab.starting_tokens) for _, tgt in pairs]
     for name in ("tgt_in", "tgt_out"):
         rows = zip(getattr(padded, name), lengths, strict=True)
         assert getattr(packed, name).tolist() == [token for row, n in rows for token in row[:n].tolist()]
@@ -138,7 +140,11 @@ def test_no_output_is_longer_than_the_model_can_take() -> None:
 
 @pytest.mark.parametrize(
     ("options", "error"),
-    [({"pad": 3}, "no output would end"), ({"start": (9,)}, "tokens 0 to 8"), ({"start": (-1,)}, "tokens 0 to 8")],
+    [
+        ({"pad": 3}, "no output would end"),
+        ({"starting_tokens": (9,)}, "tokens 0 to 8"),
+        ({"starting_tokens": (-1,)}, "tokens 0 to 8"),
+    ],
 )
 def test_a_vocabulary_that_cannot_work_is_refused(options: Any, error: str) -> None:
     with pytest.raises(PluginError, match=error):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CODES = {"de": (5,), "fr": (6, 4), "any": ()}
-VOCAB = Vocab(src=9, tgt=7, start=(3,))
+VOCAB = Vocab(src=9, tgt=7, starting_tokens=(3,))
 
 
 @dataclass(kw_only=True)
@@ -39,11 +39,11 @@ class Coded(WithoutFiles):
     fields = Language
     vocab = VOCAB
 
-    def starting_tokens(self, example: Example) -> Sequence[int]:
+    def forced_tokens(self, example: Example) -> Sequence[int]:
         return CODES[example.fields.get("language", "any")]
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        sides = ((self.ids(one.src), self.ids(one.tgt), self.starting_tokens(one)) for one in examples)
+        sides = ((self.ids(one.src), self.ids(one.tgt), self.forced_tokens(one)) for one in examples)
         return [Encoded(src, [*codes, *tgt]) for src, tgt, codes in sides]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
@@ -71,7 +71,7 @@ def test_an_output_is_the_most_probable_one_after_the_code_of_its_input(kind: ty
     generator = Generator(model, coded(), BeamSearch(search), "cpu", GenerateConfig(nbest=3))
     outputs = list(generator(Input(src, fields={"language": language}) for src, language in INPUTS))
     for (src, language), output in zip(INPUTS, outputs, strict=True):
-        expected = every_output(model, Coded.ids(src), search, VOCAB, (*VOCAB.start, *CODES[language]))[:3]
+        expected = every_output(model, Coded.ids(src), search, VOCAB, (*VOCAB.starting_tokens, *CODES[language]))[:3]
         assert [one.tokens for one in output.nbest] == [tokens for _, tokens in expected]
         assert [one.score for one in output.nbest] == pytest.approx([best for best, _ in expected], abs=1e-5)
     assert outputs[1].tokens != outputs[4].tokens, "the same source, in two languages"
