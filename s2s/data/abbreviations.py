@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["BEFORE_NAMES", "BEFORE_NUMBERS", "GERMAN_MONTHS", "MAY_END", "OPENING_WORDS"]
+__all__ = [
+    "BEFORE_NAMES",
+    "BEFORE_NUMBERS",
+    "GERMAN_MONTHS",
+    "HOST_ENDINGS",
+    "MAY_END",
+    "OPENING_WORDS",
+    "WITH_EXCLAMATION",
+]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -24,6 +32,8 @@ BEFORE_NAMES = _words(
     κα κος π.χ δηλ βλ
     np tzn tzw m.in ul prof inż mgr
     např tj tzv mj
+    डॉ श्री श्रीमती पं प्रो ডা ড মো
+    ძვ ე.წ თბ
     """
 )
 """They never end a sentence"""
@@ -59,3 +69,15 @@ OPENING_WORDS = _words(
 )
 
 GERMAN_MONTHS = _words("januar jänner februar märz april mai juni juli august september oktober november dezember")
+
+WITH_EXCLAMATION = _words("yahoo jeopardy yum panic wham joomla chips-ahoy airplane oliver")
+"""Names that are written with a mark behind them"""
+
+HOST_ENDINGS = _words(
+    """
+    com net org edu gov info biz io app dev de fr uk us eu ru ch at nl pl ua jp cn
+    exe dll txt pdf doc docx xls xlsx ppt csv xml html htm php js ts py rb java cpp md json yaml yml zip tar gz jpg jpeg
+    png gif svg mp3 mp4 odt ods odp
+    """
+)
+"""Ends of the names of hosts and files"""

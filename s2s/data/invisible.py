@@ -27,14 +27,14 @@ JOINED = (
 """Scripts in which joiners (U+200C, U+200D) choose the form of letters: Arabic to N'Ko, Indic ones, Khmer, Mongolian"""
 MONGOLIAN = "\u1820-\u18aa"
 """The script with variation selectors and a vowel separator of its own (U+180B to U+180F)"""
-UNSPACED = "\u0e01-\u0fbc\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff"
-"""Scripts of south-east Asia and Tibet, in which U+200B is a blank between words"""
+BROKEN = "\u0e01-\u0fbc\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff"
+"""Scripts of Asia from India to Tibet that have U+200B where a line may be broken between two words"""
 PICTURES = "\u2194-\u21aa\u231a-\u23ff\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff"
 """Emoji, which U+FE0F shows in colour and U+200D joins"""
 KEPT = (
     (JOINED, "\u200c\u200d"),
     (MONGOLIAN, "\u180b-\u180f"),
-    (UNSPACED, "\u200b"),
+    (BROKEN, "\u200b"),
     (PICTURES, "\ufe0f\u200d"),
 )
 """Ranges of characters, and the ignorable ones that carry meaning directly behind them"""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import regex
 
-from s2s.text.words import atoms
+from s2s.text.words import UNSPACED, atoms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -24,11 +24,10 @@ INVISIBLE = ("Mn", "Me", "Mc", "Cf", "Cc")
 """Categories of characters that only change others"""
 WIDTH = r"[-+#0]*+(?:[1-9]\d*+)?"
 """Flags and width of a format such as %05d, without a second way to match a zero"""
-UNSPACED_LETTER = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]"
 PATTERNS = {
     "urls": (
         r"(?:(?:https?|ftps?|file)://|(?<!\w)www\.)"
-        rf"(?:\([^\s()]*\)|(?!{UNSPACED_LETTER})[^\s()<>\"“”„«»。、，！？：；）」』】])*(?<![.,;:!?…\]}}'’])"
+        rf"(?:\([^\s()]*\)|(?![{UNSPACED}\p{{Hangul}}])[^\s()<>\"“”„«»。、，！？：；）」』】])*(?<![.,;:!?…\]}}'’])"
     ),
     "emails": r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+",
     "placeholders": (

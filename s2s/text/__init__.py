@@ -5,7 +5,7 @@ Pure Python, without torch.
 
 from __future__ import annotations
 
-__all__ = ["AnnotatedText", "Block", "Document", "DocumentFormat", "Span"]
+__all__ = ["UNSPACED", "AnnotatedText", "Block", "Document", "DocumentFormat", "Span"]
 
 from typing import TYPE_CHECKING
 
@@ -14,5 +14,6 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.text.annotated import AnnotatedText, Span
     from s2s.text.documents import Block, Document, DocumentFormat
+    from s2s.text.words import UNSPACED
 
-__getattr__ = lazy_names(__name__, "annotated", "documents")
+__getattr__ = lazy_names(__name__, "annotated", "documents", "words")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CLOSING", "OPENING", "Atom", "atoms", "is_unspaced"]
+__all__ = ["CLOSING", "OPENING", "UNSPACED", "Atom", "atoms", "is_unspaced"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +15,11 @@ OPENING = "([{«„‚¿¡（［｛「『【《〈"
 """Punctuation that no blank follows"""
 CLOSING = ".,;:!?…)]}»”’。，、；：！？）］｝」』】》〉"
 """Punctuation that no blank precedes"""
-UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\p{Javanese}々〆ー"
-"""Letters of scripts without blanks between words"""
+UNSPACED = (
+    r"\p{Han}\p{Hiragana}\p{Katakana}々〆〇ー"
+    r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\p{Javanese}\p{Balinese}\p{Tai_Tham}\p{New_Tai_Lue}\p{Tai_Viet}"
+)
+"""Letters of scripts without blanks between words: what stands between brackets in a pattern of `regex`"""
 KEYCAP = r"[0-9#*]\ufe0f?\u20e3"
 """An emoji"""
 LETTER = rf"(?!{KEYCAP})[[\p{{L}}\p{{N}}_]--[{UNSPACED}]]"

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 __all__ = ["count_ngrams", "f1", "matched_ngrams", "matches_by_bucket", "text_words"]
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+import regex
+
+from s2s.text import UNSPACED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""Letters of scripts without blanks between words, of which each counts as a word"""
-WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w)+|[^\w\s]")
+WORD = regex.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w)+|[^\w\s]")
+"""A letter of a script without blanks between words is a word"""
 LONGEST = 4
 """Words of the longest n-gram"""
 

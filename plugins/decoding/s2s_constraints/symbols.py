@@ -22,11 +22,14 @@ import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import regex
+
+from s2s.text import UNSPACED
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-BLANKLESS = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
-"""Scripts without blanks between words, as in the names of their characters"""
+UNSPACED_LETTER = regex.compile(f"[{UNSPACED}]")
 LONGEST = 4
 """Bytes of a character in UTF-8"""
 ASCII_END = "\x80"
@@ -63,7 +66,7 @@ def _in_word(character: str) -> bool:
 
 def without_blanks(character: str) -> bool:
     """Whether a character, or none, is of a script without blanks between words."""
-    return unicodedata.name(character, "").startswith(BLANKLESS) if character else False
+    return UNSPACED_LETTER.match(character) is not None
 
 
 def inside(symbols: str, at: int) -> bool:

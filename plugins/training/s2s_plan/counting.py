@@ -9,29 +9,32 @@ from __future__ import annotations
 
 __all__ = ["DistinctCounter", "count_words", "hashed"]
 
-import re
+from collections import Counter
 from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
 from zlib import crc32
+
+import regex
+
+from s2s.text import UNSPACED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-UNSPACED = (
-    (re.compile("[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"), 2),
-    (re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 5),
-)
-"""Characters of a script without spaces, and about how many of them correspond to an English word: Chinese and
-Japanese; Thai, Lao, Burmese and Khmer"""
+UNSPACED_LETTERS = regex.compile(f"[{UNSPACED}]+")
+PER_WORD = {True: 2, False: 5}
+"""About how many characters of a script without spaces correspond to an English word: of Chinese and Japanese, whose
+characters are wide, and of others"""
 
 
 def count_words(line: str) -> int:
     """Words separated by white space, plus, for scripts without spaces, an estimate from the number of characters."""
-    estimated = 0
-    if not line.isascii():
-        for script, per_word in UNSPACED:
-            line, n = script.subn(" ", line)
-            estimated += -(-n // per_word)
-    return len(line.split()) + estimated
+    if line.isascii():
+        return len(line.split())
+    letters = "".join(UNSPACED_LETTERS.findall(line))
+    counts = Counter(east_asian_width(letter) == "W" for letter in letters)
+    estimated = sum(-(-n // PER_WORD[is_wide]) for is_wide, n in counts.items())
+    return len(UNSPACED_LETTERS.sub(" ", line).split()) + estimated
 
 
 MOST = 1 << 16

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s2s.data.invisible import IGNORABLE, JOINED, KEPT, MONGOLIAN, PICTURES, UNSPACED, characters, visible
+from s2s.data.invisible import BROKEN, IGNORABLE, JOINED, KEPT, MONGOLIAN, PICTURES, characters, visible
 
 ignorable = sorted(characters(IGNORABLE))
-contexts = [sorted(characters(ranges))[:: 1 + len(ranges)] for ranges in (JOINED, MONGOLIAN, UNSPACED, PICTURES)]
+contexts = [sorted(characters(ranges))[:: 1 + len(ranges)] for ranges in (JOINED, MONGOLIAN, BROKEN, PICTURES)]
 near = st.one_of(*map(st.sampled_from, contexts), st.sampled_from(ignorable), st.sampled_from("ab \u200c\u200d\ufe0f"))
 
 
