@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _STEP = re.compile(r"step-(\d+)")
+WORSE = "worse_than_best"
+"""Key in the state of an average that validated worse than the best checkpoint"""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ class GenerateConfig:
     """Run directory, its name under runs/, or last. Several, as in run=[a,b], are an ensemble: the mean of
     their probabilities. They share a task and its vocabulary; their architectures may differ."""
     checkpoint: str | list[str] = field(default="auto", metadata=Mark.OF_MODELS | Mark.NEUTRAL)
-    """auto (the average, else the best, else the last), average, best, last, or a name or path; one for all runs, or
-    a list with one for each. Several of a single run are an ensemble, too."""
+    """auto (the average, unless it validated worse than the best; else the best, else the last), average, best, last,
+    or a name or path; one for all runs, or a list with one for each. Several of a single run are an ensemble, too."""
     fusion: str = field(default="", metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Shallow fusion: run of task=language_model, with the same vocabulary, whose log-probabilities are added."""
     fusion_weight: float = field(default=0.3, metadata=Mark.OF_MODELS | Mark.NEUTRAL)

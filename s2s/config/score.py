@@ -32,7 +32,8 @@ class ScoreConfig:
     """A run, as s2s-generate takes it, or several as model=[a,b]: scores each line of the files in `hyp` and `ref` as
     an output for the same line of `src`, by log-probability and perplexity under each model."""
     model_checkpoint: str = "auto"
-    """Checkpoint of the model: auto (the average, else the best, else the last), average, best, last, name or path."""
+    """Checkpoint of the model: auto (the average, unless it validated worse than the best; else the best, else the
+    last), average, best, last, or a name or path."""
     src: str = ""
     """File of inputs for the model, one per line."""
     contrastive: str = ""

@@ -69,7 +69,11 @@ class RunLines(Observer):
             for name, signature in best[-1].get("signatures", {}).items():
                 self.log.show(f"      {name}: {signature}")
         if average := summary.get("average"):
-            self.log.show(GAP.join(["mean", *scores(average), f"saved {self.log.relative_path(average['path'])}"]))
+            saved = f"saved {self.log.relative_path(average['path'])}"
+            worse = (
+                f"worse by {by} than the best, which checkpoint=auto takes" if (by := average.get("worse_by")) else ""
+            )
+            self.log.show(GAP.join(["mean", *scores(average), saved, *([worse] if worse else [])]))
         self.log.show(f"next  s2s-generate run={shlex.quote(str(self.directory))} input=FILE")
 
     def close(self, error: BaseException | None) -> None:

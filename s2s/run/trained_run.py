@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint.directory import WORSE
 from s2s.checkpoint.weights import evaluated_weights, load_weights, size_limit
 from s2s.config import Config
 from s2s.data.source_shape import SourceShape
@@ -53,8 +54,8 @@ class Run:
     def load(cls, directory: Path, checkpoint: str, plugins: Plugins, device: torch.device) -> Run:
         """Load a run's configuration, tokeniser and weights.
 
-        checkpoint: auto (the average, else the best, else the newest that is valid), average, best, last, or the
-        name or path of one.
+        checkpoint: auto (the average unless it validated worse than the best, else the best, else the newest that is
+        valid), average, best, last, or the name or path of one.
         """
         config, task = cls.load_task(directory, plugins)
         path, weights = cls.read_weights(directory, checkpoint)
@@ -81,6 +82,8 @@ class Run:
         for path in candidates(directory, name):
             try:
                 saved = checkpoint.load(path, only=WEIGHTS)
+                if name == "auto" and saved.state.get(WORSE) is True:
+                    continue  # as the last lines of its training have shown
                 if name == "auto":
                     _check_earlier_average(saved)
                 weights = evaluated_weights(saved)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint.directory import WORSE
 from s2s.checkpoint.state_tree import flatten_state, unflatten_state
 from s2s.checkpoint.tensors import n_bytes, snapshot
 from s2s.checkpoint.weights import average_weights, load_weights
@@ -216,6 +217,11 @@ class CheckpointManager:
             return None
         saved = {"members": [m.name for m in members], "trainer": asdict(state)}
         return checkpoint.save(self.folder, AVERAGE, {"model": average_weights(members)}, saved)
+
+    def mark_average_worse(self) -> None:
+        """Record in the average that it validated worse than the best checkpoint, for checkpoint=auto."""
+        average = checkpoint.load(self.folder / AVERAGE)
+        checkpoint.save(self.folder, AVERAGE, average.tensors, {**average.state, WORSE: True})
 
     def _expected_size(self) -> int:
         """Bytes of a checkpoint: weights, the two moments of each that Adam keeps, and their EMA."""

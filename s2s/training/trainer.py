@@ -220,16 +220,24 @@ class Trainer:
         return summary
 
     def validate_average(self) -> dict[str, Any]:
-        """Path and validation of the averaged weights, on all ranks; the model's own are restored."""
+        """Path and validation of the averaged weights, on all ranks; the model's own are restored.
+
+        If they validated worse than the best checkpoint, the average records it, and checkpoint=auto passes it over.
+        """
         path = self.checkpoints.folder / AVERAGE
         mean = checkpoint.load(path).tensors["model"]
         weights = {name: t.detach().clone() for name, t in self.train_step.model.state_dict().items()}
         self.checkpoints.load_weights(mean, path)
         result = self.run_validation() if self.validation else None
         self.checkpoints.load_weights(weights, path)
-        if result is None and self.validation:
+        if not self.validation:
+            return {"path": str(path)}
+        if result is None:
             raise self.preempt()
-        return {"path": str(path), **(result.record() if result else {})}
+        worse = bool(self.state.best) and result.criterion < self.state.best[0][0]
+        if worse and self.world.is_main:
+            self.checkpoints.mark_average_worse()
+        return {"path": str(path), "worse_by": self.config.valid.best if worse else "", **result.record()}
 
     def validation_is_due(self) -> bool:
         """Whether to validate: every valid.every updates and after the last one, if there is a development set."""

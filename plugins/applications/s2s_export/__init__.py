@@ -36,7 +36,8 @@ class ExportConfig:
     run: str = ""
     """Run directory, its name under runs/, or last."""
     checkpoint: str = "auto"
-    """Checkpoint: auto (the average, else the best, else the last), average, best, last, or a name or path."""
+    """Checkpoint: auto (the average, unless it validated worse than the best; else the best, else the last), average,
+    best, last, or a name or path."""
     format: str = "ctranslate2"
     """ctranslate2: for CTranslate2. hf: MarianMTModel of Hugging Face's transformers. Or a plugin's."""
     output: str = ""

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
 from harness.small_checkpoints import names
 from harness.small_runs import CPU, letters_plugins, make_run
+from harness.tiny_runs import train_tiny
 from s2s.checkpoint import directory as checkpoint
 from s2s.cli.average import main
+from s2s.plugin import load_plugins
 from s2s.run import Run
 
 if TYPE_CHECKING:
@@ -34,6 +36,25 @@ def test_the_average_is_the_mean_of_its_members(
     exact = sum(weights[step]["embed.weight"].double() for step in steps) / len(steps)
     assert torch.equal(found.tensors["model"]["embed.weight"], exact.float())
     assert found.state == {"members": [checkpoint.step_name(step) for step in steps], "trainer": {"step": 40}}
+
+
+@pytest.mark.parametrize("of", ["last", "best"])
+def test_a_mean_that_validated_worse_than_the_best_is_not_decoded(of: str, tmp_path: Path) -> None:
+    """A run that learns until its end: the mean of its checkpoints is behind the newest."""
+    learning = ["task.valid=[a.en,a.de]", "schedule=constant", "schedule.lr=0.01", "schedule.warmup=0", "valid.every=1"]
+    train_tiny(tmp_path, *learning, "checkpoint.every=1", "train.average=4", f"train.average_of={of}", "valid.best=nll")
+    path = tmp_path / "runs" / "x"
+    nll = {record["step"]: record["nll"] for record in records(path, "valid")}
+    (end,) = records(path, "summary")
+    assert min(nll, key=lambda step: nll[step]) == 4
+    assert end["average"]["nll"] > nll[4]
+    assert Run.load(path, "auto", load_plugins(), CPU).checkpoint_path.name == "step-000004"
+    assert "worse by nll than the best, which checkpoint=auto takes" in (path / "train.log").read_text()
+
+
+def records(run: Path, kind: str) -> list[dict[str, Any]]:
+    lines = (run / "log.jsonl").read_text().splitlines()
+    return [record for record in map(json.loads, lines) if record["kind"] == kind]
 
 
 def test_it_says_what_went_in_and_what_to_type_next(

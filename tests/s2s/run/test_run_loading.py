@@ -262,6 +262,20 @@ def test_an_average_is_not_taken_if_the_run_has_continued_since(
     assert Run.load(path, "average", plugins, CPU).checkpoint_path.name == "average"
 
 
+@pytest.mark.parametrize(("worse", "taken"), [(True, "step-000001"), (False, "average"), ("yes", "average")])
+def test_an_average_that_validated_worse_than_the_best_is_taken_by_name_only(
+    worse: object, taken: str, plugins: Plugins, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = run_path("x")
+    model = make_run(path, plugins, [1, 2])[1]
+    atomic.write_link(path / "best", path / "checkpoints/step-000001")
+    state = {"members": [], "trainer": {"step": 2}, "worse_than_best": worse}
+    checkpoint.save(path / "checkpoints", "average", {"model": model}, state)
+    assert Run.load(path, "auto", plugins, CPU).checkpoint_path.name == taken
+    assert not caplog.records
+    assert Run.load(path, "average", plugins, CPU).checkpoint_path.name == "average"
+
+
 def test_nothing_is_missed_where_the_newest_checkpoint_is_the_best(
     plugins: Plugins, caplog: pytest.LogCaptureFixture
 ) -> None:

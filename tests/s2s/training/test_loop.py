@@ -313,19 +313,30 @@ def test_a_finished_run_is_summed_up_for_observers_the_last_first(
     assert heard == [(1, summary), (0, summary)]
 
 
-@pytest.mark.parametrize(("has_data", "answer", "expected"), [(True, {"nll": 1.0}, {"nll": 1.0}), (False, None, {})])
+@pytest.mark.parametrize(
+    ("has_data", "best", "expected"),
+    [
+        (True, [(-2.0, 7), (-3.0, 8)], {"worse_by": "", "nll": 2.0}),
+        (True, [(-1.9, 7)], {"worse_by": "nll", "nll": 2.0}),
+        (True, [], {"worse_by": "", "nll": 2.0}),
+        (False, [], {}),
+    ],
+)
 def test_the_averaged_weights_are_validated_and_the_models_own_are_there_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_data: bool, answer: Any, expected: dict[str, float]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_data: bool, best: Any, expected: dict[str, Any]
 ) -> None:
+    """Against the best single checkpoint, by the metric by which that was chosen."""
     model, seen = torch.nn.Linear(1, 1, bias=False), list[float]()
     torch.nn.init.constant_(model.weight, 3.0)
     mean = {"model": {"weight": torch.full((1, 1), 5.0)}}
     monkeypatch.setattr(loop.checkpoint, "load", lambda path: SimpleNamespace(tensors=mean))
     checkpoints = SimpleNamespace(folder=tmp_path, load_weights=lambda tensors, path: model.load_state_dict(tensors))
+    checkpoints.mark_average_worse = lambda: seen.append(-1.0)
     one = trainer(checkpoints=checkpoints, train_step=SimpleNamespace(model=model), validation=has_data)
-    one.run_validation = lambda: seen.append(model.weight.item()) or SimpleNamespace(record=lambda: answer)
+    one.state.best, result = best, SimpleNamespace(criterion=-2.0, record=lambda: {"nll": 2.0})
+    one.run_validation = lambda: seen.append(model.weight.item()) or result
     assert one.validate_average() == {"path": str(tmp_path / "average"), **expected}
-    assert seen == ([5.0] if has_data else [])
+    assert seen == [*([5.0] if has_data else []), *([-1.0] if expected.get("worse_by") else [])]
     assert model.weight.item() == 3.0
 
 
