@@ -22,7 +22,8 @@ def piece_inputs(one: Input, pieces: Sequence[Piece], layout: TextLayout) -> lis
     Raises DataError for a prefix of several sentences, and for a phrase that might belong to any of several pieces.
     """
     if len(pieces) == 1:
-        return [replace(one, src=pieces[0].text)]
+        text = pieces[0].text
+        return [one if text == one.src else replace(one, src=text)]
     if one.prefix and len(layout.pieces(one.prefix, unit="sentence")) > 1:
         raise DataError(
             f"prefix {one.prefix[:60]!r} has several sentences, and the input is decoded in {len(pieces)} parts; give "

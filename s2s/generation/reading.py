@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.config import GenerateConfig
+    from s2s.decoding import SentenceConstraint
     from s2s.generation.candidates import Counts, Input
     from s2s.generation.inputs import RequestConstraints
     from s2s.generation.text_layout import TextLayout, Unit
@@ -76,7 +77,8 @@ class Reader:
         parts: list[list[SourcePart]] = []
         for one in inputs:
             try:
-                complete = replace(one, fields=self.fields(one))
+                fields = self.fields(one)
+                complete = one if fields == one.fields else replace(one, fields=fields)
                 if self.layout is None:
                     parts.append([SourcePart.build(Piece("", one.src), complete, (), str, len)])
                     continue
@@ -103,7 +105,8 @@ class Reader:
         """The ids of each input, behind as much of its context as there is room for; a blank line is read as an empty
         one. Raises PluginError for ids of no such token."""
         name = type(self.task).__name__
-        encoded = self.task.encode_inputs([replace(one, src=self._read(one.src)) for one in inputs])
+        shown = zip(inputs, [self._read(one.src) for one in inputs], strict=True)
+        encoded = self.task.encode_inputs([one if text == one.src else replace(one, src=text) for one, text in shown])
         if len(encoded) != len(inputs):
             raise PluginError(f"{name}.encode_inputs gave {len(encoded)} lists of ids for {len(inputs)} inputs")
         for ids in filter(None, encoded):
@@ -133,7 +136,7 @@ class Reader:
         constraint = sentence_constraint(self.config, self.task, part.source, self.constraints)
         if constraint is not None and not ids:
             raise DataError("an input without tokens has an empty output; leave out its prefix and phrases")
-        whole = replace(self._segment(part, ids), constraint=constraint)
+        whole = self._segment(part, ids, constraint)
         if len(ids) < self.longest:
             return [whole]
         if self.config.too_long == "error":
@@ -142,11 +145,12 @@ class Reader:
             return [whole]
         return self._sentences(part, self.layout)
 
-    def _segment(self, part: SourcePart, ids: list[int]) -> Segment:
+    def _segment(self, part: SourcePart, ids: list[int], constraint: SentenceConstraint | None = None) -> Segment:
         """A part as one segment, with what may be decoded instead."""
         segment = Segment(
             part.piece.text,
             ids,
+            constraint,
             starting_tokens=self._starting_tokens(part.example),
             before=part.piece.before,
             after=part.piece.after,

@@ -54,6 +54,9 @@ def lower_offsets(text: str, offsets: Iterable[Offset]) -> list[Offset]:
 
 def word_pairs(source: str, target: str, links: Iterable[Link]) -> list[tuple[int, int]]:
     """Aligned pairs of source and target word numbers; a token without letters belongs to the next word."""
+    links = list(links)
+    if not links:
+        return []
     src, tgt = ([word.end() for word in WORD.finditer(text)] for text in (source, target))
     pairs = {(bisect_right(src, sb), bisect_right(tgt, tb)) for sb, _, tb, _ in links}
     return sorted({(min(i, len(src) - 1), min(j, len(tgt) - 1)) for i, j in pairs if src and tgt})
