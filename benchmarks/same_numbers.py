@@ -128,7 +128,8 @@ def failure(done: forked.Done) -> str:
 
 def figures(run: Path) -> list[str]:
     """Some losses, and digests of the log and of all checkpoints."""
-    timeless = [record for record in log(run) if record["kind"] != "saved"]  # a checkpoint is done when the disk is
+    # A checkpoint is done when the disk is, and warnings are about versions.
+    timeless = [record for record in log(run) if record["kind"] not in ("saved", "warning")]
     logged = [{key: record[key] for key in LOGGED if key in record} for record in timeless]
     losses = [f"{record['loss']:.4f}" for record in logged if "loss" in record]
     checkpoints = b"".join(path.read_bytes() for path in sorted(run.glob("checkpoints/*/*.safetensors")))
