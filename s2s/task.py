@@ -142,6 +142,10 @@ class Task(ABC):
         """
         return ""
 
+    def recommended_experiment(self, n_pairs: int) -> str:
+        """The experiment whose settings a recipe takes for so many training pairs; empty: it decides by itself."""
+        return ""
+
     @abstractmethod
     def learn(self, directory: Path) -> None:
         """Train the tokenisers from the training corpora, write them into `directory`, which exists, and `load` it."""

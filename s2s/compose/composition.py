@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from s2s.compose.arguments import local_plugins, read_arguments
 from s2s.compose.merging import MergedSettings, merge, set_nested
-from s2s.compose.references import resolve
+from s2s.compose.references import MUST_BE_GIVEN, resolve
 from s2s.compose.selection import experiment_settings
 from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, has_reference, origin_prefix, settings_of
 from s2s.compose.suggestions import command_name
@@ -62,14 +62,16 @@ def compose(
     recipe: Sequence[Setting] = (),
     measured: Sequence[Setting] = (),
     ignored: Collection[str] = (),
+    experiment: str = "",
 ) -> ComposedConfig[T]:
     """The configuration that the arguments specify: `[file.yaml …] group=choice dotted.key=value`.
 
     The settings of a `recipe` rank between presets and files; those that were `measured` override everything. Of what
-    files set, the options `ignored`, by their dotted keys, are left out.
+    files set, the options `ignored`, by their dotted keys, are left out. `experiment` applies if the arguments name
+    none; what it leaves to its user may then stay open.
     """
     schema = plugins.registry.with_options(schema)
-    settings = _settings(schema, arguments, plugins, recipe, ignored)
+    settings = _settings(schema, arguments, plugins, recipe, ignored, experiment)
     composed = build_config(merge(schema, [*settings, *measured], plugins.registry))
     return replace(composed, arguments=tuple(arguments))
 
@@ -109,6 +111,7 @@ def _settings(
     plugins: Plugins,
     recipe: Sequence[Setting] = (),
     ignored: Collection[str] = (),
+    advised: str = "",
 ) -> list[Setting]:
     """The settings of presets, recipe, files and command line, the weakest first."""
     asked = read_arguments(arguments)
@@ -123,7 +126,27 @@ def _settings(
         file_settings += settings_of(_without(tree, ignored), origin)
     if experiment and "task" not in {item.name for item in fields(schema)}:
         raise ConfigError(f"{origin_prefix(by)}experiment={experiment}: {command_name(schema)} does not use it")
-    return [*experiment_settings(experiment, plugins.registry, by), *recipe, *file_settings, *asked.settings]
+    presets = (
+        experiment_settings(experiment, plugins.registry, by) if experiment else _advised(advised, plugins.registry)
+    )
+    return [*presets, *recipe, *file_settings, *asked.settings]
+
+
+def _advised(experiment: str, registry: Registry) -> list[Setting]:
+    """The settings of an experiment for the task that the user names, without what it leaves to its user."""
+    settings = experiment_settings(experiment, registry)
+    return [
+        setting._replace(value=_given_by(setting.value, {"name", "base"} if setting.key == ("task",) else ()))
+        for setting in settings
+    ]
+
+
+def _given_by(value: Any, without: Collection[str] = ()) -> Any:
+    """A preset's value, without some keys and all that it leaves to its user."""
+    if not isinstance(value, Mapping):
+        return value
+    kept = {key: below for key, below in value.items() if key not in without and below != MUST_BE_GIVEN}
+    return {key: _given_by(below) for key, below in kept.items()}
 
 
 def _without(tree: Mapping[str, Any], keys: Collection[str], above: str = "") -> dict[str, Any]:

@@ -7,7 +7,7 @@ other values, so that no value can grow without bound.
 
 from __future__ import annotations
 
-__all__ = ["resolve"]
+__all__ = ["MUST_BE_GIVEN", "resolve"]
 
 import json
 import re

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 SOURCE, WORDS, TARGET, SETTINGS = "source.model", "words.json", "target.json", "task.json"
 N_ENDS = {"none": 0, "mark": 1, "number": PERIOD}
+EXPERIMENTS = {"wsj_sample": 7_000, "genia": 20_000, "craft": 33_000, "treebanks": 500_000}
+"""Experiment -> most trees for which a recipe takes it; they were measured on 3,000, 14,000, 26,000 and 43,000"""
 UNWRITABLE = Rejected("labels that task.linear cannot tell apart")
 
 
@@ -90,6 +92,10 @@ class Parsing(CorpusTask):
         """task.src_vocab_size, unless it is set or sources are encoded without a learnt vocabulary of a size."""
         learns = self.config.words == "subwords" and self._kind.learns
         return "task.src_vocab_size" if learns and self.config.src_vocab_size is None else ""
+
+    def recommended_experiment(self, n_pairs: int) -> str:
+        """The one that was measured on the treebank of the nearest size."""
+        return next((name for name, most in EXPERIMENTS.items() if n_pairs <= most), "")
 
     def learn(self, directory: Path) -> None:
         """Train the subwords and collect the target vocabulary, from all usable training trees."""

@@ -7,7 +7,7 @@ with `level` zero bits are kept, and `level` grows by one whenever too many are 
 
 from __future__ import annotations
 
-__all__ = ["DistinctCounter", "count_words", "hashed"]
+__all__ = ["DistinctCounter", "count_words", "hashed", "union"]
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -67,3 +67,12 @@ class DistinctCounter:
 
     def __len__(self) -> int:
         return len(self.kept) << self.level
+
+
+def union(one: DistinctCounter, other: DistinctCounter) -> DistinctCounter:
+    """The distinct keys of both."""
+    both = DistinctCounter(min(one.most, other.most))
+    both.level = max(one.level, other.level)
+    both.add(one.kept)
+    both.add(other.kept)
+    return both

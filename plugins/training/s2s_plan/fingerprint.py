@@ -7,11 +7,12 @@ __all__ = ["Fingerprint", "Side", "take"]
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self
+from unicodedata import normalize
 
 from s2s import Example
-from s2s_plan.counting import DistinctCounter, count_words, hashed
+from s2s_plan.counting import DistinctCounter, count_words, hashed, union
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,11 @@ class Side:
     """Distinct strings between spaces; an estimate beyond 65,536"""
     lengths: tuple[int, int, int, int]
     """Words of a sentence: median, 95%, 99%, longest (at most 2,000)"""
+    n_symbols: int = 0
+    """Distinct characters besides white space, after NFKC"""
+    unseen: float = 1.0
+    """Estimated share of words that do not occur in training: of those that occur once (Good, 1953); 1 for more than
+    MOST_COUNTED types, which are not counted"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,10 @@ class Fingerprint:
     """Pairs of an epoch, each as often as the weight of its corpus says; None: n_pairs"""
     weighted_words: float | None = None
     """Target words of an epoch; None: those of all pairs"""
+    n_types: int = 0
+    """Distinct words of both sides together"""
+    n_symbols: int = 0
+    """Distinct characters of both sides together"""
 
     @property
     def epoch_pairs(self) -> float:
@@ -86,6 +96,8 @@ BLOCK = 10_000
 LONGEST = 2000
 """Length in words at which lengths are capped"""
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
+MOST_COUNTED = 2000
+"""Types up to which each is counted"""
 HELD_OUT = 100_000
 """Pairs of a development or test set that are searched for in the training corpus"""
 
@@ -120,6 +132,8 @@ def take(task: Task) -> Fingerprint:
         from_files=from_files,
         weighted_pairs=weighted_pairs,
         weighted_words=weighted_words,
+        n_types=len(union(src.types, tgt.types)),
+        n_symbols=len(src.symbols | tgt.symbols),
     )
 
 
@@ -135,6 +149,11 @@ def _sources(task: Task, split: str) -> set[int]:
     return {hashed(pair.src) for pair in islice(examples, HELD_OUT) if isinstance(pair, Example)}
 
 
+def _symbols(line: str) -> set[str]:
+    """The characters of a line besides white space, in the form in which sentencepiece reads them."""
+    return set("".join((line if line.isascii() else normalize("NFKC", line)).split()))
+
+
 class _SideCounter:
     """Running statistics of one side."""
 
@@ -143,17 +162,31 @@ class _SideCounter:
         self.n_words = 0
         self.lengths: Counter[int] = Counter()
         self.types = DistinctCounter()
+        self.symbols: set[str] = set()
+        self.counts: Counter[str] | None = Counter()
+        """How often each word occurs; None: there are more than MOST_COUNTED"""
 
     def add(self, lines: Sequence[str]) -> None:
         lengths = list(map(count_words, lines))
         self.n_characters += sum(map(len, lines))
         self.n_words += sum(lengths)
         self.lengths.update(min(length, LONGEST) for length in lengths)
-        self.types.add(map(hashed, set().union(*(line.split() for line in lines))))
+        words = [line.split() for line in lines]
+        self.types.add(map(hashed, set().union(*words)))
+        self.symbols.update(*map(_symbols, lines))
+        if self.counts is not None:
+            self.counts.update(chain.from_iterable(words))
+            self.counts = self.counts if len(self.counts) <= MOST_COUNTED else None
 
     def side(self) -> Side:
         median, most, nearly_all, longest = (self._quantile(share) for share in QUANTILES)
-        return Side(self.n_words, self.n_characters, len(self.types), (median, most, nearly_all, longest))
+        lengths, n_symbols = (median, most, nearly_all, longest), len(self.symbols)
+        return Side(self.n_words, self.n_characters, len(self.types), lengths, n_symbols, self._unseen())
+
+    def _unseen(self) -> float:
+        if not self.counts:
+            return 1.0
+        return round(sum(n == 1 for n in self.counts.values()) / self.counts.total(), 4)
 
     def _quantile(self, share: float) -> int:
         rank = max(math.ceil(share * self.lengths.total()), 1)

@@ -70,11 +70,12 @@ class Forecast:
                 f"train.steps={steps:,} is {self.epochs:,.0f} epochs of {self.n_pairs:,} pairs, long after the model "
                 f"knows them by heart; give train.steps={enough:,} or fewer, or valid.patience=5"
             )
+        by_recipe = "" if config.recipe.name == "auto" else ", or recipe=auto"
         for name, (size, share) in self.rare.items():
             if size > SMALL and share > MOST_RARE:
                 yield (
                     f"{share:.0%} of the {size:,} tokens of the {name} vocabulary stand fewer than {RARE} times in the "
-                    "training text: it is too large for so little text; give a smaller one, or recipe=auto"
+                    f"training text: it is too large for so little text; give a smaller one{by_recipe}"
                 )
         if days > DAYS:
             yield (

@@ -59,13 +59,19 @@ class Plan:
         """The value decided for an option; None if there is none."""
         return next((decision.value for decision in self.decisions if decision.key == key), None)
 
+    @property
+    def experiment(self) -> str:
+        """The experiment that the recipe has taken; empty: none."""
+        return self.value("experiment") or ""
+
     def model(self) -> dict[str, Any]:
         """The decisions about the model, by option."""
         return {decision.key: decision.value for decision in self.decisions if decision.key.startswith("arch")}
 
     def settings(self) -> list[Setting]:
         """The recipe's decisions, each with its decisions origin, choices first."""
-        decisions = sorted((d for d in self.decisions if not d.by), key=lambda decision: "." in decision.key)
+        chosen = (d for d in self.decisions if not d.by and d.key != "experiment")
+        decisions = sorted(chosen, key=lambda decision: "." in decision.key)
         return [decision.setting(self.recipe) for decision in decisions]
 
     def measured(self, user_keys: Container[str]) -> list[Setting]:

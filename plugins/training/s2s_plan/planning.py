@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["configure"]
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from s2s_plan.hardware import measure
 from s2s_plan.measured_pace import measure_pace
 from s2s_plan.plan import PLAN, Decision, Plan
 from s2s_plan.run_length import plan_options
-from s2s_plan.situation import Situation, recipe_of, user_keys
+from s2s_plan.situation import Situation, is_advice, names_architecture, recipe_of, user_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +76,17 @@ class _Request:
         """The requested configuration, composed on top of a plan."""
         if plan is None:
             return self.composed
-        return compose(Config, self.composed.arguments, self.plugins, plan.settings(), plan.measured(self.user_keys))
+        settings, measured = plan.settings(), plan.measured(self.user_keys)
+        return compose(Config, self.composed.arguments, self.plugins, settings, measured, experiment=plan.experiment)
+
+    def _recommended(self, task: Task, n_pairs: int) -> tuple[str, Config]:
+        """The experiment that the task recommends, or "" if the user's options exclude it, and the configuration."""
+        experiment = task.recommended_experiment(n_pairs)
+        if experiment and not names_architecture(self.composed):
+            with suppress(ConfigError):  # such as options of another architecture
+                with_it = compose(Config, self.composed.arguments, self.plugins, experiment=experiment)
+                return experiment, with_it.config
+        return "", self.composed.config
 
     def check_budget(self, plan: Plan | None, run: Path) -> None:
         """Raise ConfigError for a budget that nothing would keep: the length was not measured when the run began."""
@@ -129,7 +140,19 @@ class _Request:
         fingerprint = fingerprint or take(task)
         values = {key: value for key, value in flatten(config).items() if key in self.user_keys}
         seconds = plan_options(config).budget_seconds
-        vocab_size = task.open_vocab_size()
-        situation = Situation(fingerprint, hardware, config, values, seconds, reached, vocab_size)
+        experiment, config = self._recommended(task, fingerprint.n_pairs)
+        advised = frozenset(key for key, origin in self.composed.origins.items() if is_advice(origin))
+        situation = Situation(
+            fingerprint=fingerprint,
+            hardware=hardware,
+            config=config,
+            explicit=values,
+            seconds=seconds,
+            reached=reached,
+            vocab_size_option=task.open_vocab_size(),
+            tokenizers=registry.names("tokenizer"),
+            advised=advised,
+            experiment=experiment,
+        )
         first = [] if is_named else [Decision("recipe", name, "neither arch nor experiment is named")]
         return Plan(f"recipe={name}", (*first, *entry.build(options)(situation)), fingerprint, hardware)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from s2s_plan.plan import Decision
 from s2s_plan.run_length import MOST_EPOCHS, VALIDATIONS, interval, warmup
+from s2s_plan.vocabulary import choose_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -40,6 +41,8 @@ class Size(NamedTuple):
         return {**layers, "n_heads": self.n_heads, "d_ff": self.d_ff}
 
 
+SIZED = ("transformer", "transformer_lm", "multidecoder")
+"""Architectures whose size is chosen"""
 LADDER = (
     Size(2, 64, 4, 256),
     Size(2, 128, 4, 512),
@@ -62,7 +65,9 @@ WIDE, GPU = 0.6, 0.3
 """The same for wider models, and for a GPU"""
 COPIES = 7 * 4
 """Bytes per weight: itself, its gradient, two moments, and the copies of three of them for writing a checkpoint"""
-BATCHES = (1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 25_000)
+BATCHES = (64, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 25_000)
+LEAST_BATCH = 1024
+"""Tokens of a batch where an epoch has eight of them: smaller ones take longer for each token"""
 DROPOUT = ((8, 0.0), (40, 0.1), (100, 0.2))
 """Upper bound of `Outlook.repetition` and its dropout: more would cost more than it gains; 0.3 above the last bound"""
 REPEATED = 40
@@ -118,33 +123,40 @@ class _Rule:
 
     def __init__(self, config: AutoConfig, situation: Situation) -> None:
         self.explicit, self.task, self.hardware = situation.explicit, situation.config.task, situation.hardware
-        self.arch, self.vocab_size_option = situation.config.arch, situation.vocab_size_option
-        self.advised = self.arch.name
+        self.arch, self.train = situation.config.arch, situation.config.train
+        self.advised, self.experiment = situation.advised, situation.experiment
         self.corpus = situation.fingerprint
         self.seconds = situation.seconds or 3600 * config.hours
         self.time = f"{self.seconds / 60:,.0f} min" if self.seconds < 7200 else f"{self.seconds / 3600:,.0f} h"
         self.machine = self.hardware.describe()
         self.pairs, self.epoch = (f"{n:,.0f} pairs" for n in (self.corpus.n_pairs, self.corpus.epoch_pairs))
         self.words = self.corpus.tgt.n_words
-        self.n_subwords = self._vocabulary()
+        self.vocabulary = choose_vocabulary(situation)
         self.fast16 = self.hardware.bf16 > 1.5 * self.hardware.fp32
         self.outlook = self._outlook(1.0)
         if situation.reached:  # measured with that size; other sizes are assumed to deviate by the same factor
             self.outlook = self._outlook(situation.reached / self._operations(self.outlook.size))
 
     def decisions(self) -> Iterator[Decision]:
-        yield from self._subwords()
-        if not self.explicit.get("arch.name"):
-            yield from self._architecture()
-        yield from self._updates()
-        yield from self._intervals()
+        """What neither the user nor the task's preset has decided; an experiment decides all but the length."""
+        if self.experiment:
+            yield Decision("experiment", self.experiment, f"recommended by the task for {self.pairs}")
+            yield from self._at_most_epochs()
+            return
+        architecture = () if self.explicit.get("arch.name") else self._architecture()
+        for one in (*self.vocabulary.decisions, *architecture, *self._updates(), *self._intervals()):
+            group = "" if one.key.startswith("arch.") else one.key.partition(".")[0]
+            if self.advised.isdisjoint((one.key, f"{group}.name")):
+                yield one
 
-    def _vocabulary(self) -> int:
-        """4,000 subwords for 500,000 words, times 2.5 for ten times as many; not more than there are types."""
-        n = 4000 * (max(self.words, 1) / 500_000) ** 0.4
-        types = self.corpus.src.n_types + self.corpus.tgt.n_types
-        n = min(n, 32_000, max(types, 200))
-        return round(n / 500) * 500 if n >= 1000 else max(round(n / 100) * 100, 200)
+    def _at_most_epochs(self) -> Iterator[Decision]:
+        """The length of an experiment that would repeat a small corpus too often."""
+        train = self.train
+        steps = max(round(MOST_EPOCHS * self.outlook.epoch / train.n_tokens), 100)
+        if steps < train.steps and "train.steps" not in self.explicit:
+            yield Decision("train.steps", steps, f"{MOST_EPOCHS} epochs of {self.epoch}")
+            self.steps = steps
+            yield from self._intervals()
 
     def _operations(self, size: Size) -> float:
         """Estimated floating-point operations per second when training a model of this size."""
@@ -160,37 +172,27 @@ class _Rule:
         epoch = TOKENS_PER_WORD * words + self.corpus.epoch_pairs
         max_epochs = min(max(150 * (max(words, 1) / 200_000) ** -0.4, 15), MOST_EPOCHS)
         time = self.seconds * correction
-        outlooks = [Outlook(s, self.n_subwords, epoch, time * self._operations(s), max_epochs) for s in LADDER]
+        outlooks = [Outlook(s, self.vocabulary.size, epoch, time * self._operations(s), max_epochs) for s in LADDER]
         filled = [o for o, least in zip(outlooks, WORDS, strict=True) if least <= self.words]
         held = [o for o in filled if COPIES * (o.n_weights + o.vocab * o.size.d_model) < self.hardware.memory / 2]
         return next((o for o in reversed(held) if o.suffices), outlooks[0])
 
-    def _subwords(self) -> Iterator[Decision]:
-        if self.vocab_size_option and self.corpus.from_files:
-            reason = f"{self.words:,} target words"
-            yield Decision(
-                self.vocab_size_option, self.n_subwords, reason, "after Gowda and May, 2020, and Este1le/hpo_nmt"
-            )
-
     def _architecture(self) -> Iterator[Decision]:
-        """Options of the kind of model that the task's preset advises."""
+        """The size of the model that the task's preset advises; nothing for one of another kind."""
         size, epochs = self.outlook.size, f"{self.outlook.epochs:,.1f} epochs in {self.time}"
         why, by_size = f"{self.pairs}, {self.machine}, {self.time}", f"d_model {size.d_model}"
         width = Decision("arch.d_model", size.d_model, why)
         drop = Decision("arch.dropout", self._dropout(), self._repetition())
-        if self.advised == "transformer_lm":
+        if self.arch.name == "transformer_lm":
             sizes = (("n_layers", size.n_layers), ("n_heads", size.n_heads), ("d_ff", size.d_ff))
-            yield Decision("arch", "transformer_lm", "a language model")
             yield from (width, drop, *(Decision(f"arch.{option}", value, by_size) for option, value in sizes))
-        elif self.advised == "multidecoder":
+        elif self.arch.name == "multidecoder":
             inner = {"name": "transformer", **size.options(), **PRE_NORM, "share_embeddings": "target"}
-            yield Decision("arch", "multidecoder", "several tasks")
             yield from (
                 width,
                 Decision("arch.of", {**inner, "dropout": self._dropout()}, f"{by_size}, {self._repetition()}"),
             )
-        else:
-            yield Decision("arch", "transformer", why)
+        elif self.arch.name == "transformer":
             yield width
             yield from (Decision(f"arch.{option}", value, by_size) for option, value in size.options().items())
             yield from (Decision(f"arch.{option}", value, *EARLY) for option, value in PRE_NORM.items())
@@ -213,7 +215,7 @@ class _Rule:
 
     def _width(self, size: Size) -> int:
         """The width given by the user's options or preset, of whatever architecture, or that of `size`."""
-        is_given = self.explicit.get("arch.d_model") or self.explicit.get("arch.name")
+        is_given = self.explicit.get("arch.d_model") or self.explicit.get("arch.name") or self.arch.name not in SIZED
         return int(getattr(self.arch, "d_model", size.d_model)) if is_given else size.d_model
 
     def _updates(self) -> Iterator[Decision]:
@@ -233,8 +235,8 @@ class _Rule:
         self.steps = steps
 
     def _tokens(self) -> int:
-        """Tokens of a batch: small in a short run, for enough updates; at least eight batches in an epoch."""
-        n = min(0.5 * self.outlook.n_tokens**0.5, self.outlook.epoch / 8)
+        """Tokens of a batch: few in a short run, for enough updates; at least eight batches in an epoch."""
+        n = min(max(0.5 * self.outlook.n_tokens**0.5, LEAST_BATCH), self.outlook.epoch / 8)
         return min(BATCHES, key=lambda tokens: abs(tokens - n))
 
     def _intervals(self) -> Iterator[Decision]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Recipe", "Situation", "names_architecture", "recipe_of", "user_keys"]
+__all__ = ["Recipe", "Situation", "is_advice", "names_architecture", "recipe_of", "user_keys"]
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ class Situation:
     fingerprint: Fingerprint
     hardware: Hardware
     config: Config
-    """The configuration without the recipe"""
+    """The configuration without the recipe; with `experiment`, if there is one"""
     explicit: Mapping[str, Any]
     """Option -> value, as set by the user: a recipe's other values may depend on it"""
     seconds: float | None
@@ -38,6 +38,12 @@ class Situation:
     """Operations per second measured in updates of an earlier plan; None: not measured"""
     vocab_size_option: str = ""
     """The option for the size of a vocabulary that is to be learnt, where the user has left it open; empty: none"""
+    tokenizers: Collection[str] = ()
+    """Names of registered tokenisers"""
+    advised: frozenset[str] = frozenset()
+    """Options that the task's preset sets"""
+    experiment: str = ""
+    """The experiment that the task recommends for a corpus of this size; empty: none, or not with the user's options"""
 
 
 Recipe = Callable[[Situation], Iterable[Decision]]
@@ -55,7 +61,12 @@ def recipe_of(composed: ComposedConfig[Config]) -> str:
 
 def names_architecture(composed: ComposedConfig[Config]) -> bool:
     """Whether the user has chosen the architecture, rather than the task's preset."""
-    return not composed.origins["arch.name"].endswith(", defaults")
+    return not is_advice(composed.origins["arch.name"])
+
+
+def is_advice(origin: str) -> bool:
+    """Whether a value comes from the task's preset."""
+    return origin.endswith(", defaults")
 
 
 def user_keys(composed: ComposedConfig[Config]) -> set[str]:

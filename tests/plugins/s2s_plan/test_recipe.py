@@ -32,7 +32,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Arguments that name a small corpus in the working directory."""
     monkeypatch.chdir(tmp_path)
     rng = random.Random(1)
-    words = ["".join(rng.choices("abcdefgh", k=5)) for _ in range(80)]
+    words = ["".join(rng.choices("abcdefgh", k=5)) for _ in range(400)]
     for side in ("a", "b"):
         lines = [" ".join(rng.choices(words, k=rng.randint(2, 7))) for _ in range(300)]
         (tmp_path / f"train.{side}").write_text("\n".join(lines) + "\n")
@@ -188,7 +188,7 @@ def test_s2s_prepare_makes_what_s2s_train_finds(corpus: list[str], capsys: pytes
     data = [argument for argument in corpus if argument.startswith("task")]
     assert prepare(data) == 0
     out = capsys.readouterr().out
-    assert out.startswith("task.vocab_size=200  recipe=auto: ")
+    assert out.startswith("task.vocab_size=400  recipe=auto: ")
     folder = next(word for word in out.split() if word.startswith("runs/prepared/"))
     assert main([*corpus, "train.steps=1", "train.tokens=256"]) == 0
     assert f"found in {folder}" in capsys.readouterr().out

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.compose import compose
+from s2s.compose import compose, flatten
 from s2s.config import Config
 from s2s.plugin import load_plugins
 from s2s_plan import AutoConfig, Fingerprint, Hardware, Side, Situation
 from s2s_plan.plan import Plan
 from s2s_plan.rule import LADDER, UTILISATION, auto
-from s2s_plan.situation import recipe_of
+from s2s_plan.situation import is_advice, recipe_of
+
+if TYPE_CHECKING:
+    from s2s import Plugins
 
 PLUGINS = load_plugins()
 CPU = Hardware("cpu", 1, 2, 1e11, 5e10, 20 * 2**30)
@@ -146,3 +149,42 @@ def test_a_speed_that_was_reached_counts_for_the_size_that_reached_it() -> None:
     estimated = UTILISATION[width(None)] * CPU.fp32
     assert width(estimated) == width(None), "the estimate was right"
     assert width(8 * estimated) > width(None) >= width(estimated / 8)
+
+
+def planned(plugins: Plugins, *arguments: str) -> Config:
+    """The configuration of a run of a few pairs with recipe=auto."""
+    composed = compose(Config, arguments, plugins)
+    advised = frozenset(key for key, origin in composed.origins.items() if is_advice(origin))
+    situation = Situation(corpus(5_000), CPU, composed.config, {}, None, advised=advised)
+    decisions = tuple(auto(AutoConfig(name="auto"))(situation))
+    return compose(Config, arguments, plugins, Plan("recipe=auto", decisions).settings()).config
+
+
+@pytest.mark.parametrize(
+    ("advice", "kept"),
+    [
+        ({"arch": "rnn_tiny"}, {"arch.name": "rnn", "arch.d_embedding": 64, "schedule.name": "cosine"}),
+        ({"arch": {"base": "transformer_tiny", "dropout": 0.25}}, {"arch.name": "transformer", "arch.dropout": 0.25}),
+        ({"arch": "transformer_modern_tiny"}, {"arch.name": "transformer", "arch.positions": "rotary"}),
+        (
+            {"arch": "transformer_tiny", "schedule": "noam", "train": {"tokens": 777}},
+            {"schedule.name": "noam", "train.tokens": 777, "train.clip": 1.0},
+        ),
+    ],
+)
+def test_what_a_tasks_preset_recommends_stays(advice: dict[str, Any], kept: dict[str, Any]) -> None:
+    plugins = load_plugins()
+    plugins.registry.preset("task", "digits", {"name": "translation", "defaults": advice})
+    found = flatten(planned(plugins, "task=digits"))
+    assert {key: found[key] for key in kept} == kept
+
+
+def test_the_size_of_a_known_architecture_is_chosen_whatever_its_preset_says() -> None:
+    plugins = load_plugins()
+    plugins.registry.preset("task", "digits", {"name": "translation", "defaults": {"arch": "transformer_big"}})
+    assert planned(plugins, "task=digits").arch.d_model < 1024  # type: ignore[attr-defined]
+
+
+def test_a_small_corpus_has_batches_of_an_eighth_of_an_epoch() -> None:
+    tokens = [decide(corpus(n, 6))["train.tokens"] for n in (10, 300, 1_000, 5_000)]
+    assert tokens == [64, 256, 1024, 1024]
