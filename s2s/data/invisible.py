@@ -6,7 +6,7 @@ Whether one carries meaning is decided by the character before it: joiners do in
 
 from __future__ import annotations
 
-__all__ = ["IGNORABLE", "KEPT", "PICTURES", "characters", "visible"]
+__all__ = ["IGNORABLE", "KEPT", "PICTURES", "characters", "inner", "visible"]
 
 import re
 from typing import TYPE_CHECKING
@@ -39,6 +39,10 @@ KEPT = (
 )
 """Ranges of characters, and the ignorable ones that carry meaning directly behind them"""
 
+BLANKS = " \t\n\r\f\v\x1c-\x1f\x85\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
+"""White space as in `str.isspace`, and what is as wide as nothing: U+200B, U+2060, marks of the byte order"""
+
+_INNER = re.compile(rf"[^{BLANKS}](?:.*[^{BLANKS}])?", re.DOTALL)
 _KEEPS = "|".join(rf"(?<=[{before}])[{kept}]" for before, kept in KEPT)
 _MEANINGLESS = re.compile(rf"(?!{_KEEPS}|(?<=[{PICTURES}]\ufe0f)\u200d)[{IGNORABLE}]")
 
@@ -46,6 +50,12 @@ _MEANINGLESS = re.compile(rf"(?!{_KEEPS}|(?<=[{PICTURES}]\ufe0f)\u200d)[{IGNORAB
 def visible(text: str) -> str:
     """The text without invisible characters that carry no meaning."""
     return text if text.isascii() else _MEANINGLESS.sub("", text)
+
+
+def inner(text: str) -> tuple[int, int]:
+    """Where a text begins and ends without `BLANKS` at its edges; both 0 if nothing remains."""
+    match = _INNER.search(text)
+    return match.span() if match else (0, 0)
 
 
 def characters(ranges: str) -> Iterator[str]:

@@ -22,6 +22,7 @@ from s2s.data.abbreviations import (
     OPENING_WORDS,
     WITH_EXCLAMATION,
 )
+from s2s.data.invisible import inner
 from s2s.data.segmenter import Segmenter
 from s2s.data.sentence_marks import BEFORE_WORDS, CLOSING, END, OPENING, gap_end
 from s2s.text.words import is_unspaced
@@ -68,8 +69,8 @@ class RuleSegmenter(Segmenter):
 
     def sentences(self, line: str) -> Sequence[Span]:
         """See `Segmenter.sentences`; the symbols at the edges of a line of a single sentence belong to it."""
-        whole = _stripped(line)
-        if whole is None:
+        whole = Span(*inner(line))
+        if whole.begin == whole.end:
             return []
         spans, begin, following = list[Span](), gap_end(line, whole.begin), 0
         word = WORD.search(line)
@@ -224,14 +225,6 @@ class _SentenceEnd:
         while end > first and not self.line[end - 1].isspace() and self.line[end - 1] not in BEFORE_WORDS:
             end -= 1
         return end
-
-
-def _stripped(line: str) -> Span | None:
-    """The line without white space at its edges; None if nothing remains."""
-    if not (inner := line.strip()):
-        return None
-    begin = len(line) - len(line.lstrip())
-    return Span(begin, begin + len(inner))
 
 
 def _is_title(word: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from s2s.compose.conversion import choice_factory
 from s2s.data import Segmenter
+from s2s.data.invisible import inner
 from s2s.data.sentence_rules import RuleSegmenter
 from s2s.registry import Choice
 
@@ -66,9 +67,8 @@ class TextLayout:
         for line in [text] if unit == "text" else text.splitlines(keepends=True):
             if unit == "sentence":
                 yield from ((at + begin, at + end) for begin, end in self.segmenter(language).sentences(line))
-            elif inner := line.strip():
-                begin = at + len(line) - len(line.lstrip())
-                yield begin, begin + len(inner)
+            elif any(edges := inner(line)):
+                yield at + edges[0], at + edges[1]
             at += len(line)
 
 

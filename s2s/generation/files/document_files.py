@@ -29,12 +29,28 @@ def chosen_format(config: GenerateConfig, registry: Registry) -> DocumentFormat 
     """
     name, lines = config.input_format, ("auto", *registry.names("input_format"))
     if name == "auto" and config.format == "text":
-        by_extension = format_by_extension(config.input, registry)
-        name = by_extension if by_extension == format_by_extension(config.output, registry) else ""
+        name, of_output = (format_by_extension(path, registry) for path in (config.input, config.output))
+        if name != of_output:
+            _check_lines(config, name, of_output)
+            return None
     if not name or name in lines or (isinstance(name, str) and name not in registry.names("document_format")):
         return None
     _check_options(config)
     return named_format(name, registry)
+
+
+def _check_lines(config: GenerateConfig, of_input: str, of_output: str) -> None:
+    """Raise ConfigError if one of two files without a common format has markup, which would be translated as text."""
+    for option, path, form, other in (
+        ("input", config.input, of_input, f"output={config.output}"),
+        ("output", config.output, of_output, f"input={config.input}"),
+    ):
+        is_known = config.input != "-" or option == "input"
+        if form not in ("", "text") and is_known:
+            raise ConfigError(
+                f"{option}={path} has a name in {Path(path).suffix}, {other} has not: give both one, or "
+                f"input_format={form} for a document, input_format=text for lines of text, markup and all"
+            )
 
 
 def _check_options(config: GenerateConfig) -> None:

@@ -41,9 +41,10 @@ class JsonlInput(InputFormat):
         if is_stream(path) or path.removesuffix(".gz").endswith((".jsonl", ".json")):
             return True
         first = next((line for line in lines_of(path) if isinstance(line, str) and line.strip()), "{")
-        return first.lstrip().startswith("{")
+        return first.lstrip("\ufeff \t").startswith("{")
 
     def read(self, line: str, location: str) -> Record:
+        line = line.removeprefix("\ufeff")
         if not line.strip():
             return Record(Input(""), location, "", None)
         try:

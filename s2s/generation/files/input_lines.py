@@ -35,19 +35,16 @@ def lines_of(path: str) -> Iterator[Line | None]:
 
 def _stored(path: Path) -> Iterator[Line]:
     with open_bytes(path) as file:
-        first = True
         while raw := file.readline(MAX_LINE + 2):
-            line = _text(raw, first)
+            line = _text(raw)
             yield line
             if line is TOO_LONG:
                 return
-            first = False
 
 
 def piped(descriptor: int) -> Iterator[Line | None]:
     """Lines as they arrive, and None when nothing has arrived for `PAUSE` seconds."""
     torn: list[bytes] = []
-    first = True
     while chunk := os.read(descriptor, CHUNK):
         *whole, rest = chunk.split(b"\n")
         if whole:
@@ -58,15 +55,14 @@ def piped(descriptor: int) -> Iterator[Line | None]:
             yield TOO_LONG
             return
         for raw in whole:
-            yield _text(raw + b"\n", first)
-            first = False
+            yield _text(raw + b"\n")
         if whole and not select.select([descriptor], [], [], PAUSE)[0]:
             yield None
     if last := b"".join(torn):
-        yield _text(last, first)
+        yield _text(last)
 
 
-def _text(raw: bytes, first: bool) -> Line:
+def _text(raw: bytes) -> Line:
     if len(raw.removesuffix(b"\n")) > MAX_LINE:
         return TOO_LONG
     try:
@@ -75,4 +71,4 @@ def _text(raw: bytes, first: bool) -> Line:
         return INVALID_UTF8
     if "\0" in line:
         return NUL
-    return line.removeprefix("\ufeff") if first else line
+    return line

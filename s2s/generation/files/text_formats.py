@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["TextInput", "TextOutput", "View", "input_format", "output_format"]
 
+import re
 from typing import TYPE_CHECKING
 
 from s2s.errors import ConfigError, did_you_mean
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from s2s.config import GenerateConfig
     from s2s.generation.generator import Generator
     from s2s.registry import Choice, Registry
+
+
+LINE_END = re.compile(r"\r*\n")
+"""What ends a line of a file; a \r by itself does not, and comes back where the input has it"""
 
 
 class TextInput(InputFormat):
@@ -35,7 +40,7 @@ class TextOutput(OutputFormat):
         pass
 
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
-        return [one_line(output.hyp)]
+        return [LINE_END.sub(" ", output.hyp)]
 
 
 class View(OutputFormat):

@@ -60,11 +60,43 @@ def test_an_explicit_format_wins(folder: Path, capsysbinary: Any) -> None:
     assert len((folder / "b.html").read_text().splitlines()) == PAGE.count("\n")
 
 
-@pytest.mark.parametrize(("source", "target"), [("a.txt", "b.txt"), ("a.html", "b.txt"), ("a.html", "b")])
+@pytest.mark.parametrize(("source", "target"), [("a.txt", "b.txt"), ("a.en", "b.de"), ("a", "b.txt")])
 def test_other_files_have_lines(folder: Path, source: str, target: str, capsys: Any) -> None:
     (folder / source).write_bytes(PAGE.encode())
     assert call("s2s-generate", [*RUN, f"input={source}", f"output={target}"], capsys)[0] == 0
     assert len((folder / target).read_bytes().splitlines()) == PAGE.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "option"),
+    [("a.html", "b.txt", "input=a.html"), ("a.html", "b", "input=a.html"), ("a.html", "-", "input=a.html"),
+     ("a.html", "b.xml", "input=a.html"), ("a.txt", "b.html", "output=b.html"), ("a.en", "b.html", "output=b.html")],
+)  # fmt: skip
+def test_markup_is_not_translated_as_text_unless_it_is_said(
+    folder: Path, source: str, target: str, option: str, capsys: Any
+) -> None:
+    (folder / source).write_bytes(PAGE.encode())
+    (folder / target).write_bytes(b"old")
+    code, out, err = call("s2s-generate", [*RUN, f"input={source}", f"output={target}"], capsys)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert f"{option} has a name in ." in err
+    assert "input_format=text for lines of text" in err
+    assert (folder / target).read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("split", ["true", "false"])
+def test_all_around_the_texts_of_a_file_keeps_its_bytes(folder: Path, split: str, capsys: Any) -> None:
+    source = (
+        "\ufeffthe dog\r\n\n \tthe cat\x0c\n\u200bthe dog\u200b\u2003\r\n\u2060\n\x85a dog\x85 \n"
+        "3.50\n\u2028the cat\u2029\nthe dog"
+    )
+    if split == "true":  # else a line is one text
+        source = source.replace("the cat", "the cat\r\ra dog\u2028the dog\x0ba dog\x85the\x1ccat")
+    (folder / "a.txt").write_bytes(source.encode())
+    assert call("s2s-generate", [*RUN, "input=a.txt", "output=b.txt", f"split={split}"], capsys)[0] == 0
+    around = re.compile(r"(?:[^\S ]|[\u200b\u2060\ufeff])+| (?=\s)|(?<=\s) |^ | $")
+    written = (folder / "b.txt").read_bytes().decode()
+    assert around.findall(written) == around.findall(source)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch, *chunks: bytes, more: bool = True
 
 def test_lines_of_a_pipe_are_the_same_however_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "\ufeffone\r\n\ufefftwo ä\n\nlast".encode()
-    lines = ["one\r\n", "\ufefftwo ä\n", "\n", "last"]
+    lines = ["\ufeffone\r\n", "\ufefftwo ä\n", "\n", "last"]
     for cut in range(1, len(text)):
         with monkeypatch.context() as patch:
             assert in_pieces(patch, text[:cut], text[cut:]) == lines
@@ -65,14 +65,14 @@ def test_files_pipes_and_standard_input_are_read_alike(tmp_path: Path, monkeypat
     os.mkfifo(tmp_path / "pipe")
     descriptor = os.open(tmp_path / "pipe", os.O_RDWR)  # a writer, so that the reader need not wait for one
     assert is_stream(str(tmp_path / "pipe"))
-    assert [list(lines_of(str(tmp_path / name))) for name in ("plain", "packed.gz")] == [["a\r\n", "ä\n"]] * 2
+    assert [list(lines_of(str(tmp_path / name))) for name in ("plain", "packed.gz")] == [["\ufeffa\r\n", "ä\n"]] * 2
     os.write(descriptor, text)
     lines = lines_of(str(tmp_path / "pipe"))
-    assert [next(lines), next(lines)] == ["a\r\n", "ä\n"]
+    assert [next(lines), next(lines)] == ["\ufeffa\r\n", "ä\n"]
     os.close(descriptor)
     with (tmp_path / "plain").open() as file:
         monkeypatch.setattr(sys, "stdin", file)
-        assert [line for line in lines_of("-") if line is not None] == ["a\r\n", "ä\n"]
+        assert [line for line in lines_of("-") if line is not None] == ["\ufeffa\r\n", "ä\n"]
 
 
 def test_a_line_of_a_file_that_is_too_long_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
