@@ -29,6 +29,8 @@ class Record:
     """The input as the first columns of a tsv line"""
     fields: dict[str, Any] | None
     """The input as a JSON object; None for an empty line of a jsonl file, whose output line is empty"""
+    byte_order_mark: str = ""
+    """Before the text of the line, which has it no more; plain text gets it back"""
     line_end: str = "\n"
     """What ends the line of input, and with it those of the output; empty at the end of some files"""
 

@@ -80,7 +80,7 @@ class Reader:
                 fields = self.fields(one)
                 complete = one if fields == one.fields else replace(one, fields=fields)
                 if self.layout is None:
-                    parts.append([SourcePart.build(Piece("", one.src.removeprefix("\ufeff")), complete, (), str, len)])
+                    parts.append([SourcePart.build(Piece("", one.src), complete, (), str, len)])
                     continue
                 language = self.task.source_language(complete.fields)
                 kept = self.keep(one.src, one.spans)

@@ -13,7 +13,7 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
 from harness.small_server import Served, listening, served, tiny_server, train_run
-from s2s_serve.languages import Detector
+from s2s_serve.languages import Detector, served_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +50,29 @@ def test_a_text_is_a_text_and_a_list_a_list(server: Served) -> None:
 def test_a_form_is_as_good_as_json(server: Served) -> None:
     form = server.ask(lambda client: client.post("/translate", data=QUERY))
     assert form.json() == server.post("/translate", QUERY).json()
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("EN", "DE"), ("en-US", "de-AT"), ("en_gb", "de-Latn-CH"), ("AUTO", "De")]
+)
+def test_a_language_may_be_in_capitals_or_have_a_region(server: Served, source: str, target: str) -> None:
+    found = server.post("/translate", QUERY | {"source": source, "target": target}).json()
+    assert found["translatedText"] == hyp(server, "the old dog")
+
+
+@pytest.mark.parametrize(
+    ("code", "served", "expected"),
+    [
+        ("PT_br", ["pt", "pt-BR"], "pt-BR"),
+        ("pt-PT", ["pt", "pt-BR"], "pt"),
+        ("zh-hant-tw", ["zh-Hant", "zh-Hans"], "zh-Hant"),
+        ("eng", ["en"], "eng"),
+        ("x-US", ["en"], "x-US"),
+        ("", ["en"], ""),
+    ],
+)
+def test_a_code_means_the_nearest_that_is_served(code: str, served: list[str], expected: str) -> None:
+    assert served_code(code, served) == expected
 
 
 @pytest.mark.slow

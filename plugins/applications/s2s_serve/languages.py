@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["LANGUAGE_NAMES", "Detected", "Detector", "Direction", "directions"]
+__all__ = ["LANGUAGE_NAMES", "Detected", "Detector", "Direction", "directions", "served_code"]
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from s2s_serve.engine import Engine
 
@@ -115,6 +115,16 @@ def directions(engines: Mapping[str, Engine]) -> dict[tuple[str, str], Direction
             if src and tgt:
                 served.setdefault((src, tgt), Direction(engine, fields))
     return served
+
+
+def served_code(code: str, served: Collection[str]) -> str:
+    """The served code that a given one means, in any case, or else that of its language without script and region, such
+    as en for en-US; the given one if there is none."""
+    by_name = {one.lower().replace("_", "-"): one for one in served}
+    name = code.strip().lower().replace("_", "-")
+    while name and name not in by_name:
+        name = name.rpartition("-")[0]
+    return by_name.get(name, code)
 
 
 def _by_name(name: str) -> list[tuple[str, str, Mapping[str, Any]]]:

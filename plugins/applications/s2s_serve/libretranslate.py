@@ -24,7 +24,7 @@ from s2s_serve.connection import cancel_on_disconnect
 from s2s_serve.document_files import StoredFiles, disposition, translated_name, uploaded
 from s2s_serve.documents import document_formats, document_outputs, read_document
 from s2s_serve.generating import TextOptions, text_outputs
-from s2s_serve.languages import LANGUAGE_NAMES, Detector, directions
+from s2s_serve.languages import LANGUAGE_NAMES, Detector, directions, served_code
 from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class Service:
 
     def __init__(self, server: Server) -> None:
         self.server, self.directions = server, directions(server.engines)
+        self.codes = ("auto", *{code: None for pair in self.directions for code in pair})
         self.formats = document_formats(server.plugins.registry)
         self.files = StoredFiles(server.config.document_kept, 16 * server.config.max_document)
         self._detector: Detector | None = None
@@ -101,7 +102,7 @@ class Service:
         """The detector, loaded when it is first needed."""
         async with self._detecting:
             if self._detector is None:
-                self._detector = await asyncio.to_thread(Detector, {code for pair in self.directions for code in pair})
+                self._detector = await asyncio.to_thread(Detector, self.codes[1:])
         return self._detector
 
     def check_key(self, request: Request, fields: dict[str, Any]) -> None:
@@ -123,6 +124,7 @@ class Service:
         if not target or form not in ("text", "html") or (form == "html" and form not in self.formats):
             raise _bad("Invalid request: missing target parameter" if not target else f"{form} format is not supported")
         self.server.check_texts(texts)
+        source, target = (served_code(code, self.codes) for code in (source, target))
         pages = [await self._page(text) for text in texts] if form == "html" else [None] * len(texts)
         plain = [_document_text(page) if page else text for page, text in zip(pages, texts, strict=True)]
         detected = [await self._detect(text) for text in plain] if source == "auto" else None
@@ -145,6 +147,7 @@ class Service:
         source, target = (upload.fields.get(key, "") for key in ("source", "target"))
         if not source or not target:
             raise _bad(f"Invalid request: missing {'target' if source else 'source'} parameter")
+        source, target = (served_code(code, self.codes) for code in (source, target))
         extension = PurePosixPath(upload.name).suffix.lower()
         form = next((each for each in self.formats.values() if extension in each.extensions), None)
         if form is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["JsonlInput", "TsvInput"]
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from s2s.errors import DataError
@@ -16,6 +17,8 @@ from s2s.io.json_files import parse_json
 
 if TYPE_CHECKING:
     from s2s.registry import Choice
+
+logger = logging.getLogger(__name__)
 
 
 class TsvInput(InputFormat):
@@ -44,7 +47,6 @@ class JsonlInput(InputFormat):
         return first.lstrip("\ufeff \t").startswith("{")
 
     def read(self, line: str, location: str) -> Record:
-        line = line.removeprefix("\ufeff")
         if not line.strip():
             return Record(Input(""), location, "", None)
         try:
@@ -56,6 +58,9 @@ class JsonlInput(InputFormat):
             raise DataError(
                 f"{location}: bad JSON ({error}); expected an object with 'src', or give input_format=text"
             ) from None
+        if isinstance(fields, dict) and fields.get("src", "") is None:
+            logger.warning("%s: 'src' is null, so its output is empty", location)
+            return Record(Input("", record=fields), location, "", fields)
         if not isinstance(fields, dict) or not isinstance(fields.get("src"), str):
             raise DataError(f"{location}: expected a JSON object with the text as 'src', not {line[:60]}")
         return Record(_input(fields, location), location, one_line(fields["src"]).replace("\t", " "), fields)

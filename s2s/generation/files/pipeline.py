@@ -87,9 +87,11 @@ def _shard(
 
 
 def _record(read: InputFormat, line: str, location: str) -> Record:
-    """The input in a line with its end, which no format and no model reads."""
-    text = line.rstrip("\r\n")
-    return replace(read.read(text, location), line_end=line[len(text) :])
+    """The input in a line with its end and perhaps a mark of the byte order, which no format and no model reads."""
+    whole = line.rstrip("\r\n")
+    text = whole.removeprefix("\ufeff")
+    mark, end = whole[: len(whole) - len(text)], line[len(whole) :]
+    return replace(read.read(text, location), byte_order_mark=mark, line_end=end)
 
 
 def _lines(write: OutputFormat, record: Record, output: Output, nbest: int) -> list[str]:

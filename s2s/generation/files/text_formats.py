@@ -40,7 +40,7 @@ class TextOutput(OutputFormat):
         pass
 
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
-        return [LINE_END.sub(" ", output.hyp)]
+        return [record.byte_order_mark + LINE_END.sub(" ", output.hyp)]
 
 
 class View(OutputFormat):

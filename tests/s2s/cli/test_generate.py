@@ -309,6 +309,15 @@ def test_options_of_the_search_reach_it(tmp_path: Path, capsys: Any) -> None:
     assert run("input=in.txt", "format=tsv", "nbest=5", "search.beam=5") == 0
 
 
+def test_a_text_that_is_null_is_missing_as_in_a_program(tmp_path: Path, capsysbinary: Any, caplog: Any) -> None:
+    write(tmp_path / "in.jsonl", '{"src": "ab"}', '{"src": null, "id": 3}', '{"src": "ab"}')
+    assert run("input=in.jsonl", "format=jsonl") == 0
+    first, missing, last = map(json.loads, capsysbinary.readouterr().out.decode().splitlines())
+    assert first == last
+    assert (missing["src"], missing["hyp"], missing["id"]) == (None, "", 3)
+    assert caplog.messages == ["in.jsonl:2: 'src' is null, so its output is empty"]
+
+
 BAD = [
     ("text", b"\xff", "in:3: invalid UTF-8"),
     ("text", b"a\0b", "in:3: NUL character"),
@@ -316,7 +325,7 @@ BAD = [
     ("jsonl", b"{", "in:3: bad JSON"),
     ("jsonl", b"[1]", "in:3: expected a JSON object with the text as 'src', not [1]"),
     ("jsonl", b'{"source": "a"}', "in:3: expected a JSON object with the text as 'src'"),
-    ("jsonl", b'{"src": null}', "in:3: expected a JSON object with the text as 'src'"),
+    ("jsonl", b'{"src": 5}', "in:3: expected a JSON object with the text as 'src'"),
     ("jsonl", b'{"src": "\\ud800"}', "in:3: half of a surrogate pair"),
     ("jsonl", b'{"src": "a", "x": NaN}', "in:3: bad JSON (NaN is not JSON)"),
     ("jsonl", b'{"src": "a", "src": "b"}', "in:3: bad JSON ('src' occurs twice in one object)"),
