@@ -83,6 +83,8 @@ def log_probs(model: Transformer, src: Sequence[int], tgt: Sequence[int]) -> lis
             ("ctranslate2", {"share_embeddings": "none"}),
             ("ctranslate2", {"share_embeddings": "target", "dropout": 0.5}),
             ("hf", {}),
+            ("hf", {"norm": "pre"}),
+            ("hf", {"norm": "pre", "output_bias": True, "n_encoder_layers": 3}),
             ("hf", {"activation": "gelu"}),
             ("hf", {"d_model": 64, "n_heads": 4}),
         ]
@@ -97,7 +99,7 @@ def test_log_probabilities_are_those_of_the_model(form: str, options: dict[str, 
 @pytest.mark.parametrize(
     ("form", "options", "why"),
     [
-        ("hf", {"norm": "pre"}, "norm=pre: MarianMTModel has only post; format=ctranslate2 may"),
+        ("hf", {"norm_kind": "rms"}, "norm_kind=rms: MarianMTModel has only layer; format=ctranslate2 may"),
         ("hf", {"positions": "learned"}, "positions=learned: MarianMTModel has only sinusoid"),
         ("hf", {"positions": "sinusoid_t2t"}, "sinusoid_t2t: MarianMTModel has only sinusoid"),
         ("hf", {"positions": "none"}, "none: MarianMTModel has only sinusoid"),
@@ -136,6 +138,17 @@ def test_a_run_is_exported_after_both_agree(form: str, here: Path, capsys: pytes
     assert manifest["checkpoint"] == "step-000150"
     assert manifest["checked"]["max_difference"] <= 1e-4
     assert [path.name for path in (here / "m").glob(".*")] == []
+
+
+def test_a_pre_norm_run_as_recipes_choose_it_is_exported_in_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    train_tiny(tmp_path, "arch.norm=pre", "train.steps=2")
+    for form in EXPORTERS:
+        code, out, err = call("s2s-export", ["run=x", f"format={form}", "sentences=3"], capsys)
+        assert code == 0, err
+        assert "3 sentences: greedy outputs are the same" in out
 
 
 def test_subwords_of_the_exported_folder_are_the_ids_of_the_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ class ExportConfig:
     """s2s-export: write a run as another program's model, and compare their outputs.
 
     s2s-export run=my_run format=ctranslate2
-    s2s-export run=my_run format=hf output=my_marian input=sentences.txt
+    s2s-export run=my_run format=hf output=my_model input=sentences.txt
     """
 
     run: str = ""
@@ -39,7 +39,8 @@ class ExportConfig:
     """Checkpoint: auto (the average, unless it validated worse than the best; else the best, else the last), average,
     best, last, or a name or path."""
     format: str = "ctranslate2"
-    """ctranslate2: for CTranslate2. hf: MarianMTModel of Hugging Face's transformers. Or a plugin's."""
+    """ctranslate2: for CTranslate2. hf: of Hugging Face's transformers, MarianMTModel or, with
+    pre-norm, PegasusForConditionalGeneration. Or a plugin's."""
     output: str = ""
     """Folder to write; empty: export/FORMAT in the run's directory. An existing folder is replaced only if it is an
     export."""

@@ -1,4 +1,5 @@
-"""Folders of Hugging Face that hold a MarianMTModel and, with subwords, its tokeniser."""
+"""Folders of Hugging Face that hold a MarianMTModel, or with pre-norm a PegasusForConditionalGeneration, and
+MarianTokenizer if the task has subwords."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ N_POSITIONS = 4096
 
 
 class MarianExporter:
-    """A folder that transformers loads as MarianMTModel."""
+    """A folder that transformers loads as AutoModelForSeq2SeqLM."""
 
     format = "marian"
 
@@ -36,7 +37,8 @@ class MarianExporter:
     def write(self, model: ExportInput, folder: Path) -> None:
         """config.json, model.safetensors, generation_config.json and, with subwords, the tokeniser's files."""
         transformers = _library()
-        marian = transformers.MarianMTModel(transformers.MarianConfig(**_config(model))).eval()
+        config = transformers.AutoConfig.for_model(**_config(model))
+        marian = transformers.AutoModelForSeq2SeqLM.from_config(config).eval()
         _fill(marian, model)
         marian.generation_config = transformers.GenerationConfig(**_generation(model.vocab))
         marian.save_pretrained(folder)
@@ -53,7 +55,7 @@ class MarianModel:
 
     def __init__(self, folder: Path) -> None:
         transformers = _library()
-        self.model = transformers.MarianMTModel.from_pretrained(folder).eval()
+        self.model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
         has_tokenizer = (folder / "source.spm").is_file()
         self.tokenizer = transformers.MarianTokenizer.from_pretrained(folder) if has_tokenizer else None
 
@@ -103,7 +105,7 @@ def _library() -> Any:
 
 @torch.no_grad()
 def _fill(marian: Any, model: ExportInput) -> None:
-    """Copy the weights into a MarianMTModel."""
+    """Copy the weights into the model."""
     table, parameters = model.format.names(model.arch), marian.state_dict()
     for name, tensor in table.to_foreign(model.weights):
         parameters.pop(name).copy_(tensor)

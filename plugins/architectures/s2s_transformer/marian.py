@@ -1,6 +1,7 @@
-"""MarianMTModel of Hugging Face: the Transformer's options and tensors under the names that it has there.
+"""MarianMTModel of Hugging Face, and PegasusForConditionalGeneration, which is the same with pre-norm: the
+Transformer's options and tensors under the names that they have there.
 
-It concatenates sines and cosines, whereas the paper interleaves them. The dimensions of a hidden state have no order,
+Both concatenate sines and cosines, whereas the paper interleaves them. The dimensions of a hidden state have no order,
 so permuting every weight that reads or writes it gives the same model, bit for bit.
 """
 
@@ -44,10 +45,11 @@ COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weigh
 
 
 class Marian(TransformerFormat):
-    """Post-norm, with the paper's sinusoids, and one matrix for source, target and softmax."""
+    """With the paper's sinusoids, and one matrix for source, target and softmax."""
 
     title = "MarianMTModel"
     options = (
+        OptionNames("norm", ["model_type"], {"post": "marian", "pre": "pegasus"}, default="marian"),
         OptionNames("n_encoder_layers", ["encoder_layers"]),
         OptionNames("n_decoder_layers", ["decoder_layers"]),
         OptionNames("d_model", ["d_model"]),
@@ -57,7 +59,7 @@ class Marian(TransformerFormat):
         OptionNames("scale_embeddings", ["scale_embedding"], default=False),
         OptionNames("share_embeddings", ["share_encoder_decoder_embeddings"], {"shared": True}, default=True),
     )
-    implied: ClassVar = PAPER | {"norm": ("post",), "positions": ("sinusoid",)}
+    implied: ClassVar = PAPER | {"positions": ("sinusoid",)}
     assumed: ClassVar = {"norm_eps": 1e-5}
 
     def read_options(self, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -66,7 +68,7 @@ class Marian(TransformerFormat):
         return {**super().read_options(config, tensors), "output_bias": has_bias}
 
     def names(self, config: TransformerConfig) -> NameTable:
-        """Of `MarianMTModel.state_dict()`."""
+        """Of the model's `state_dict()` there."""
         d = config.d_model
         order = torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])  # sines, then cosines
         permuted = {dim: Layout.permuted(order, dim) for dim in (READ, WRITTEN)}
@@ -75,6 +77,11 @@ class Marian(TransformerFormat):
         if config.output_bias:
             rows.append(TensorNames("embeddings.bias", ["final_logits_bias"], [Layout.row()]))
         for side, n in n_layers(config).items():
+            if config.norm == "pre":
+                rows += [
+                    TensorNames(f"{side}_norm.{kind}", [f"model.{side}.layer_norm.{kind}"], [permuted[WRITTEN]])
+                    for kind in ("weight", "bias")
+                ]
             for native, foreign, dim in LAYERS[side]:
                 for kind, layouts in (("weight", [permuted[dim]]), ("bias", [permuted[dim]] if dim == WRITTEN else [])):
                     there = [f"model.{side}.layers.{{}}.{name}.{kind}" for name in foreign]
