@@ -169,17 +169,13 @@ class Task(ABC):
     def directions(self) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
         """Languages from and into which it translates, by their codes (ISO 639-1), and the fields of such an input.
 
-        A server offers them; the default is the one direction of `src_lang` and `tgt_lang` of the config.
+        A server offers them.
         """
-        src, tgt = (str(getattr(self.config, side, "")) for side in ("src_lang", "tgt_lang"))
-        return [(src, tgt, {})] if src and tgt else []
+        return ()
 
     def source_language(self, fields: Mapping[str, Any]) -> str:
-        """The language of an input with these fields, to find its sentences; empty: unknown.
-
-        The default is `src_lang` of the config.
-        """
-        return str(getattr(self.config, "src_lang", ""))
+        """The language of an input with these fields, to find its sentences; empty: unknown."""
+        return ""
 
     def cut_context(self, ids: Sequence[int], most: int) -> list[int]:
         """Source ids without the earliest previous texts, whole ones, until at most `most` are left.

@@ -6,6 +6,7 @@ __all__ = ["CorpusTask"]
 
 from abc import abstractmethod
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from s2s.compose.field_values import FieldValues
@@ -28,15 +29,14 @@ class CorpusTask(Task):
     """How plain file names are read as corpora"""
 
     def __init__(
-        self, config: Choice, registry: Registry | None = None, shared: Mapping[str, Any] | None = None
+        self, config: Choice, registry: Registry | None = None, shared: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
-        """shared: options of the task for every corpus that has them; by default its `invalid`, if it has one.
+        """shared: options of the task for every corpus that has them.
 
         Without a `registry`, corpora are those of the installed plugins.
         """
         super().__init__(config)
-        common = {"invalid": config.invalid} if hasattr(config, "invalid") else {}
-        self.data_sources = Corpora(registry, self.named_corpora, common if shared is None else shared)
+        self.data_sources = Corpora(registry, self.named_corpora, shared)
 
     def named_corpora(self, split: str) -> list[CorpusOptions]:
         """The corpora that the option of a split names."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["PAIR_FILES"]
+__all__ = ["PAIR_FILES", "languages_of"]
 
 import os
+import re
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ from s2s.data.text import pair_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+LANGUAGE = re.compile(r"\.([a-z]{2}(?:[-_]\w{2,4})?)", re.ASCII)
+"""The end of a file name that is a code of ISO 639-1, also one with a region or a script, such as pt-BR"""
 
 
 def _is_one(files: Sequence[Any]) -> bool:
@@ -32,6 +36,17 @@ def _common_name(files: Sequence[Path]) -> str:
         return Path(first).stem or first
     same = takewhile(lambda ab: ab[0] == ab[1], zip(first, files[1].name.removesuffix(".gz"), strict=False))
     return "".join(a for a, _ in same).rstrip(".-_") or first
+
+
+def languages_of(files: Sequence[str]) -> tuple[str, str]:
+    """Source and target language of two parallel files by the ends of their names; empty: unknown."""
+    if len(files) != 2:
+        return "", ""
+    src, tgt = (
+        next((match[1] for suffix in reversed(Path(file).suffixes) if (match := LANGUAGE.fullmatch(suffix))), "")
+        for file in files
+    )
+    return (src, tgt) if src and tgt and src != tgt else ("", "")
 
 
 PAIR_FILES = FileForm(

@@ -26,9 +26,9 @@ class TextConfig(Choice):
     test: Any = None
     """Test text, in the same forms."""
     src_lang: str = ""
-    """Language of the source, such as en; empty: unknown."""
+    """Language of the source, such as en; empty: as the training files' names end, corpus.en and corpus.de."""
     tgt_lang: str = ""
-    """Language of the target, such as de, for metrics that depend on it; empty: unknown."""
+    """Language of the target, such as de, for metrics that depend on it; empty: as the files' names end."""
     subword: Any = field(default="bpe", metadata={"names": "tokenizer"})
     """Tokeniser (section 5.1: byte-pair encoding): bpe, unigram, char, word, characters, whitespace, hf, or one that a
     plugin registers; with options as {name: hf, file: tokenizer.json}, or task.subword.byte_fallback=true."""
@@ -60,6 +60,9 @@ class TextConfig(Choice):
     """Previous source sentences of the same document that are read with each one; the target alone is predicted. In
     training text, an empty line, a key `document` (or `doc`) of JSON lines or a third column of a TSV separates
     documents; {files: …, documents: false}: a corpus of single sentences."""
+
+    metrics: list[Any] = field(default_factory=lambda: ["bleu", "chrf"])
+    """Metrics of the outputs, the main one first: names, or {name: bleu, tokenize: intl} with options."""
 
     def __post_init__(self) -> None:
         check_ranges("task", self, subword_sampling=Range(0, 1), unknown_symbols=Range(0, 1), context=at_least(0, 100))

@@ -18,7 +18,7 @@ from s2s.data.documents import (
     with_document_fields,
 )
 from s2s.data.noise import UnknownSymbols
-from s2s.data.pair_files import PAIR_FILES
+from s2s.data.pair_files import PAIR_FILES, languages_of
 from s2s.data.text_variation import TextVariation, build_noises, noisy
 from s2s.data.tokenizer import tokenizer_kind
 from s2s.errors import ConfigError, DataError, did_you_mean
@@ -43,13 +43,9 @@ TASK_FILE = "task.json"
 
 
 class TextTask(CorpusTask):
-    """Pairs of texts as tokens. A task that is built on it may ask for symbols, and mark sources with them.
-
-    Its metrics are BLEU and chrF, unless its config has an option `metrics`.
-    """
+    """Pairs of texts as tokens. A task that is built on it may ask for symbols, and mark sources with them."""
 
     config: TextConfig
-    metrics = ("bleu", "chrf")
     file_form = PAIR_FILES
     marks: Sequence[str] = ()
     """Symbols before every source, each with its fields filled in: ("<2{language}>",)"""
@@ -65,13 +61,32 @@ class TextTask(CorpusTask):
         self.context = config.context
         if self.context:
             self.fields = with_document_fields(self.fields)
-        self.metrics = getattr(config, "metrics", self.metrics)
-        self.metric_options = _metric_options(config)
+        self.metrics, self.metric_options = config.metrics, self._metric_options()
         coverage = {} if config.character_coverage == 1 else {"character_coverage": config.character_coverage}
         self.tokenizer_kind = tokenizer_kind(config.subword, self.data_sources.registry, defaults=coverage)
         self.noises = build_noises(config, self.data_sources.registry)
         if not self.tokenizer_kind.learns and (option := config.size_option()):
             raise ConfigError(f"{option}: task.subword names a complete vocabulary, which has a size; leave it out")
+
+    @cached_property
+    def languages(self) -> tuple[str, str]:
+        """Of sources and targets: as the options say, else by the names of the training files; empty: unknown."""
+        named = {languages_of(corpus.options.get("files", ())) for corpus in self.named_corpora("train")}
+        src, tgt = named.pop() if len(named) == 1 else ("", "")
+        return self.config.src_lang or src, self.config.tgt_lang or tgt
+
+    def directions(self) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
+        """The one between its two languages, if both are known."""
+        return [(*self.languages, {})] if all(self.languages) else []
+
+    def source_language(self, fields: Mapping[str, Any]) -> str:
+        """That of all sources."""
+        return self.languages[0]
+
+    def _metric_options(self) -> dict[str, Any]:
+        """The outputs' language, and case-insensitive scoring for a lower-casing task."""
+        language = {"lang": self.languages[1]} if self.languages[1] else {}
+        return {**language, "lowercase": True} if self.config.lowercase else language
 
     def symbols(self) -> Sequence[str]:
         """Texts that are one token each wherever they occur, such as the tags of languages."""
@@ -258,12 +273,6 @@ def _lower(pair: Example | Rejected) -> Example | Rejected:
 def _shared(config: TextConfig) -> dict[str, Any]:
     """Options of the task for corpora that have them."""
     return {"invalid": config.invalid, **({"documents": True} if config.context else {})}
-
-
-def _metric_options(config: TextConfig) -> dict[str, Any]:
-    """The outputs' language, and case-insensitive scoring for a lower-casing task."""
-    language = {"lang": config.tgt_lang} if config.tgt_lang else {}
-    return {**language, "lowercase": True} if config.lowercase else language
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

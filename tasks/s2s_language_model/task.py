@@ -52,7 +52,7 @@ class LanguageModel(CorpusTask):
                 f"task.train={config.train} task.tokenizer={config.tokenizer}: give both, the text and the run whose "
                 "vocabulary it gets, as in task.train=news.de task.tokenizer=runs/my_run"
             )
-        super().__init__(config, registry)
+        super().__init__(config, registry, {"invalid": config.invalid})
         self._kind = tokenizer_kind(config.subword, self.data_sources.registry)
 
     def settings(self) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class Parsing(CorpusTask):
 
     def __init__(self, config: ParsingConfig, form: Linear | None = None, registry: Registry | None = None) -> None:
         """Without a `form`, `config.linear` names a shipped one; without a `registry`, plugins are loaded."""
-        super().__init__(config, registry)
+        super().__init__(config, registry, {"invalid": config.invalid})
         self.metrics = config.metrics
         self.metric_options = {"param": config.param}
         form = form or FORMS[config.linear](LinearConfig(name=config.linear))

@@ -50,7 +50,7 @@ class Stories(CorpusTask):
 
     def __init__(self, config: StoriesConfig, registry: Registry | None = None) -> None:
         """Without a `registry`, corpora are those of the installed plugins."""
-        super().__init__(config, registry)
+        super().__init__(config, registry, {"invalid": config.invalid})
         self.metrics = config.metrics
 
     def named_corpora(self, split: str) -> list[CorpusOptions]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["TranslationConfig"]
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +33,6 @@ class TranslationConfig(TextConfig):
     """Training pairs of the synthetic corpus."""
     synthetic_seed: int = 1
     """Seed of the synthetic corpus."""
-    metrics: list[Any] = field(default_factory=lambda: ["bleu", "chrf"])
-    """Metrics of the outputs, the main one first: names, or {name: bleu, tokenize: intl} with options."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

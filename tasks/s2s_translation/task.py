@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Translation"]
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError
@@ -31,6 +32,11 @@ class Translation(TextTask):
         src, tgt = synthetic_direction(self.config)
         options = {"src": src, "tgt": tgt, "pairs": self.config.pairs, "seed": self.config.synthetic_seed}
         return [CorpusOptions(SYNTHETIC, SYNTHETIC, options, key="task")]
+
+    @cached_property
+    def languages(self) -> tuple[str, str]:
+        """As in the base class, and those of the synthetic corpus."""
+        return super().languages if self.config.train else synthetic_direction(self.config)
 
     def describe(self) -> Iterable[str]:
         """Whether the synthetic corpus is used, and in which direction; then the lines that corpora report."""

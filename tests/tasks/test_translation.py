@@ -76,7 +76,7 @@ def test_lower_casing_covers_pairs_inputs_and_outputs(files: list[str], tmp_path
     assert task.encode_source([EN[0]]) == task.encode_source([EN[0].lower()])
     (encoded,) = task.encode([Example(EN[0], DE[0])])  # text from elsewhere, not through `examples`
     assert task.detokenize(encoded.tgt, EN[0]) == DE[0].lower()
-    assert task.metric_options == {"lowercase": True}
+    assert task.metric_options == {"lang": "de", "lowercase": True}
 
 
 def test_corpora_have_names_weights_and_forms(files: list[str], tmp_path: Path) -> None:
@@ -211,10 +211,33 @@ def test_the_paper_gives_the_default_sizes(files: list[str]) -> None:
     }
 
 
-def test_metrics_know_the_language_if_it_is_given(files: list[str]) -> None:
-    assert translation(files).metric_options == {}
-    assert translation(files, tgt_lang="de").metric_options == {"lang": "de"}
-    assert translation(files).metrics == ["bleu", "chrf"]
+@pytest.mark.parametrize(
+    ("train", "options", "languages"),
+    [
+        (["corpus.en", "corpus.de"], {}, ("en", "de")),
+        (["a/train.tok.en", "a/train.tok.pt-BR.txt"], {}, ("en", "pt-BR")),
+        (
+            {"one": {"files": ["a.en", "a.fr"]}, "two": {"files": ["b.2020.en", "b.2020.fr"], "weight": 2}},
+            {},
+            ("en", "fr"),
+        ),
+        (["corpus.en", "corpus.de"], {"tgt_lang": "nds"}, ("en", "nds")),
+        ([["a.en", "a.fr"], ["b.en", "b.de"]], {}, ("", "")),
+        (["a.en", "b.en"], {}, ("", "")),
+        (["train.src", "train.tgt"], {}, ("", "")),
+        ("pairs.tsv", {}, ("", "")),
+        (None, {}, ("en", "de")),
+        (None, {"src_lang": "de"}, ("de", "en")),
+    ],
+)
+def test_languages_are_given_or_the_ends_of_file_names(
+    train: Any, options: dict[str, Any], languages: tuple[str, str]
+) -> None:
+    task = translation(train, **options)
+    assert task.languages == languages
+    assert list(task.directions()) == ([(*languages, {})] if all(languages) else [])
+    assert task.source_language({}) == languages[0]
+    assert task.metric_options == ({"lang": languages[1]} if languages[1] else {})
 
 
 def test_registering_does_not_import_torch() -> None:
