@@ -73,9 +73,20 @@ def test_a_report_needs_nothing_else_and_is_the_same_each_time(here: Path, monke
     explored = re.findall(r'<section class="attention"><script type="application/json">(.*?)</script>', page)
     assert len(explored) == text.count("### Attention of x") == 2, "as many as asked for, of the six sentences"
     assert {each["name"] for each in json.loads(explored[0])} == {"encoder 1", "decoder 1", "cross 1"}
+    (trained,) = re.findall(r"^model +([\d,]+) parameters", (here / "runs/x/train.log").read_text(), re.MULTILINE)
+    assert text.count(f"| {trained} |") == 1, "as they were trained, whatever their layout for decoding"
     score = json.loads((here / "runs/x/log.jsonl").read_text().splitlines()[-1])
     assert score["kind"] == "summary"
     assert f"{score['steps']:,}" in text
+
+
+def test_a_test_set_that_a_run_lacks_is_not_passed_over(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(here)
+    assert command.main(["run=x", "split=test", "output=no/report"]) == 2
+    assert "split=test: the first run has no test set" in capsys.readouterr().err
+    assert not (here / "no").exists()
 
 
 @pytest.mark.slow
@@ -229,11 +240,13 @@ def test_hours_are_those_of_all_devices(tmp_path: Path) -> None:
     of_update = {"kind": "update", "tokens": 7, "pairs": 2, "seconds": 1800.0, "flops": 9e12}
     (tmp_path / "log.jsonl").write_text("".join(json.dumps({**of_update, "step": i}) + "\n" for i in (1, 2)))
     (tmp_path / "env.json").write_text('{"ranks": 4, "device": "cuda"}')
-    (table, note) = cost([read_log(tmp_path)], {}).blocks
+    log = read_log(tmp_path)
+    (table, note) = cost([log], {log.name: 12_345}).blocks
     assert isinstance(table, Table)
     assert isinstance(note, Text)
     assert "of updates alone: without validation" in note.text
     row = dict(zip(table.head, table.rows[0], strict=True))
+    assert row["parameters"] == "12,345"
     assert row["hours"] == "4 × 1.00"
     assert row["operations"] == "1.80e+13"
     assert row["GFLOP/s"] == "1.2", "18 TFLOP in 4 device hours"

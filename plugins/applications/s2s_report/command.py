@@ -125,9 +125,18 @@ def _sections(
     if outcome:
         sections += _outcome_sections(outcome, config, statistics, models)
     sections.append(of_outputs.data_section(statistics, config.pairs))
-    sections.append(of_training.cost(logs, {name: model.model for name, model in models.items()}))
+    sections.append(of_training.cost(logs, {name: n_parameters(model, plugins) for name, model in models.items()}))
     sections.append(of_training.configuration({name: model.config for name, model in models.items()}))
     return sections
+
+
+def n_parameters(model: TrainedModel, plugins: Plugins) -> int:
+    """Parameters of a run as it was trained: the loaded model's own weights may be in the layout of another library."""
+    import torch
+
+    with torch.device("meta"):
+        trained = plugins.hook.s2s_build_model(config=model.config, vocab=model.task.vocab, registry=plugins.registry)
+    return sum(parameter.numel() for parameter in trained.parameters())
 
 
 def again(config: ReportConfig) -> str:
@@ -152,7 +161,8 @@ def write_training_report(trainer: TrainerView) -> None:
     log = read_log(trainer.directory)
     more = f"With outputs, scores and sentences: s2s-report run={log.name}"
     verdict = Section("Verdict", [Text(training_verdict(log, trainer.config.valid.best), strong=True), Text(more)])
-    sections = [cost([log], {log.name: trainer.train_step.model}), configuration({log.name: trainer.config})]
+    size = sum(parameter.numel() for parameter in trainer.train_step.model.parameters())
+    sections = [cost([log], {log.name: size}), configuration({log.name: trainer.config})]
     _write(trainer.directory / "report", f"{log.name}: report", [verdict, curves([log]), *sections])
 
 

@@ -50,7 +50,10 @@ class Outcome:
 
 
 def decode(models: Mapping[str, TrainedModel], config: ReportConfig, plugins: Plugins) -> Outcome | None:
-    """Decode the first examples of the split; None if the first run has none."""
+    """Decode the first examples of the split; None if the first run has no development set.
+
+    Raises ConfigError if it has no test set and split=test asks for it.
+    """
     (first, *others) = models.values()
     for name, other in zip(list(models)[1:], others, strict=True):
         if other.task.config.name != first.task.config.name:
@@ -58,6 +61,10 @@ def decode(models: Mapping[str, TrainedModel], config: ReportConfig, plugins: Pl
                 f"run: {name} has task={other.task.config.name}, the first has task={first.task.config.name}"
             )
     examples = read_examples(first.task, config.split, config.sentences)
+    if not examples and config.split == "test":
+        raise ConfigError(
+            "split=test: the first run has no test set; give split=valid, or outputs as files: hyp=, ref="
+        )
     if not examples:
         return None
     nbest = 4 if getattr(first.config.search, "beam", 1) >= 4 else 1

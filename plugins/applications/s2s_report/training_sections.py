@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from s2s import Seq2Seq
     from s2s_report.document import Block
     from s2s_report.run_log import RunLog
 
@@ -82,17 +81,16 @@ def configuration(configs: Mapping[str, Any]) -> Section:
     )
 
 
-def cost(logs: Sequence[RunLog], models: Mapping[str, Seq2Seq]) -> Section:
+def cost(logs: Sequence[RunLog], n_parameters: Mapping[str, int]) -> Section:
     """Time of the updates, and their operations: a forward pass, and a backward pass that counts as two."""
     rows = []
     for log in logs:
-        n_parameters = sum(p.numel() for p in models[log.name].parameters()) if log.name in models else 0
         hours, operations = log.seconds / 3600 * log.n_devices, log.operations
         rows.append(
             [
                 log.name,
                 str(log.environment.get("device", "")),
-                f"{n_parameters:,}" if n_parameters else "",
+                f"{n_parameters[log.name]:,}",
                 f"{log.updates[-1]['step']:,}" if log.updates else "",
                 f"{sum(record.get('pairs', 0) for record in log.updates):,}",
                 f"{sum(record.get('tokens', 0) for record in log.updates):,}",
