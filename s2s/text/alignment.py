@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Alignment"]
 
 from bisect import bisect_left, bisect_right
+from statistics import median
 from typing import TYPE_CHECKING
 
 from s2s.text.words import Atom, atoms
@@ -44,12 +45,21 @@ class Alignment:
         for sb, se, tb, _ in copies:
             i = bisect_left(begins, tb)
             self.votes[i], self.is_copy[i] = [(sb, se)], True
+        self._links = sorted(clean)
+        self._link_begins, self._link_ends = [link[0] for link in self._links], [link[1] for link in self._links]
         self._source_ends = [atom.end for atom in self.source]
 
     def source_atoms(self, begin: int, end: int) -> list[Atom]:
         """The atoms of the source that overlap these characters."""
         i = bisect_right(self._source_ends, begin)
         return self.source[i : bisect_left(self.source, (end,), lo=i)] if begin < end else []
+
+    def centre(self, begin: int, end: int) -> float:
+        """About where in the target, in characters, these characters of the source are: the median of their links."""
+        linked = self._links[bisect_right(self._link_ends, begin) : bisect_left(self._link_begins, end)]
+        if not linked:
+            return (begin + end) / 2 / max(self.n_source, 1) * self.n_target
+        return median((tb + te) / 2 for _, _, tb, te in linked)
 
     def scores(self, begin: int, end: int) -> list[float]:
         """For each atom of the target, votes from these characters of the source less those from others, from 1 to -1.
@@ -105,8 +115,12 @@ def _without_blanks(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def _merged(atoms: list[Atom], copies: Sequence[tuple[int, int, int, int]]) -> list[Atom]:
-    """The atoms, those of each copy as one."""
-    for _, _, begin, end in copies:
-        others = [atom for atom in atoms if atom.end <= begin or atom.begin >= end]
-        atoms = sorted([*others, Atom(begin, end, is_word=True)])
-    return atoms
+    """The atoms, those of each copy, which overlaps no other, as one."""
+    places = sorted((begin, end) for _, _, begin, end in copies)
+    ends = [end for _, end in places]
+
+    def is_free(atom: Atom) -> bool:
+        n = bisect_right(ends, atom.begin)
+        return n == len(places) or atom.end <= places[n][0]
+
+    return sorted([*filter(is_free, atoms), *(Atom(*place, is_word=True) for place in places)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Node", "tree"]
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -43,8 +44,9 @@ class Node:
     @cached_property
     def free_atoms(self) -> list[Atom]:
         """Those of the source that are translated, or copied by the model."""
-        inserted = [(one.begin, one.end) for one in self.kept() if one.copy is None and one is not self]
-        return [atom for atom in self.atoms if not any(b <= atom.begin < e for b, e in inserted)]
+        ends = [0, *(one.end for one in self.kept() if one.copy is None and one is not self)]
+        begins = [-1, *(one.begin for one in self.kept() if one.copy is None and one is not self)]
+        return [atom for atom in self.atoms if ends[bisect_right(begins, atom.begin) - 1] <= atom.begin]
 
     @cached_property
     def n_words(self) -> int:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 __all__ = ["project"]
 
-import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from s2s.text.alignment import Alignment
 from s2s.text.annotated import AnnotatedText, Link, with_depths
 from s2s.text.nodes import Node, tree
 from s2s.text.placing import place_children
-from s2s.text.runs import Run, best_run
+from s2s.text.runs import Run
 from s2s.text.writing import written
 
 if TYPE_CHECKING:
@@ -39,28 +39,71 @@ def project(source: AnnotatedText, target: str, links: Iterable[Link] = ()) -> A
     root.run = Run(0, len(alignment.target))
     place_children(root, alignment, source.text, target)
     text, order = written(root, alignment.target, source.text, target)
-    return _annotated(source, text, [(nodes.index(node), node.place) for node in order])
+    index = {node: i for i, node in enumerate(nodes)}
+    return _annotated(source, text, [(index[node], node.place) for node in order])
 
 
 def _copies(root: Node, alignment: Alignment, source: str, target: str) -> list[Link]:
-    """Where the target has the texts of kept elements: of several places that nearest to the words aligned with it."""
-    begins, ends = {atom.begin for atom in alignment.target}, {atom.end for atom in alignment.target}
-    copies: list[Link] = []
+    """Where the target has the texts of kept elements: of several places that nearest to the words aligned with it.
+
+    Elements with nothing between them are looked for as one.
+    """
+    groups: list[list[Node]] = []
     for node in root.kept():
-        text = source[node.begin : node.end].strip()
-        places = [
-            (one.start(), one.end())
-            for one in re.finditer(re.escape(text), target)
-            if one.start() in begins
-            and one.end() in ends
-            and not any(one.start() < end and begin < one.end() for _, _, begin, end in copies)
-        ]
-        if places:
-            run = best_run(alignment.scores(node.begin, node.end))
-            begin, end = alignment.target[run.begin].begin, alignment.target[run.end - 1].end
-            node.copy = min(places, key=lambda place: abs(sum(place) - begin - end))
+        if groups and groups[-1][-1].end == node.begin and _has_edges(source, groups[-1][-1], node):
+            groups[-1].append(node)
+        else:
+            groups.append([node])
+    places = _Places([*groups, *([node] for group in groups for node in group)], alignment, source, target)
+    return [
+        copy
+        for group in groups
+        for copy in places.take(group) or [one for node in group for one in places.take([node])]
+    ]
+
+
+def _has_edges(source: str, node: Node, other: Node) -> bool:
+    """Whether neither of two neighbours has white space between their texts."""
+    return not source[node.end - 1].isspace() and not source[other.begin].isspace()
+
+
+class _Places:
+    """Where words of the target begin that have the text of some kept elements, disjoint from all that were taken."""
+
+    def __init__(self, groups: Sequence[Sequence[Node]], alignment: Alignment, source: str, target: str) -> None:
+        self.alignment, self.source = alignment, source
+        self.places: dict[str, list[int]] = {self._text(group): [] for group in groups}
+        self.taken = bytearray(len(target))
+        ends = {atom.end for atom in alignment.target}
+        for length in {len(text) for text in self.places}:
+            for begin, _, _ in alignment.target:
+                if begin + length in ends and (some := self.places.get(target[begin : begin + length])) is not None:
+                    some.append(begin)
+
+    def _text(self, group: Sequence[Node]) -> str:
+        return self.source[group[0].begin : group[-1].end].strip()
+
+    def take(self, group: Sequence[Node]) -> list[Link]:
+        """The copies of neighbours that are nearest to the words aligned with them; none if there are none left."""
+        text, copies = self._text(group), list[Link]()
+        begin = self._nearest(text, self.alignment.centre(group[0].begin, group[-1].end) - len(text) / 2)
+        for node in group if begin is not None else ():
+            n_characters = len(self._text([node]))
+            node.copy = begin, begin + n_characters
             copies.append((node.begin, node.end, *node.copy))
-    return copies
+            begin += n_characters
+        return copies
+
+    def _nearest(self, text: str, best: float) -> int | None:
+        places = self.places[text]
+        while places:
+            n = bisect_left(places, best)
+            begin = min(places[max(n - 1, 0) : n + 1], key=lambda place: abs(place - best))
+            places.remove(begin)
+            if not any(self.taken[begin : begin + len(text)]):
+                self.taken[begin : begin + len(text)] = b"\1" * len(text)
+                return begin
+        return None
 
 
 def _annotated(source: AnnotatedText, text: str, order: Sequence[tuple[int, tuple[int, int]]]) -> AnnotatedText:

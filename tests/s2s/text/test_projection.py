@@ -116,6 +116,20 @@ def test_a_copy_is_taken_at_the_place_nearest_to_the_aligned_words() -> None:
     assert project(source, "B x A x", links).render() == "B x A <c>x</c>"
 
 
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("JETZT ab NUTZEN", "JETZT <c>a</c><d>b</d> NUTZEN"),
+        ("JETZT a NUTZEN b", "JETZT <c>a</c> NUTZEN <d>b</d>"),
+        ("JETZT NUTZEN", "JETZT <c>a</c><d>b</d> NUTZEN"),
+    ],
+)
+def test_neighbours_that_are_kept_are_there_once(target: str, expected: str) -> None:
+    source = AnnotatedText("Now ab use", (Span(4, 5, "<c>", "</c>", keep=True), Span(5, 6, "<d>", "</d>", keep=True)))
+    links = [(0, 3, 0, 5), (7, 10, target.index("N", 6), len("NUTZEN") + target.index("N", 6))]
+    assert project(source, target, links).render() == expected
+
+
 @pytest.mark.parametrize("keeps", [False, True], ids=["translated", "kept"])
 def test_ten_thousand_documents_lose_double_and_cross_no_element(keeps: bool) -> None:
     for seed in range(5000):
