@@ -65,11 +65,13 @@ class KeptParts:
         self.unknown = lru_cache(maxsize=100_000)(self._unknown)
 
     def __call__(self, text: str, spans: Iterable[Span] = ()) -> list[Part]:
-        """The parts of a text, in order and disjoint: kept elements among `spans`, then what is found."""
+        """The parts of a text, in order and disjoint: kept elements among `spans`, neighbours as one, then what is
+        found."""
         parts: list[Part] = []
         for span in spans:
             if span.keep and span.begin < span.end and not (parts and span.begin < parts[-1].end):
-                parts.append(Part(span.begin, span.end))
+                begin = parts.pop().begin if parts and parts[-1].end == span.begin else span.begin
+                parts.append(Part(begin, span.end))
         matches = self.pattern.finditer(text) if self.pattern else ()
         return self._with_symbols(text, _with_others(parts, (Part(*match.span()) for match in matches)))
 

@@ -146,10 +146,11 @@ def unbroken(
 
 
 def _opaque(text: str, kept: Iterable[Part]) -> str:
-    """The text with a name in place of each part with letters or digits, whose punctuation ends no sentence."""
+    """The text with a name in place of each part with letters, whose punctuation ends no sentence; the number of a note
+    does not hide where one ends."""
     pieces, at = list[str](), 0
     for begin, end, _ in kept:
-        if end - begin > 1 and any(map(str.isalnum, text[begin:end])):
+        if end - begin > 1 and any(map(str.isalpha, text[begin:end])):
             pieces += [text[at:begin], "Q" * (end - begin)]
             at = end
     return "".join([*pieces, text[at:]])

@@ -87,11 +87,13 @@ class _Places:
         """The copies of neighbours that are nearest to the words aligned with them; none if there are none left."""
         text, copies = self._text(group), list[Link]()
         begin = self._nearest(text, self.alignment.centre(group[0].begin, group[-1].end) - len(text) / 2)
-        for node in group if begin is not None else ():
-            n_characters = len(self._text([node]))
-            node.copy = begin, begin + n_characters
-            copies.append((node.begin, node.end, *node.copy))
-            begin += n_characters
+        if begin is None:
+            return []
+        for node in group:
+            end = begin + len(self._text([node]))
+            node.copy = begin, end
+            copies.append((node.begin, node.end, begin, end))
+            begin = end
         return copies
 
     def _nearest(self, text: str, best: float) -> int | None:

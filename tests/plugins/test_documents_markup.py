@@ -21,6 +21,17 @@ PAGE = """<!DOCTYPE html>\r
 """
 
 
+@pytest.mark.parametrize("name", ["code", "kbd", "samp", "var", "tt", "sup"])
+def test_what_is_code_or_the_number_of_a_note_is_kept(name: str) -> None:
+    text = "2" if name == "sup" else "x"
+    page = f"<p>the <{name}>{text}</{name}><code>y</code> dog</p>"
+    assert render(HtmlFormat, page, backwards=True) == f"<p>DOG <{name}>{text}</{name}><code>y</code> THE</p>"
+
+
+def test_a_superscript_with_letters_is_text() -> None:
+    assert render(HtmlFormat, "<p>the <sup>big</sup> dog</p>") == "<p>THE <sup>BIG</sup> DOG</p>"
+
+
 def test_a_page_is_translated_block_by_block() -> None:
     expected = ["Dogs & cats", "The old dog", "A cat sleeps.", "one dog", "two dogs run"]
     assert texts(HtmlFormat, PAGE) == expected

@@ -42,6 +42,7 @@ class _Element:
     n_spans: int
     """Before it"""
     has_text: bool = False
+    has_letter: bool = False
     has_translated: bool = False
     """Whether some of its text is not kept"""
 
@@ -70,6 +71,7 @@ class _Folding:
                 self._append(token.text)
                 if token.text.strip():
                     self.open[-1].has_text = True
+                    self.open[-1].has_letter |= any(map(str.isalpha, token.text))
                     self.open[-1].has_translated |= not token.kept
                 if token.kept:
                     self._keep_text(i, begin)
@@ -91,12 +93,13 @@ class _Folding:
 
     def _close(self, element: _Element, i: int) -> None:
         self.open[-1].has_text |= element.has_text
+        self.open[-1].has_letter |= element.has_letter
         self.open[-1].has_translated |= element.has_translated
         opening, closing = self.run[element.index], self.run[i]
         if not element.has_text:
             tags = (token.markup for token in self.run[element.index : i + 1] if token.kind is not Kind.TEXT)
             self.spans[element.n_spans :] = [self._span(len(self.text), "".join(tags))]
-        elif opening.kept and not element.has_translated:
+        elif (opening.kept and not element.has_translated) or (opening.name == "sup" and not element.has_letter):
             self.spans[element.n_spans :] = [self._span(element.begin, opening.markup, closing.markup, keep=True)]
             self._note_inside(element.index + 1, i)
         else:

@@ -28,7 +28,7 @@ ATOMS = element_names("audio canvas iframe math noembed noframes object script s
 """Elements that are kept with all that is inside of them, and stand alone within a sentence"""
 INVISIBLE = element_names("area col link meta noembed noframes param script source style template track wbr")
 """Void elements and atoms that separate no words"""
-KEPT = ("code", "listing", "plaintext", "pre")
+KEPT = ("code", "kbd", "listing", "plaintext", "pre", "samp", "tt", "var")
 ENDS = {
     **dict.fromkeys(("li",), ("li",)),
     **dict.fromkeys(("dt", "dd"), ("dt", "dd")),
