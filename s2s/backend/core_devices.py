@@ -7,6 +7,7 @@ __all__ = ["CPU", "CUDA", "MPS", "XPU"]
 import platform
 import resource
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,10 @@ class CPU(Device):
 
     def synchronize(self) -> None:
         """Nothing to do: every operation ends before the next."""
+
+    def clock(self) -> float:
+        """CPU time of the calling thread, which has its share of all work: other processes do not count."""
+        return time.thread_time()
 
     def free_memory(self) -> int:
         """What the system, the control group and the limits of this process leave."""

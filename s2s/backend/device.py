@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Device"]
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -68,6 +69,10 @@ class Device:
     def synchronize(self) -> None:
         """Wait until the device is idle."""
         torch.accelerator.synchronize(self.device)
+
+    def clock(self) -> float:
+        """Seconds of this process's own work on the device, from an arbitrary start; read when the device is idle."""
+        return time.perf_counter()
 
     def free_memory(self) -> int:
         """Bytes that can still be allocated, those included that torch holds unused."""

@@ -14,12 +14,16 @@ from s2s.backend.device_types import device_of
 WARM_UP, MEASURED, LONGEST = 0.1, 0.5, 3.0
 """Seconds before the measurement, seconds without a faster product after which it ends, and its maximum duration"""
 
+TICK = 1e-7
+"""Least seconds of a product: a clock may have no finer resolution"""
+
 
 def matmul_rate(device: torch.device, dtype: torch.dtype, width: int | None = None) -> float:
-    """Floating-point operations per second of one large product, in wall time: the best, measured until none is faster.
+    """Floating-point operations per second of one large product, by the device's clock: the best, until none is faster.
 
-    On a shared machine the times of single products differ several-fold. If a product is slow, as in bf16 on a CPU
-    without instructions for it, a smaller one is measured; the smaller ones also warm up the larger.
+    Even by CPU time, single products differ on a shared machine, by caches and by cores that run two threads. If a
+    product is slow, as in bf16 on a CPU without instructions for it, a smaller one is measured; the smaller ones also
+    warm up the larger.
     """
     width = width or device_of(device).matmul_width
     size = min(256, width)
@@ -49,7 +53,7 @@ def _best(a: torch.Tensor, b: torch.Tensor) -> float:
 def _seconds(a: torch.Tensor, b: torch.Tensor) -> float:
     device = device_of(a.device)
     device.synchronize()
-    began = time.perf_counter()
+    began = device.clock()
     a @ b
     device.synchronize()
-    return time.perf_counter() - began
+    return max(device.clock() - began, TICK)

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from s2s.backend.device_types import device_of
 from s2s.backend.host import training_threads
 from s2s.data.lazy_batch import split
 from s2s.log.log import Log, RunLength
@@ -37,13 +38,15 @@ class Timing(NamedTuple):
 
     seconds: float
     flops: float
-    """Floating-point operations per second; 0: the model does not count its own"""
+    """Floating-point operations per second of this process's own time; 0: the model does not count its own"""
 
 
 class _Run(NamedTuple):
     """One timed update."""
 
     seconds: float
+    busy: float
+    """The same by the clock of the device: on a CPU, without the time that other processes took"""
     n_tokens: int
     """On both sides"""
     operations: float
@@ -86,9 +89,11 @@ def _part(batch: Sequence[Pair], n: int) -> Sequence[Pair]:
 
 
 def _run(trainer: Trainer, batch: Sequence[Pair]) -> _Run:
-    began = time.monotonic()
+    device = device_of(trainer.world.device)
+    began, busy = time.monotonic(), device.clock()
     result = trainer.train_step(batch, max(trainer.state.step, 1))
-    return _Run(time.monotonic() - began, result.n_tokens + result.n_src_tokens, result.flops or 0.0)
+    seconds, busy = time.monotonic() - began, device.clock() - busy
+    return _Run(seconds, busy, result.n_tokens + result.n_src_tokens, result.flops or 0.0)
 
 
 def _extrapolated(small: _Run, large: _Run, n_tokens: int) -> Timing:
@@ -96,7 +101,7 @@ def _extrapolated(small: _Run, large: _Run, n_tokens: int) -> Timing:
     n_more = large.n_tokens - small.n_tokens  # 0: parts of one pair each, whose seconds differ by chance
     slope = (large.seconds - small.seconds) / n_more if n_more else 0.0
     per_token = max(slope, 0.5 * large.seconds / large.n_tokens)
-    return Timing(large.seconds + per_token * (n_tokens - large.n_tokens), large.operations / large.seconds)
+    return Timing(large.seconds + per_token * (n_tokens - large.n_tokens), large.operations / max(large.busy, 1e-4))
 
 
 def _mean(trainer: Trainer, batches: Iterable[Sequence[Pair]], min_seconds: float) -> Timing:
@@ -107,4 +112,5 @@ def _mean(trainer: Trainer, batches: Iterable[Sequence[Pair]], min_seconds: floa
             break
         runs.append(_run(trainer, batch))
     seconds = sum(run.seconds for run in runs)
-    return Timing(max(seconds / len(runs), 1e-4), sum(run.operations for run in runs) / max(seconds, 1e-4))
+    rate = sum(run.operations for run in runs) / max(sum(run.busy for run in runs), 1e-4)
+    return Timing(max(seconds / len(runs), 1e-4), rate)

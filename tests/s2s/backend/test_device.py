@@ -6,6 +6,7 @@ import errno
 import re
 import resource
 import sys
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -116,9 +117,22 @@ def test_a_product_on_a_gpu_is_timed_from_an_idle_device_to_its_end(monkeypatch:
         return float(len(events))
 
     monkeypatch.setattr(torch.accelerator, "synchronize", lambda _: events.append("wait"))
-    monkeypatch.setattr(product_rate, "time", SimpleNamespace(perf_counter=clock))
+    monkeypatch.setattr("s2s.backend.device.time", SimpleNamespace(perf_counter=clock))
     assert product_rate._seconds(Matrix(), Matrix()) == 3  # type: ignore[arg-type]
     assert events == ["wait", "clock", "product", "wait", "clock"]
+
+
+def test_what_other_processes_take_of_a_cpu_is_no_time_of_its_own() -> None:
+    """A process that waits is like one that others keep from running."""
+    clock = device_of(torch.device("cpu")).clock
+    began = clock()
+    time.sleep(0.05)
+    slept = clock() - began
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end:
+        pass
+    assert slept < 0.02
+    assert clock() - began >= 0.05
 
 
 class BF16Only(Device):

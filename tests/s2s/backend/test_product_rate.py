@@ -103,3 +103,12 @@ def test_a_product_that_is_hardly_faster_does_not_prolong_the_measurement(monkey
 
 def test_a_real_product_has_a_rate() -> None:
     assert rates.matmul_rate(CPU, torch.float32, width=64) > 1e6
+
+
+def test_products_are_timed_by_the_clock_of_their_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU by this process's own time, so that a busy machine has the rates of an idle one."""
+    seconds = iter([5.0, 5.25, 9.0, 9.0])
+    monkeypatch.setattr("s2s.backend.core_devices.time.thread_time", lambda: next(seconds))
+    one = torch.ones(1, 1)
+    assert rates._seconds(one, one) == 0.25
+    assert rates._seconds(one, one) > 0, "a clock may stand still during a small product"

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 class Machine:
     """A trainer whose update takes `step` seconds and `token` for each token of both sides; 7 operations a token."""
 
-    def __init__(self, n_pairs: Sequence[int], step: float, token: float, *, counts: bool = True) -> None:
-        self.n_pairs, self.cost, self.counts = n_pairs, (step, token), counts
-        self.now, self.updates = 100.0, list[tuple[int, int]]()
-        self.world = SimpleNamespace(any_true=bool)
+    def __init__(
+        self, n_pairs: Sequence[int], step: float, token: float, *, counts: bool = True, others: float = 0.0
+    ) -> None:
+        """others: seconds that other processes take of the machine for each second of this one."""
+        self.n_pairs, self.cost, self.counts, self.others = n_pairs, (step, token), counts, others
+        self.now, self.busy, self.updates = 100.0, 0.0, list[tuple[int, int]]()
+        self.world = SimpleNamespace(any_true=bool, device=None)
         self.state = SimpleNamespace(step=0)
 
     def batches(self) -> list[list[Pair]]:
@@ -33,7 +36,9 @@ class Machine:
 
     def train_step(self, batch: Sequence[Pair], step: int) -> Any:
         n_src, n_tgt = n_tokens_of(batch)
-        self.now += self.cost[0] + self.cost[1] * (n_src + n_tgt)
+        seconds = self.cost[0] + self.cost[1] * (n_src + n_tgt)
+        self.busy += seconds
+        self.now += seconds * (1 + self.others)
         self.updates.append((len(batch), step))
         flops = 7.0 * (n_src + n_tgt) if self.counts else None
         return SimpleNamespace(n_tokens=n_tgt, n_src_tokens=n_src, flops=flops)
@@ -41,9 +46,13 @@ class Machine:
     def monotonic(self) -> float:
         return self.now
 
+    def clock(self) -> float:
+        return self.busy
+
 
 def timed(machine: Machine, monkeypatch: pytest.MonkeyPatch, enough: float = 3.0) -> Timing:
     monkeypatch.setattr(trial, "time", machine)
+    monkeypatch.setattr(trial, "device_of", lambda _: machine)
     return time_updates(machine, enough)  # type: ignore[arg-type]
 
 
@@ -131,3 +140,12 @@ def test_a_batch_with_fewer_pairs_than_parts_is_taken_apart_as_far_as_it_goes(mo
     assert [n for n, _ in machine.updates] == [1, 1, 1, 1, 2, 2]
     assert found == Timing(pytest.approx(0.1), 0.0)
     assert timed(Machine([1], 0.0, 0.0), monkeypatch) == Timing(1e-4, pytest.approx(49 / 1e-4))
+
+
+@pytest.mark.parametrize("n_pairs", [[640, 640], [4, 5, 4]], ids=["parts", "whole updates"])
+def test_operations_per_second_are_the_same_on_a_busy_machine(
+    n_pairs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle, busy = (timed(Machine(n_pairs, 0.02, 0.01, others=others), monkeypatch) for others in (0.0, 7.0))
+    assert busy.flops == pytest.approx(idle.flops, rel=0.05), "fewer updates fit into the measurement"
+    assert busy.seconds == pytest.approx(8 * idle.seconds, rel=0.05), "and its end comes later"
