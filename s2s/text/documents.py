@@ -24,14 +24,14 @@ class Block:
     source: AnnotatedText
     """Its text with the inline markup as spans, whose openings and closings are as the document writes them"""
     kind: str
-    """What it is, in the words of the format, such as h1"""
+    """What it is, in the words of the format, such as h1; @title for an attribute of that name"""
 
 
 class Document(ABC):
     """A document whose blocks can be replaced."""
 
     blocks: Sequence[Block]
-    """In the order of the document"""
+    """In the order of the document, attributes last"""
 
     @abstractmethod
     def render(self, outputs: Sequence[AnnotatedText]) -> bytes:

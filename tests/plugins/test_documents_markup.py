@@ -21,6 +21,39 @@ PAGE = """<!DOCTYPE html>\r
 """
 
 
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ('<p>a <img alt="old dog" src=old> <a title=\'the "cat"\' href=old>b</a></p>',
+         '<p><img alt="DOG OLD" src=old><a title=\'"CAT" THE\' href=old>B</a> A</p>'),
+        ("<input placeholder=dog type=SUBMIT value=\" go \">", '<input placeholder="DOG" type=SUBMIT value=" GO ">'),
+        ('<meta name="Description" content="a &amp; b"><meta name=robots content=all>',
+         '<meta name="Description" content="B &amp; A"><meta name=robots content=all>'),
+        ("<button aria-label='see it'>x</button>", "<button aria-label='IT SEE'>X</button>"),
+        ('<img alt="3.5"><b title="">c</b>', '<img alt="3.5"><b title="">C</b>'),
+        ('<b title="a\'b">x</b> <b title=\'c\'>y</b>', '<b title=\'C\'>Y</b> <b title="A\'B">X</b>'),
+    ],
+)  # fmt: skip
+def test_attributes_for_readers_are_translated(page: str, expected: str) -> None:
+    assert render(HtmlFormat, page, backwards=True) == expected
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["<input value=dog>", "<p translate=no title=dog><img alt=dog><b title=x>dog</b></p>",
+     "<img alt='3.5' title='' id=dog>",
+     "<svg><a title='dog'/></svg>",
+     "<script>'<p title=dog>'</script>", "<link title=dog>", "<meta name=x content=dog>"],
+)  # fmt: skip
+def test_other_attributes_keep_their_bytes(page: str) -> None:
+    assert render(HtmlFormat, page) == page
+
+
+def test_attributes_of_xhtml_are_translated_and_stay_well_formed() -> None:
+    page = '<html xmlns="http://www.w3.org/1999/xhtml"><p title="a &lt; dog"><img alt=\'cat\' src="a"/>go</p></html>'
+    assert render(XmlFormat, page) == page.replace("a &lt; dog", "A &lt; DOG").replace("cat", "CAT").replace("go", "GO")
+
+
 @pytest.mark.parametrize("name", ["code", "kbd", "samp", "var", "tt", "sup"])
 def test_what_is_code_or_the_number_of_a_note_is_kept(name: str) -> None:
     text = "2" if name == "sup" else "x"
@@ -69,7 +102,7 @@ def test_inline_tags_are_spans_of_one_sentence() -> None:
         ("<p><b><i>a</i> dog</b></p>", "<p><b><i>A</i> DOG</b></p>"),
         ("<p>go <b></b>now</p>", "<p>GO <b></b>NOW</p>"),
         ("<p>go <a href=x><img src=y></a> now</p>", "<p>GO <a href=x><img src=y></a>NOW</p>"),
-        ("<p title='a dog'>a<img alt=\"no > yes\">cat</p>", "<p title='a dog'>A <img alt=\"no > yes\">CAT</p>"),
+        ("<p title='a dog'>a<img alt=\"no > yes\">cat</p>", "<p title='A DOG'>A <img alt=\"NO &gt; YES\">CAT</p>"),
         ("super<wbr>cat sat", "SUPERCAT<wbr> SAT"),
         ("<p>go <a href=http://x.org/>here</a> now", "<p>GO <a href=http://x.org/>HERE</a> NOW"),
         ("<p>go <i/>here <i id='x'/>now", "<p>GO <i/>HERE <i id='x'/>NOW"),

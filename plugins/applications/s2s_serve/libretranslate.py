@@ -203,8 +203,9 @@ async def _read(form: DocumentFormat, data: bytes) -> Document:
 
 
 def _document_text(document: Document) -> str:
-    """What is translated of a document."""
-    return " ".join(block.source.text for block in document.blocks)
+    """What is translated of a document, without attributes, unless there is nothing else."""
+    texts = [block.source.text for block in document.blocks if not block.kind.startswith("@")]
+    return " ".join(texts or [block.source.text for block in document.blocks])
 
 
 _DEFAULTS = {"format": "text", "source": "auto", "target": ""}

@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING
 from s2s import DataError
 from s2s.text import Document, DocumentFormat
 from s2s_documents.encodings import decode_xml
-from s2s_documents.markup_formats import check_well_formed, xml_parts
+from s2s_documents.markup_formats import check_well_formed, xml_template
 from s2s_documents.office_paragraphs import office_parts
 from s2s_documents.template import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from s2s import Choice
     from s2s.text import AnnotatedText
-    from s2s_documents.template import Part
 
 MAX_BYTES = 1 << 28
 """Of all members, unpacked"""
@@ -57,8 +56,8 @@ class ArchiveFormat(DocumentFormat):
     def __init__(self, config: Choice) -> None:
         pass
 
-    def parts(self, text: str) -> Iterable[Part]:
-        """The parts of a member."""
+    def template(self, text: str, encode: Callable[[str], bytes]) -> Template:
+        """A member."""
         raise NotImplementedError
 
     def read(self, data: bytes) -> Document:
@@ -89,7 +88,7 @@ class ArchiveFormat(DocumentFormat):
         try:
             text, encode = decode_xml(content)
             check_well_formed(text)
-            return Template(self.parts(text), encode)
+            return self.template(text, encode)
         except DataError as error:
             raise DataError(f"{name}: {error}") from None
 
@@ -116,8 +115,8 @@ class DocxFormat(ArchiveFormat):
     extensions = (".docx",)
     translated = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
 
-    def parts(self, text: str) -> Iterable[Part]:
-        return office_parts(text, "w")
+    def template(self, text: str, encode: Callable[[str], bytes]) -> Template:
+        return Template(office_parts(text, "w"), encode)
 
 
 class PptxFormat(ArchiveFormat):
@@ -126,8 +125,8 @@ class PptxFormat(ArchiveFormat):
     extensions = (".pptx",)
     translated = re.compile(r"ppt/(?:slides/slide|notesSlides/notesSlide|diagrams/data)\d*\.xml")
 
-    def parts(self, text: str) -> Iterable[Part]:
-        return office_parts(text, "a")
+    def template(self, text: str, encode: Callable[[str], bytes]) -> Template:
+        return Template(office_parts(text, "a"), encode)
 
 
 class EpubFormat(ArchiveFormat):
@@ -136,8 +135,8 @@ class EpubFormat(ArchiveFormat):
     extensions = (".epub",)
     translated = re.compile(r".*\.(?:xhtml|html|htm|ncx)")
 
-    def parts(self, text: str) -> Iterable[Part]:
-        return xml_parts(text)
+    def template(self, text: str, encode: Callable[[str], bytes]) -> Template:
+        return xml_template(text, encode)
 
 
 class _Archive(Document):

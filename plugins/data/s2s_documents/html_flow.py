@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["html_flow"]
+__all__ = ["html_elements", "html_flow"]
 
 from collections import defaultdict
 from html import unescape
@@ -44,7 +44,12 @@ CONTAINERS = {"table", "ul", "ol", "dl", "select"}
 
 def html_flow(markup: Iterable[MarkupToken]) -> Iterator[Token]:
     """Text, inline tags, and boundaries."""
-    return _paragraphs(_Flow(markup).tokens())
+    return _paragraphs(html_elements(markup))
+
+
+def html_elements(markup: Iterable[MarkupToken]) -> Iterator[Token]:
+    """The same, each tag by itself."""
+    return _Flow(markup).tokens()
 
 
 class _Element(NamedTuple):
@@ -106,7 +111,8 @@ class _Flow:
                     yield self._start(token)
                 case "empty":
                     kind = Kind.OUTSIDE if token.name in BLOCKS else Kind.ALONE
-                    yield Token(kind, token.raw, _separator(token.name), token.name)
+                    kept = not self._is_translated(token)
+                    yield Token(kind, token.raw, _separator(token.name), token.name, kept)
                 case "end":
                     yield self._end(token)
                 case "comment":
@@ -132,16 +138,16 @@ class _Flow:
         return Token(Kind.TEXT, token.raw, text, kept=not self.around.translated)
 
     def _start(self, token: MarkupToken) -> Token:
-        name, separator = token.name, _separator(token.name)
+        name, separator, translated = token.name, _separator(token.name), self._is_translated(token)
         if name in VOID and name not in BLOCKS:
-            return Token(Kind.ALONE, token.raw, separator, name)
+            return Token(Kind.ALONE, token.raw, separator, name, not translated)
         if name in ATOMS:
-            return Token(Kind.ALONE, token.raw + self._rest_of_atom(name), separator, name)
+            return Token(Kind.ALONE, token.raw + self._rest_of_atom(name), separator, name, not translated)
         if token.has_slash and name not in BLOCKS:
-            return Token(Kind.ALONE, token.raw, "", name)
+            return Token(Kind.ALONE, token.raw, "", name, not translated)
         if name in BLOCKS:
             self._end_implied(name)
-        translated = self._is_translated(token)
+            translated = self._is_translated(token)
         if name not in VOID:
             self.open.add(_Element(name, translated))
         kind = Kind.OUTSIDE if name in BLOCKS else Kind.OPEN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["HtmlFormat", "XmlFormat", "html_parts", "write_markup", "xml_parts"]
+__all__ = ["HtmlFormat", "XmlFormat", "html_parts", "write_markup", "xml_template"]
 
 from html import escape
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from xml.parsers import expat
 from s2s import DataError
 from s2s.text import DocumentFormat
 from s2s_documents.encodings import decode_html, decode_xml
+from s2s_documents.html_attributes import PageTemplate
 from s2s_documents.html_flow import html_flow
 from s2s_documents.markup_tokens import html_tokens, xml_tokens
 from s2s_documents.runs import parts
@@ -18,7 +19,7 @@ from s2s_documents.template import Template, render_spans
 from s2s_documents.xml_flow import is_html, xml_flow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from s2s import Choice
     from s2s.text import AnnotatedText, Document
@@ -38,7 +39,7 @@ class HtmlFormat(DocumentFormat):
     def read(self, data: bytes) -> Document:
         text, encode = decode_html(data)
         page = text.removeprefix(BOM)
-        return Template([text[: len(text) - len(page)], *html_parts(page)], encode)
+        return PageTemplate([text[: len(text) - len(page)], *html_parts(page)], encode, html_tokens)
 
 
 class XmlFormat(DocumentFormat):
@@ -51,7 +52,7 @@ class XmlFormat(DocumentFormat):
 
     def read(self, data: bytes) -> Document:
         text, encode = decode_xml(data)
-        return Template(xml_parts(text), encode)
+        return xml_template(text, encode)
 
 
 def html_parts(source: str) -> Iterator[Part]:
@@ -59,11 +60,13 @@ def html_parts(source: str) -> Iterator[Part]:
     return parts(html_flow(html_tokens(source)), write_markup)
 
 
-def xml_parts(source: str) -> Iterator[Part]:
-    """The parts of a document; raises DataError if it is not well-formed."""
+def xml_template(source: str, encode: Callable[[str], bytes]) -> Template:
+    """An XML document, perhaps of XHTML; raises DataError if it is not well-formed."""
     check_well_formed(source)
     tokens = list(xml_tokens(source))
-    return parts(html_flow(tokens) if is_html(tokens) else xml_flow(tokens), write_markup)
+    if is_html(tokens):
+        return PageTemplate(parts(html_flow(tokens), write_markup), encode, xml_tokens)
+    return Template(parts(xml_flow(tokens), write_markup), encode)
 
 
 def write_markup(text: AnnotatedText, raw_inside: RawInside) -> str:

@@ -6,7 +6,15 @@ Python differ in what they make of malformed pages; the tests compare the two on
 
 from __future__ import annotations
 
-__all__ = ["MarkupToken", "element_end", "element_ends", "element_names", "html_tokens", "xml_tokens"]
+__all__ = [
+    "ATTRIBUTE",
+    "MarkupToken",
+    "element_end",
+    "element_ends",
+    "element_names",
+    "html_tokens",
+    "xml_tokens",
+]
 
 import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
