@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from s2s.errors import DataError
 from s2s.plugin import load_plugins
 from s2s.registry import Choice
 from s2s_documents import UnitConfig
+from s2s_documents.accelerators import without_accelerator
 from s2s_documents.archive_formats import DocxFormat, EpubFormat, PptxFormat
 from s2s_documents.markup_formats import check_well_formed
 from s2s_documents.po_format import PoFormat
@@ -435,3 +437,46 @@ def test_the_pages_of_a_book_are_translated() -> None:
 def test_what_is_no_archive_is_refused(data: bytes) -> None:
     with pytest.raises(DataError, match="no docx document"):
         DocxFormat(Choice()).read(data)
+
+
+@pytest.mark.parametrize(
+    ("message", "plain"),
+    [
+        ("&File", "File"), ("_Open %s", "Open %s"), ("~Close", "Close"), ("E&xit", "Exit"),
+        ("Save &As...", "Save As..."),
+        ("Show _hidden files", "Show hidden files"), ("<b>_Open</b>", "<b>Open</b>"), ("a && b &c", "a && b c"),
+        ("ファイル(&F)", "ファイル"),
+    ],
+)  # fmt: skip
+def test_an_accelerator_is_no_part_of_a_message_and_is_put_back(message: str, plain: str) -> None:
+    text, accelerator = without_accelerator(message)
+    assert text == plain
+    assert accelerator is not None
+    assert accelerator.mark in message
+    assert accelerator.letter in message
+    for target, expected in (
+        (f"Zug {accelerator.letter.upper()}ab", f"Zug {accelerator.mark}{accelerator.letter.upper()}ab"),
+        ("%s 1 zz", f"%s 1 {accelerator.mark}zz"),
+        ("文件...", f"文件({accelerator.mark}{accelerator.letter.upper()})..."),
+        ("%s 5", "%s 5"),
+    ):
+        assert accelerator.put_into(target) == expected
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["AT&T", "R&D budget", "R & D", "snake_case", "see foo_bar", "__init__", "&amp; x", "&1", "_a _b",
+     "x?b=1&c=2", "~/a", "A_B"],
+)  # fmt: skip
+def test_other_messages_have_no_accelerator(message: str) -> None:
+    assert without_accelerator(message) == (message, None)
+
+
+def test_a_po_file_keeps_its_accelerators() -> None:
+    pytest.importorskip("translate", reason="the extra `documents` is not installed")
+    source = """msgid "E&xit the %s"\nmsgstr ""\n\n#, fuzzy\nmsgid "_Open"\nmsgstr "alt"\n"""
+    document = PoFormat(UnitConfig()).read(source.encode())
+    assert [block.source.text for block in document.blocks] == ["Exit the %s", "Open"]
+    output = document.render([translated(block.source) for block in document.blocks]).decode()
+    assert re.findall('msgstr "(.*)"', output) == ["%s &THE EXIT", "_OPEN"]
+    assert "fuzzy" not in output

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s import DataError
 from s2s.text import Document, DocumentFormat
+from s2s_documents.accelerators import Accelerator, without_accelerator
 from s2s_documents.libraries import library
 from s2s_documents.message_flow import message_flow, write_message
 from s2s_documents.runs import parts
@@ -42,24 +43,46 @@ class PoFormat(DocumentFormat):
         return _Messages(store, list(_units(store, retranslate=self.retranslate)))
 
 
+class _Form(NamedTuple):
+    """A form of a plural, or the only one."""
+
+    message: str
+    parts: list[Part]
+    """Of the message without its accelerator"""
+    accelerator: Accelerator | None
+
+    @classmethod
+    def read(cls, message: str) -> _Form:
+        """The form of a message."""
+        text, accelerator = without_accelerator(message)
+        return cls(message, list(parts(message_flow(text), write_message, "message", folds=False)), accelerator)
+
+    def written(self, outputs: Iterator[AnnotatedText]) -> str:
+        """Its translation."""
+        source = "".join(part if isinstance(part, str) else part.raw for part in self.parts)
+        target = "".join(rendered(self.parts, outputs))
+        if target == source or self.accelerator is None:
+            return self.message if target == source else target
+        return self.accelerator.put_into(target)
+
+
 class _Unit(NamedTuple):
     """A unit to translate."""
 
     unit: Any
-    forms: list[list[Part]]
-    """The parts of each form of the plural, or of the one"""
+    forms: list[_Form]
 
 
 class _Messages(Document):
     def __init__(self, store: Any, units: Sequence[_Unit]) -> None:
         self.store, self.units = store, units
-        every = (part for unit in units for form in unit.forms for part in form)
+        every = (part for unit in units for form in unit.forms for part in form.parts)
         self.blocks = [part.block for part in every if isinstance(part, Slot)]
 
     def render(self, outputs: Sequence[AnnotatedText]) -> bytes:
         remaining = iter(outputs)
         for one in self.units:
-            targets = ["".join(rendered(form, remaining)) for form in one.forms]
+            targets = [form.written(remaining) for form in one.forms]
             one.unit.target = targets if one.unit.hasplural() else targets[0]
             one.unit.markfuzzy(False)
         return bytes(self.store)
@@ -74,7 +97,7 @@ def _units(store: Any, *, retranslate: bool) -> Iterator[_Unit]:
         if unit.hasplural():
             singular, plural = (str(form) for form in unit.source.strings)
             messages = [singular, *[plural] * (n_forms - 1)] if n_forms > 1 else [plural]
-        yield _Unit(unit, [list(parts(message_flow(one), write_message, "message", folds=False)) for one in messages])
+        yield _Unit(unit, list(map(_Form.read, messages)))
 
 
 def _n_forms(store: Any) -> int:
