@@ -185,6 +185,30 @@ msgstr "Öffnen"
 """
 
 
+@pytest.mark.parametrize(
+    ("source", "kept"),
+    [
+        (":::note Title\nthe dog\n:::\n", ":::note Title\nTHE DOG\n:::\n"),
+        ("the cat\n:::{.x}\nthe dog\n\na dog\n:::\nthe cat\n", "THE CAT\n:::{.x}\nTHE DOG\n\nA DOG\n:::\nTHE CAT\n"),
+        ('!!! note "x"\n    the dog\n', '!!! note "x"\n    THE DOG\n'),
+        ("> [!NOTE]\n> the dog\n", "> [!NOTE]\n> THE DOG\n"),
+        ("a $x*y*z_1$ dog\n\n$$\na = b\n$$\n", "A $x*y*z_1$ DOG\n\n$$\na = b\n$$\n"),
+        ("it costs $5 and $6\n", "IT COSTS $5 AND $6\n"),
+        ("see `$a` and `$b$`\n", "SEE `$a` AND `$b$`\n"),
+        ("a[^1] dog\n\n[^1]: the note\n", "A[^1] DOG\n\n[^1]: THE NOTE\n"),
+        ("# the dog {#dog .x}\n", "# THE DOG {#dog .x}\n"),
+        ("{% if x %}\n{{ page.x }} the dog\n", "{% if x %} {{ page.x }} THE DOG\n"),
+        ("dog\n: the definition\n", "DOG\n: THE DEFINITION\n"),
+        ("- [ ] the dog\r\n- [x] a cat", "- [ ] THE DOG\r\n- [x] A CAT"),
+    ],
+)
+def test_of_markdown_as_it_is_extended_text_alone_is_translated(source: str, kept: str) -> None:
+    pytest.importorskip("markdown_it", reason="the extra `documents` is not installed")
+    from s2s_documents.markdown_format import MarkdownFormat
+
+    assert render(MarkdownFormat, source) == kept
+
+
 class TestPo:
     """Units with and without a translation."""
 

@@ -24,7 +24,21 @@ if TYPE_CHECKING:
     from s2s_documents.template import RawInside
 
 TASK = re.compile(r"\[[ xX]\](?=\s)")
-FOOTNOTE = re.compile(r"(\[\^[^\]\s]+\])")
+NO_TEXT = re.compile(
+    r"""(\[\^[^\]\s]+\]  # the number of a footnote
+    | \{[:\#.][^{}\n]*\} | \[![A-Za-z]+\][+-]?  # attributes; the kind of a quotation
+    | \{\{[^{}\n]*\}\} | \{%[^\n]*?%\})  # templates""",
+    re.VERBOSE,
+)
+FORMULA = re.compile(r"\$\$[^$]+\$\$|(?<![\w$\\])\$(?=[^\s$])[^$\n]*(?<=[^\s\\])\$(?![\w$])")
+STANDS_ALONE = ("[", "{:", "{#", "{.")
+"""How that begins which is no word of its sentence"""
+NO_TEXT_LINES = re.compile(
+    r"""^ (?: :{3,}.*$\n? | [!?]{3}\+?[ \t]+\w.*$\n?  # directives, with their titles
+    | \$\$[ \t]*$ [^$]* ^\$\$[ \t]*$\n?  # mathematics
+    | \[\^[^\]\s]+\]:[ \t]* | :[ \t]+ )  # what begins a footnote or a definition""",
+    re.VERBOSE | re.MULTILINE,
+)
 SPECIAL = re.compile(
     r"""\\(?=[!-/:-@\[-`{-~]) | [`\[] | \*(?=\S) | (?<=\S)\* | (?<!\w)_(?=\S) | (?<=\S)_(?!\w) | ~(?=~)
     | <(?=[A-Za-z/!?]) | &(?=\#?\w+;)""",
@@ -39,14 +53,17 @@ MARKED = re.compile(r"(\*\*|__|~~|\*|_)(.*)\1", re.DOTALL)
 
 def inline_flow(block: Block, source: str, places: Sequence[int]) -> Iterator[Token]:
     """The tokens of an inline text. places: in the source, of each of its letters and of its end."""
-    content, at, label_begin = block.content, 0, 0
+    content, at, label_begin, no_text_end = block.content, 0, 0, 0
     if task := TASK.match(content):
         at = task.end()
         yield Token(Kind.ALONE, source[places[0] : places[at]])
-    for place in inline_places(block.children or []):
+    for place in _with_lines(inline_places(block.children or []), content):
         begin = place.begin
         while place.type == "hardbreak" and begin > at and content[begin - 1] == " ":
             begin -= 1
+        if place.begin < no_text_end or (place.type == "formula" and place.begin < at):
+            continue
+        no_text_end = place.end if place.type in ("no_text", "formula") else 0
         yield from _text(content[at:begin], source[places[at] : places[begin]])
         raw = source[places[begin] : places[place.end]]
         if place.type == "link_open":
@@ -59,23 +76,35 @@ def inline_flow(block: Block, source: str, places: Sequence[int]) -> Iterator[To
     yield from _text(content[at:], source[places[at] : places[-1]])
 
 
+def _with_lines(places: Iterable[Place], content: str) -> Iterator[Place]:
+    """The places, and before those in them, the lines that are no text, and formulas."""
+    lines = (Place(*one.span(), "no_text", "") for one in NO_TEXT_LINES.finditer(content))
+    formulas = (Place(*one.span(), "formula", one[0]) for one in FORMULA.finditer(content))
+    return iter(sorted([*lines, *formulas, *places], key=lambda place: (place.begin, -place.end)))
+
+
 def _text(text: str, raw: str) -> Iterator[Token]:
-    """Text, in which references to footnotes stand alone."""
-    if "[^" in text:
-        split = zip(FOOTNOTE.split(text), FOOTNOTE.split(raw), strict=True)  # they differ in \\| of cells alone
-        for i, (part, raw_part) in enumerate(split):
-            yield Token(Kind.ALONE if i % 2 else Kind.TEXT, raw_part, "" if i % 2 else part)
-    elif text:
-        yield Token(Kind.TEXT, raw, text)
+    """Text, in which references to footnotes stand alone, and templates are kept."""
+    if not NO_TEXT.search(text):
+        yield from [Token(Kind.TEXT, raw, text)] * bool(text)
+        return
+    split = zip(NO_TEXT.split(text), NO_TEXT.split(raw), strict=True)  # they differ in \\| of cells alone
+    for i, (part, raw_part) in enumerate(split):
+        if i % 2 and (part.startswith(STANDS_ALONE) and not part.startswith("{{")):
+            yield Token(Kind.ALONE, raw_part)
+        else:
+            yield Token(Kind.TEXT, raw_part, part, kept=i % 2 == 1)
 
 
 def _tokens(place: Place, raw: str) -> Iterator[Token]:
     match place.type:
+        case "no_text":
+            yield Token(Kind.OUTSIDE, raw)
         case "softbreak":
             yield Token(Kind.TEXT, raw, " ")
         case "hardbreak" | "image":
             yield Token(Kind.ALONE, raw, " ")
-        case "code_inline":
+        case "code_inline" | "formula":
             yield Token(Kind.TEXT, raw, place.content, kept=True)
         case "text_special":
             yield Token(Kind.TEXT, raw, place.content)
