@@ -8,8 +8,7 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from s2s.data.corpus_task import CorpusTask
-from s2s.data.documents import (
+from s2s.data.context import (
     SEPARATOR,
     behind_context,
     cut_context,
@@ -17,6 +16,7 @@ from s2s.data.documents import (
     previous_texts,
     with_document_fields,
 )
+from s2s.data.corpus_task import CorpusTask
 from s2s.data.noise import UnknownSymbols
 from s2s.data.pair_files import PAIR_FILES, languages_of
 from s2s.data.text_variation import TextVariation, build_noises, noisy

@@ -17,7 +17,7 @@ from s2s.backend.device_types import device_of
 from s2s.config import GenerateConfig
 from s2s.decoding.token_transforms import build_transforms
 from s2s.generation.candidates import Counts, Output
-from s2s.generation.documents import InputFollower
+from s2s.generation.context import InputFollower
 from s2s.generation.inputs import AnyInput, as_input, output_constraint, registered_constraints
 from s2s.generation.output_stages import build_stages
 from s2s.generation.reading import Reader

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from s2s.data.invisible import visible
 from s2s.errors import DataError, PluginError
-from s2s.generation.documents import with_previous_pieces
+from s2s.generation.context import with_previous_pieces
 from s2s.generation.inputs import InputFields, sentence_constraint, sentence_revision
 from s2s.generation.kept_parts import KeptParts
 from s2s.generation.piece_inputs import piece_inputs

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from s2s.text.runs import Demand, Run
+from s2s.text.runs import AtomRun, Demand
 from s2s.text.words import Atom
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Node:
     children: list[Node] = field(default_factory=list)
     copy: tuple[int, int] | None = None
     """Of a kept one, where the target has its text; set before what depends on it is read"""
-    run: Run | None = None
+    run: AtomRun | None = None
     """Atoms of the target; None: it has none"""
     boundary: int = 0
     """Without a run, the number of atoms before it"""

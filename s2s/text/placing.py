@@ -8,7 +8,7 @@ import unicodedata
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from s2s.text.runs import Demand, Run, best_run, disjoint_runs
+from s2s.text.runs import AtomRun, Demand, best_run, disjoint_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ def place_children(node: Node, alignment: Alignment, source: str, target: str) -
 
 def _place_runs(node: Node, alignment: Alignment, source: str, target: str) -> None:
     """The elements with text, in the order of their best runs, get those that fit best together."""
-    begin, end = node.run or Run(0, 0)
+    begin, end = node.run or AtomRun(0, 0)
     children = [child for child in node.children if child.atoms]
     if not children or begin == end:
         return
@@ -50,7 +50,7 @@ def _place_runs(node: Node, alignment: Alignment, source: str, target: str) -> N
             continue
         following = next((later.begin + begin for later in runs[n + 1 :] if later), end)
         edges = _Edges(child, node, alignment.target, source, target)
-        child.run = edges.adjusted(Run(run.begin + begin, run.end + begin), Run(low, following))
+        child.run = edges.adjusted(AtomRun(run.begin + begin, run.end + begin), AtomRun(low, following))
         low = child.run.end
 
 
@@ -93,42 +93,42 @@ class _Edges:
     def __init__(self, child: Node, node: Node, atoms: Sequence[Atom], source: str, target: str) -> None:
         self.child, self.node, self.atoms, self.source, self.target = child, node, atoms, source, target
 
-    def adjusted(self, run: Run, limits: Run) -> Run:
+    def adjusted(self, run: AtomRun, limits: AtomRun) -> AtomRun:
         """The run, with other edges if these are punctuation where the source has none, or the other way round."""
         if self.child.copy is not None:
             return run
         inner, outer = self.child.atoms, self.node.atoms
         if _has_all_words(self.child, self.node):
-            begin = limits.begin if inner[0] == outer[0] else self._trimmed_begin(Run(limits.begin, run.end))
-            end = limits.end if inner[-1] == outer[-1] else self._trimmed_end(Run(begin, limits.end))
-            return Run(begin, end)
+            begin = limits.begin if inner[0] == outer[0] else self._trimmed_begin(AtomRun(limits.begin, run.end))
+            end = limits.end if inner[-1] == outer[-1] else self._trimmed_end(AtomRun(begin, limits.end))
+            return AtomRun(begin, end)
         begin = self._trimmed_begin(run) if inner[0].is_word else self._extended_begin(run, limits.begin)
-        run = Run(begin, run.end)
-        return Run(begin, self._trimmed_end(run) if inner[-1].is_word else self._extended_end(run, limits.end))
+        run = AtomRun(begin, run.end)
+        return AtomRun(begin, self._trimmed_end(run) if inner[-1].is_word else self._extended_end(run, limits.end))
 
-    def _trimmed_begin(self, run: Run) -> int:
+    def _trimmed_begin(self, run: AtomRun) -> int:
         begin = run.begin
-        while not self.atoms[begin].is_word and self._is_enough(Run(begin + 1, run.end)):
+        while not self.atoms[begin].is_word and self._is_enough(AtomRun(begin + 1, run.end)):
             begin += 1
         return begin
 
-    def _trimmed_end(self, run: Run) -> int:
+    def _trimmed_end(self, run: AtomRun) -> int:
         end = run.end
-        while not self.atoms[end - 1].is_word and self._is_enough(Run(run.begin, end - 1)):
+        while not self.atoms[end - 1].is_word and self._is_enough(AtomRun(run.begin, end - 1)):
             end -= 1
         return end
 
-    def _is_enough(self, run: Run) -> bool:
+    def _is_enough(self, run: AtomRun) -> bool:
         """Whether a run has as much as the element needs, be it fewer words where there are none."""
         words = sum(atom.is_word for atom in self.atoms[run.begin : run.end])
         demand = self.child.demand
         return words >= max(demand.n_words, 1) and run.end - run.begin >= demand.n_atoms
 
-    def _extended_begin(self, run: Run, least: int) -> int:
+    def _extended_begin(self, run: AtomRun, least: int) -> int:
         is_more = run.begin > least and self.atoms[run.begin].is_word
         return run.begin - int(is_more and self._corresponds(run.begin - 1, self.child.atoms[0]))
 
-    def _extended_end(self, run: Run, most: int) -> int:
+    def _extended_end(self, run: AtomRun, most: int) -> int:
         is_more = run.end < most and self.atoms[run.end - 1].is_word
         return run.end + int(is_more and self._corresponds(run.end, self.child.atoms[-1]))
 
@@ -144,7 +144,7 @@ class _Edges:
 def _place_boundaries(node: Node, alignment: Alignment, source: str) -> None:
     """Elements without text go to the word that they are attached to, or where the words that the source has before
     them end and the others begin."""
-    begin, end = node.run or Run(0, 0)
+    begin, end = node.run or AtomRun(0, 0)
     runs = [child.run for child in node.children if child.run]
     free = [at for at in range(begin, end + 1) if not any(run.begin < at < run.end for run in runs)]
     for child in (child for child in node.children if child.run is None):
@@ -153,7 +153,7 @@ def _place_boundaries(node: Node, alignment: Alignment, source: str) -> None:
         elif not source[child.end : node.end].strip():
             child.boundary = end
         else:
-            left, right = (_neighbour(child, alignment, Run(begin, end), is_before=side) for side in (True, False))
+            left, right = (_neighbour(child, alignment, AtomRun(begin, end), is_before=side) for side in (True, False))
             child.joins = left is not None and left == right
             place = right if left is None else left
             if place is None:
@@ -162,7 +162,7 @@ def _place_boundaries(node: Node, alignment: Alignment, source: str) -> None:
             child.boundary = min(free, key=lambda at: abs(at - place))
 
 
-def _neighbour(child: Node, alignment: Alignment, run: Run, *, is_before: bool) -> int | None:
+def _neighbour(child: Node, alignment: Alignment, run: AtomRun, *, is_before: bool) -> int | None:
     """Where the word ends that stands before an element, without white space between, or the word behind begins.
 
     None: there is none, or it has no links within the run.

@@ -16,7 +16,7 @@ from s2s.text.alignment import Alignment
 from s2s.text.annotated import AnnotatedText, Link, with_depths
 from s2s.text.nodes import Node, tree
 from s2s.text.placing import place_children
-from s2s.text.runs import Run
+from s2s.text.runs import AtomRun
 from s2s.text.writing import written
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def project(source: AnnotatedText, target: str, links: Iterable[Link] = ()) -> A
     root, nodes = tree(source, alignment)
     if copies := _copies(root, alignment, source.text, target):
         alignment = Alignment(source.text, target, links, copies)
-    root.run = Run(0, len(alignment.target))
+    root.run = AtomRun(0, len(alignment.target))
     place_children(root, alignment, source.text, target)
     text, order = written(root, alignment.target, source.text, target)
     index = {node: i for i, node in enumerate(nodes)}

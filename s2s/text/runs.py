@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Demand", "Run", "best_run", "disjoint_runs"]
+__all__ = ["AtomRun", "Demand", "best_run", "disjoint_runs"]
 
 from dataclasses import dataclass
 from itertools import accumulate
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from s2s.text.words import Atom
 
 
-class Run(NamedTuple):
+class AtomRun(NamedTuple):
     """Consecutive atoms, up to `end`."""
 
     begin: int
@@ -28,14 +28,14 @@ class Demand(NamedTuple):
     n_atoms: int
 
 
-def best_run(scores: Sequence[float]) -> Run:
+def best_run(scores: Sequence[float]) -> AtomRun:
     """The run of the highest sum, which is not empty (Kadane)."""
-    best, total, begin = (scores[0], Run(0, 1)), 0.0, 0
+    best, total, begin = (scores[0], AtomRun(0, 1)), 0.0, 0
     for i, score in enumerate(scores):
         if total <= 0:
             total, begin = 0.0, i
         total += score
-        best = max(best, (total, Run(begin, i + 1)), key=lambda one: one[0])
+        best = max(best, (total, AtomRun(begin, i + 1)), key=lambda one: one[0])
     return best[1]
 
 
@@ -44,12 +44,12 @@ class _Choice:
     """For each number of atoms, the best score of the first parts within them, and the run of the last part."""
 
     scores: list[float]
-    runs: list[Run | None]
+    runs: list[AtomRun | None]
 
 
 def disjoint_runs(
     scores: Sequence[Sequence[float]], demands: Sequence[Demand], atoms: Sequence[Atom]
-) -> list[Run | None] | None:
+) -> list[AtomRun | None] | None:
     """A run for each part, in this order, of the highest sum of scores; None for an empty one.
 
     scores: for each part, those of all atoms. None if the demands cannot be met. Dynamic programming over the parts,
@@ -61,7 +61,7 @@ def disjoint_runs(
         choices.append(_extended(choices[-1].scores, values, demand, n_words))
     if choices[-1].scores[-1] == -float("inf"):
         return None
-    end, runs = len(atoms), list[Run | None]()
+    end, runs = len(atoms), list[AtomRun | None]()
     for choice in choices[:0:-1]:
         run = choice.runs[end]
         runs.append(run)
@@ -73,14 +73,14 @@ def _extended(before: Sequence[float], values: Sequence[float], demand: Demand, 
     """The best with one part more, from the best without it."""
     sums = [0.0, *accumulate(values)]
     may_be_empty = not demand.n_atoms
-    scores, runs = [before[0] if may_be_empty else -float("inf")], list[Run | None]([None])
+    scores, runs = [before[0] if may_be_empty else -float("inf")], list[AtomRun | None]([None])
     opened, best_open, begin = 0, -float("inf"), 0  # runs may begin at all places below `opened`
     for end in range(1, len(sums)):
         while opened <= end - max(demand.n_atoms, 1) and n_words[end] - n_words[opened] >= demand.n_words:
             if before[opened] - sums[opened] > best_open:
                 best_open, begin = before[opened] - sums[opened], opened
             opened += 1
-        options = [(scores[-1], runs[-1]), (best_open + sums[end], Run(begin, end))]
+        options = [(scores[-1], runs[-1]), (best_open + sums[end], AtomRun(begin, end))]
         if may_be_empty:
             options.insert(0, (before[end], None))
         score, run = max(options, key=lambda one: one[0])

@@ -18,7 +18,7 @@ from harness.documents import Tags
 from harness.small_server import Served, served, tiny_server, train_run
 from s2s.config import GenerateConfig
 from s2s.generation.candidates import EMPTY_CANDIDATE, Candidate
-from s2s.generation.documents import InputFollower
+from s2s.generation.context import InputFollower
 from s2s.text import AnnotatedText, Block
 from s2s_serve import documents
 from s2s_serve.document_files import MAX_FILES, StoredFiles, translated_name

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from s2s_documents.markup_tokens import MarkupToken
-    from s2s_documents.template import Part
+    from s2s_documents.template import TemplatePart
 
 TEXTS = element_names(
     "abbr alt aria-description aria-label aria-placeholder aria-roledescription aria-valuetext label placeholder title"
@@ -37,7 +37,10 @@ class PageTemplate(Template):
     """A page, whose attributes are found again in its translation, since a tag may have moved with its words."""
 
     def __init__(
-        self, parts: Iterable[Part], encode: Callable[[str], bytes], tokens: Callable[[str], Iterable[MarkupToken]]
+        self,
+        parts: Iterable[TemplatePart],
+        encode: Callable[[str], bytes],
+        tokens: Callable[[str], Iterable[MarkupToken]],
     ) -> None:
         """tokens: those of a page."""
         super().__init__(parts, encode)

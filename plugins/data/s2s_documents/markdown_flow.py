@@ -18,7 +18,7 @@ from s2s_documents.tokens import Kind, Token
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from markdown_it.token import Token as Block
+    from markdown_it.token import Token as BlockToken
 
     from s2s.text import AnnotatedText, Span
     from s2s_documents.template import RawInside
@@ -51,7 +51,7 @@ TAGS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
 MARKED = re.compile(r"(\*\*|__|~~|\*|_)(.*)\1", re.DOTALL)
 
 
-def inline_flow(block: Block, source: str, places: Sequence[int]) -> Iterator[Token]:
+def inline_flow(block: BlockToken, source: str, places: Sequence[int]) -> Iterator[Token]:
     """The tokens of an inline text. places: in the source, of each of its letters and of its end."""
     content, at, label_begin, no_text_end = block.content, 0, 0, 0
     if task := TASK.match(content):
@@ -129,7 +129,7 @@ def _html(raw: str) -> Token:
 class MarkdownWriter:
     """Writes the texts of a block, with a backslash before letters that would be marks."""
 
-    def __init__(self, block: Block, parse: Callable[[str], Iterable[Block]], *, is_cell: bool) -> None:
+    def __init__(self, block: BlockToken, parse: Callable[[str], Iterable[BlockToken]], *, is_cell: bool) -> None:
         """parse: the blocks of an inline text."""
         self.n_elements, self.parse, self.is_cell = _n_elements([block]), parse, is_cell
 
@@ -149,7 +149,7 @@ class MarkdownWriter:
         return f"{written[:at]}\\{written[at:]}"
 
 
-def _n_elements(blocks: Iterable[Block]) -> Counter[str]:
+def _n_elements(blocks: Iterable[BlockToken]) -> Counter[str]:
     """How often each kind of inline element is there."""
     children = (child.type for block in blocks for child in block.children or [])
     return Counter(kind for kind in children if kind not in ("text", "text_special", "softbreak", "hardbreak"))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from s2s import Choice
     from s2s.text import Document
-    from s2s_documents.template import Part
+    from s2s_documents.template import TemplatePart
 
 FRONT_MATTER = re.compile(r"\ufeff?(?:(---|\+\+\+)[ \t]*\r?\n.*?\n(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z))?", re.DOTALL)
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
@@ -46,7 +46,7 @@ class MarkdownFormat(DocumentFormat):
         begin = matter.end() if matter else 0
         return Template([text[:begin], *self._parts(parser, text[begin:])], encode)
 
-    def _parts(self, parser: MarkdownIt, source: str) -> Iterator[Part]:
+    def _parts(self, parser: MarkdownIt, source: str) -> Iterator[TemplatePart]:
         lines = LINE.findall(source)
         starts = [0, *accumulate(map(len, lines))]
         at, kind, references = 0, "p", dict[str, Any]()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from s2s import Choice
     from s2s.text import AnnotatedText, Document
-    from s2s_documents.template import Part, RawInside
+    from s2s_documents.template import RawInside, TemplatePart
 
 BOM = "\ufeff"
 
@@ -55,7 +55,7 @@ class XmlFormat(DocumentFormat):
         return xml_template(text, encode)
 
 
-def html_parts(source: str) -> Iterator[Part]:
+def html_parts(source: str) -> Iterator[TemplatePart]:
     """The parts of a page or a fragment."""
     return parts(html_flow(html_tokens(source)), write_markup)
 

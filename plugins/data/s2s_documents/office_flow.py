@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from s2s.text import AnnotatedText
     from s2s_documents.markup_tokens import MarkupToken
-    from s2s_documents.template import Part, RawInside
+    from s2s_documents.template import RawInside, TemplatePart
 
 PROOFING = ("proofErr", "lastRenderedPageBreak")
 """Marks of the text as it was, which a translation drops"""
@@ -149,7 +149,7 @@ class Paragraph:
             self.pieces.append(Token(Kind.CLOSE, run, name="field"))
             self.kept_fields = self.kept_fields[:-1]
 
-    def finish(self) -> Iterator[Part]:
+    def finish(self) -> Iterator[TemplatePart]:
         """Its parts, as they were if they have no text; begins anew."""
         letters: Counter[str] = Counter()
         for piece in self.pieces:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence, Set
 
     from s2s_documents.markup_tokens import MarkupToken
-    from s2s_documents.template import Part
+    from s2s_documents.template import TemplatePart
 
 WRAPPERS = ("hyperlink", "ins", "moveTo", "smartTag")
 """Elements around runs that a sentence continues through"""
@@ -23,7 +23,7 @@ KEPT_CONTROLS = ("checkbox", "comboBox", "dataBinding", "date", "dropDownList", 
 """Properties of a content control whose text is a choice, or comes from elsewhere"""
 
 
-def office_parts(source: str, prefix: str) -> Iterator[Part]:
+def office_parts(source: str, prefix: str) -> Iterator[TemplatePart]:
     """The parts of a document's part, such as word/document.xml."""
     tokens = list(xml_tokens(source))
     ends, with_paragraphs = element_ends(tokens), _with_paragraphs(tokens, f"{prefix}:p")
@@ -55,7 +55,7 @@ def _with_paragraphs(tokens: Sequence[MarkupToken], name: str) -> set[int]:
 
 def _paragraph(
     tokens: Sequence[MarkupToken], ends: Sequence[int], with_paragraphs: Set[int], i: int, prefix: str
-) -> Generator[Part, None, int]:
+) -> Generator[TemplatePart, None, int]:
     """The parts of a paragraph whose opening tag ends before token i; returns the index of its closing tag.
 
     What has paragraphs inside of it, such as a text box, is a boundary.

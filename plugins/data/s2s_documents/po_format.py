@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from s2s.text import AnnotatedText
     from s2s_documents import UnitConfig
-    from s2s_documents.template import Part
+    from s2s_documents.template import TemplatePart
 
 
 MAX_FORMS = 6
@@ -47,7 +47,7 @@ class _Form(NamedTuple):
     """A form of a plural, or the only one."""
 
     message: str
-    parts: list[Part]
+    parts: list[TemplatePart]
     """Of the message without its accelerator"""
     accelerator: Accelerator | None
 

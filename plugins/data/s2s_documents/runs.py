@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from s2s.text import AnnotatedText, Block
 from s2s_documents.folding import fold
-from s2s_documents.template import Part, RawInside, Slot
+from s2s_documents.template import RawInside, Slot, TemplatePart
 from s2s_documents.tokens import Kind, Token
 
 MAX_DEPTH = 64
@@ -25,7 +25,7 @@ MAX_DEPTH = 64
 Write: TypeAlias = Callable[[AnnotatedText, RawInside], str]
 
 
-def parts(tokens: Iterable[Token], write: Write, kind: str = "text", *, folds: bool = True) -> Iterator[Part]:
+def parts(tokens: Iterable[Token], write: Write, kind: str = "text", *, folds: bool = True) -> Iterator[TemplatePart]:
     """The parts of a document. write: an output as the document writes it; kind: of a block before any boundary.
 
     folds: white space is read as one blank.
@@ -41,7 +41,7 @@ def parts(tokens: Iterable[Token], write: Write, kind: str = "text", *, folds: b
     yield from _run(run, write, kind, folds)
 
 
-def _run(run: Sequence[Token], write: Write, kind: str, folds: bool) -> Iterator[Part]:
+def _run(run: Sequence[Token], write: Write, kind: str, folds: bool) -> Iterator[TemplatePart]:
     """The parts of a run, cut at the tags that cannot be paired in it."""
     pairs = _shallow(_pairs(run))
     alone = [i for i, token in enumerate(run) if token.kind in (Kind.OPEN, Kind.CLOSE) and i not in pairs]
@@ -84,7 +84,7 @@ def _shallow(pairs: dict[int, int]) -> dict[int, int]:
     return shallow
 
 
-def _block(run: Sequence[Token], pairs: dict[int, int], write: Write, kind: str, folds: bool) -> Iterator[Part]:
+def _block(run: Sequence[Token], pairs: dict[int, int], write: Write, kind: str, folds: bool) -> Iterator[TemplatePart]:
     """What stands before a well-nested run, the block, and what stands behind it."""
     begin, end = _bounds(run, pairs)
     inner = run[begin:end]

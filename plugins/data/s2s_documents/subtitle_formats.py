@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from s2s import Choice
     from s2s.text import AnnotatedText, Document
-    from s2s_documents.template import Part, RawInside
+    from s2s_documents.template import RawInside, TemplatePart
 
 CUE = re.compile(
     r"^(?:(?!-->)[^\r\n])*+-->[^\r\n]*+(?:\r\n|\n|\r)(?P<text>(?:[^\r\n]++(?:\r\n|\n|\r|\Z))*+)", re.MULTILINE
@@ -69,7 +69,7 @@ class VttFormat(DocumentFormat):
         return Template(_parts(text, has_references=True), encode)
 
 
-def _parts(source: str, *, has_references: bool) -> Iterator[Part]:
+def _parts(source: str, *, has_references: bool) -> Iterator[TemplatePart]:
     at = 0
     for cue in CUE.finditer(source):
         yield source[at : cue.start("text")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Part", "RawInside", "Slot", "Template", "render_spans", "rendered", "walk"]
+__all__ = ["RawInside", "Slot", "Template", "TemplatePart", "render_spans", "rendered", "walk"]
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -24,13 +24,13 @@ class Slot(NamedTuple):
     """An output as the document writes it"""
 
 
-Part: TypeAlias = str | Slot
+TemplatePart: TypeAlias = str | Slot
 
 
 class Template(Document):
     """The parts of a document in a row."""
 
-    def __init__(self, parts: Iterable[Part], encode: Callable[[str], bytes]) -> None:
+    def __init__(self, parts: Iterable[TemplatePart], encode: Callable[[str], bytes]) -> None:
         self.parts, self.encode = list(parts), encode
         self.blocks = [part.block for part in self.parts if isinstance(part, Slot)]
 
@@ -38,7 +38,7 @@ class Template(Document):
         return self.encode("".join(rendered(self.parts, iter(outputs))))
 
 
-def rendered(parts: Sequence[Part], outputs: Iterator[AnnotatedText]) -> Iterator[str]:
+def rendered(parts: Sequence[TemplatePart], outputs: Iterator[AnnotatedText]) -> Iterator[str]:
     """The parts with an output in each slot; takes as many outputs as there are slots."""
     for part in parts:
         if isinstance(part, str):

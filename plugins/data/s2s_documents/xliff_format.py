@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from s2s.text import Document
     from s2s_documents import UnitConfig
     from s2s_documents.markup_tokens import MarkupToken
-    from s2s_documents.template import Part
+    from s2s_documents.template import TemplatePart
 
 UNITS = ("trans-unit", "segment")
 OUTSIDE_UNITS = ("file", "group", "unit")
@@ -65,7 +65,7 @@ class _Element(NamedTuple):
     end: int
 
 
-def _parts(tokens: Sequence[MarkupToken], *, retranslate: bool) -> Iterator[Part]:
+def _parts(tokens: Sequence[MarkupToken], *, retranslate: bool) -> Iterator[TemplatePart]:
     at, translated = 0, [True]
     for i, token in enumerate(tokens):
         if token.local in OUTSIDE_UNITS and token.kind == "end":
@@ -82,7 +82,7 @@ def _parts(tokens: Sequence[MarkupToken], *, retranslate: bool) -> Iterator[Part
     yield from _raw(tokens[at:])
 
 
-def _unit(tokens: Sequence[MarkupToken], *, retranslate: bool) -> Iterator[Part]:
+def _unit(tokens: Sequence[MarkupToken], *, retranslate: bool) -> Iterator[TemplatePart]:
     """The parts of a unit or a segment."""
     source, target = _child(tokens, "source"), _child(tokens, "target")
     state = tokens[target.begin if target and tokens[0].local == "trans-unit" else 0].attribute("state")

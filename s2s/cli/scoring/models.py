@@ -12,7 +12,7 @@ from s2s.cli.scoring.contrastive import Accuracies, judged_cases, read_cases
 from s2s.cli.scoring.contrastive_report import contrastive_json, contrastive_lines
 from s2s.cli.scoring.model_report import JsonReport, ScoredOutput, ScoreReport, TextReport
 from s2s.cli.scoring.total import Total
-from s2s.data.documents import in_documents
+from s2s.data.context import in_documents
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError, DataError
 from s2s.generation import score

@@ -15,7 +15,7 @@ from harness.annotated_texts import check_projection, random_links, random_spans
 from s2s.errors import DataError
 from s2s.text import AnnotatedText, Span
 from s2s.text.projection import project
-from s2s.text.runs import Demand, Run, best_run, disjoint_runs
+from s2s.text.runs import AtomRun, Demand, best_run, disjoint_runs
 from s2s.text.words import Atom
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def test_elements_that_are_not_nested_are_refused(spans: tuple[Span, ...]) -> No
 def enumerated(scores: Sequence[Sequence[float]], demands: Sequence[Demand], atoms: Sequence[Atom]) -> float | None:
     """The highest sum of all disjoint runs in order."""
     n = len(atoms)
-    runs = [Run(b, e) for b in range(n) for e in range(b + 1, n + 1)]
+    runs = [AtomRun(b, e) for b in range(n) for e in range(b + 1, n + 1)]
     sums = []
     for some in itertools.product([None, *runs], repeat=len(scores)):
         end, total = 0, 0.0

@@ -1,4 +1,4 @@
-"""Documents: the previous texts of each one, which a task may read as its context.
+"""Context: the previous texts of a document, which a task may read before each of its texts.
 
 An example or an input says by the fields of `DocumentFields` where it stands. What is learnt and decoded is one text;
 the previous sources of its document stand before it, each followed by a separator.

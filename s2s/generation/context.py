@@ -7,7 +7,7 @@ __all__ = ["InputFollower", "with_previous_pieces"]
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from s2s.data.documents import PreviousTexts
+from s2s.data.context import PreviousTexts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
