@@ -37,7 +37,7 @@ def test_every_block_of_the_page_runs(
 
 
 @pytest.mark.slow
-def test_the_notebook_runs_and_its_model_has_learnt_something(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_runs_and_its_model_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib = pytest.importorskip("matplotlib", reason="the notebook draws with matplotlib, extra plots")
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
@@ -48,6 +48,8 @@ def test_the_notebook_runs_and_its_model_has_learnt_something(tmp_path: Path, mo
     score = found["model"].score
     right, wrong = (score("The dog sleeps.", text).log_prob for text in ("Der Hund schläft.", "Die Frau liest."))
     assert right > wrong
+    shown = found["model"].translate(["The old dog sees a cat.", "A woman reads the book."])
+    assert shown == ["Der alte Hund sieht eine Katze.", "Eine Frau liest das Buch."]
 
 
 def test_the_notebook_is_kept_without_outputs() -> None:
