@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BEFORE_WORDS", "CLOSING", "END", "OPENING", "gap_end"]
+__all__ = ["ANY", "ANY_ASCII", "BEFORE_WORDS", "CLOSING", "END", "OPENING", "gap_end"]
 
 import re
 import unicodedata
@@ -14,6 +14,9 @@ SPACED = r"[.!?…‥‼⁇⁈⁉‽\u037e]"
 UNSPACED = r"[[\p{STerm}།-༑]--[.!?‼⁇⁈⁉‽․၊꧈᭞]]"
 """Terminators that belong to one script and need no blank: all others of Unicode, and the shads of Tibetan, but marks
 that are used as commas"""
+ANY = regex.compile(f"{SPACED}|{UNSPACED}|[;:|፡]", regex.V1)
+ANY_ASCII = re.compile("[.!?]")
+"""Without one of these, which is quick to see, a text is one sentence"""
 INDIC = "[\u0900-\u0dff]"
 CLOSING = "\"'”’“‘»›«‹)]}」』）】》〉〕＂＇*_"
 END = regex.compile(
@@ -25,6 +28,7 @@ END = regex.compile(
         | (?<=\p{{Armenian}}) : (?!\d)
         | (?<=\p{{Greek}}\p{{M}}?) ; )
     (?: [{re.escape(CLOSING)}]+ [{SPACED}{UNSPACED}]* )*
+    (?: </[a-zA-Z][^<>]{{0,40}}> )*
     (?: [ \u00a0\u202f] [”’»›] (?=\s|$) )*  # French quotes close after a blank
     (?P<notes> (?P<number> (?<=[^\W\d_]{{2}} [.!?…] [{re.escape(CLOSING)}]?) \d{{1,3}} (?=\s|$) )
         | (?: \[[^\W_]{{1,4}}\] | \(\d{{1,3}}\) | [⁰¹²³⁴-⁹]+ )* )  # references, which are copied

@@ -24,7 +24,7 @@ from s2s.data.abbreviations import (
 )
 from s2s.data.invisible import inner
 from s2s.data.segmenter import Segmenter
-from s2s.data.sentence_marks import BEFORE_WORDS, CLOSING, END, OPENING, gap_end
+from s2s.data.sentence_marks import ANY, ANY_ASCII, BEFORE_WORDS, CLOSING, END, OPENING, gap_end
 from s2s.text.words import is_unspaced
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
     from s2s.registry import Choice
 
-WORD = regex.compile(r"\w[\w\p{M}]*")
+TAG = regex.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+WORD = regex.compile(rf"{TAG.pattern}(*SKIP)(*FAIL)|\w[\w\p{{M}}]*")
+"""A word, also behind tags, which text may have"""
 DOTTED = regex.compile(r"(?:\p{L}\p{M}*\.)+\p{L}\p{M}*")
 ROMAN = regex.compile(r"[IVX]+")
 PLAIN = regex.compile(r"\p{L}[\p{L}\p{M}]*+(?:['’-][\p{L}\p{M}]++)*+")
@@ -40,7 +42,7 @@ PLAIN_OR_DOTTED = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}'’,.%-]*+")
 """Words, numbers and host names, but no addresses or code"""
 WORD_ENDS = regex.compile(r"""$|[\s,;!?'’"”“»«)\]*_…—–]|[.:](?:$|\W)""")
 """What follows a word, but not a part of a name with dots, of an address or of code"""
-UNDOTTED = regex.compile(r"[^\s.]++\.(?!\w)")
+UNDOTTED = regex.compile(r"[^\s.。｡！？]++(?:\.(?!\w)|[。｡！？])")
 """A sentence without blanks that ends with a full stop, too, and no part of a name with dots"""
 LONGEST = 32
 """Characters of a word that may be an abbreviation"""
@@ -72,6 +74,8 @@ class RuleSegmenter(Segmenter):
         whole = Span(*inner(line))
         if whole.begin == whole.end:
             return []
+        if not (ANY_ASCII if line.isascii() else ANY).search(line, whole.begin, whole.end - 1):
+            return [whole]
         spans, begin, following = list[Span](), gap_end(line, whole.begin), 0
         word = WORD.search(line)
         for match in END.finditer(line, whole.begin, whole.end):
@@ -107,7 +111,7 @@ class RuleSegmenter(Segmenter):
     def _is_end_without_blank(self, end: _SentenceEnd) -> bool:
         """Whether a sentence ends where nothing stands before the next word, or what opens it."""
         before, word = end.word_before(), end.word
-        between = end.line[end.following : end.word_begin]
+        between = TAG.sub("", end.line[end.following : end.word_begin])
         if between in ("#", "@"):  # words that are tags
             return len(before) > 1 and PLAIN.fullmatch(before) is not None and not self._abbreviates(end, word)
         if not set(between) <= OPENING or not before or end.stop.startswith(("…", "...")):
@@ -126,7 +130,8 @@ class RuleSegmenter(Segmenter):
     @staticmethod
     def _is_full_stop_without_blank(before: str, word: str) -> bool:
         """Whether the words on both sides of a full stop belong to two sentences, not to a name with dots."""
-        if _is_title(word) and word.lower() in OPENING_WORDS and PLAIN_OR_DOTTED.fullmatch(before):
+        are_capitals = word.isupper() and before.isupper() and len(word) > 1 and len(before) > 2
+        if word.lower() in OPENING_WORDS and (_is_title(word) or are_capitals) and PLAIN_OR_DOTTED.fullmatch(before):
             return len(word) > 1 or "." not in before
         if len(before) < 2 or not PLAIN.fullmatch(before) or word.lower() in HOST_ENDINGS:
             return False
@@ -175,7 +180,7 @@ class _SentenceEnd:
     @property
     def is_full_stop(self) -> bool:
         """Whether it is one that abbreviations, or lists, have, too."""
-        return self.stop.rstrip(CLOSING) in (".", ":", ";")
+        return self.stop.rstrip(CLOSING) in (".", ";")
 
     def word_may_begin(self) -> bool:
         """Whether the next word may be the first of a sentence: it is no lower-case one, or a tag."""
