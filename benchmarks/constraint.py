@@ -29,7 +29,8 @@ from s2s.decoding import BeamConfig, SearchRequest, search_all
 from s2s.decoding.beam_search import BeamSearch
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s_parsing.constraint import Bounds, TreeConstraint
+from s2s_parsing.constraint.automaton import TreeConstraint
+from s2s_parsing.constraint.bounds import Bounds
 from s2s_parsing.linear import FORMS
 from s2s_parsing.tree import Tree
 from s2s_parsing.treebank import read_brackets

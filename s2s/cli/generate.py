@@ -30,13 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
     """Load the models, then read inputs, search, and write outputs; outputs before an error are kept."""
-    from s2s.generation import load  # torch, which --help does without
     from s2s.generation.files import document_files, opening, pipeline, text_formats
 
     config = composed.config
     if form := document_files.chosen_format(config, plugins.registry):
         return _generate_document(composed, plugins, options, form)
     output = opening.open_output(config)
+    from s2s.generation import load  # torch, which --help and errors about files do without
+
     logging.basicConfig(format="warning: %(message)s")
     generator, provenance, description = load(composed, plugins)
     read = text_formats.input_format(config, plugins.registry)
@@ -61,10 +62,11 @@ def _generate_document(
     composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options, form: DocumentFormat
 ) -> None:
     """Read the document, load the models, translate all its blocks, and write it."""
-    from s2s.generation import load
     from s2s.generation.files import document_files
 
     file = document_files.DocumentFile.read(composed.config, form)
+    from s2s.generation import load
+
     logging.basicConfig(format="warning: %(message)s")
     generator, _, description = load(composed, plugins)
     if options.dry_run:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
+from s2s.cli.input_files import check_files
 from s2s.compose import compose, flatten
 from s2s.config import Config
 from s2s.config.data import PrepareConfig
@@ -45,6 +46,7 @@ def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, opti
     from s2s.data.preparation import prepare
     from s2s.data.text import open_bytes
 
+    check_files(composed.config, plugins)
     composed = as_trained(composed, plugins)
     config, values = composed.config, flatten(composed.config)
     recipes = [

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
+from s2s.cli.input_files import check_files
 from s2s.config import Config
 from s2s.distributed.strategy import chosen_strategy, join
 from s2s.training.planner import planner_of
@@ -40,6 +41,7 @@ def train_or_launch(
 ) -> int:
     """Train here, or in processes that the strategy starts with `arguments`."""
     if "RANK" not in os.environ:  # which torchrun sets
+        check_files(composed.config, plugins)
         strategy = chosen_strategy(composed.config.train, plugins.registry)
         code = strategy.launch(composed.config.train, arguments) if strategy else None
         if code is not None:

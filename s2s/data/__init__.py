@@ -67,14 +67,14 @@ __getattr__ = lazy_names(
     "text_config",  # first: configurations are read where nothing else is needed
     "corpora",
     "text",
-    "file_stamp",
-    "invisible",
-    "mapped_corpus",
-    "misalignment",
-    "noise",
-    "preparation_spec",
-    "segmenter",
     "tokenizer",
     "corpus_task",
     "text_task",
+    "invisible",
+    "noise",
+    "segmenter",
+    "file_stamp",
+    "preparation_spec",  # from here on with numpy
+    "mapped_corpus",
+    "misalignment",
 )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, Dependencies, Encoded, Example, Rejected, Task, UserError, Vocab, load_plugins
 from s2s.compose import entry_config
-from s2s_multitask.constraint import MultitaskConstraint, TaskConstraint
 from s2s_multitask.task_prefix import add_prefix, split_prefix
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from s2s import Registry, Side, TokenNames
     from s2s_multitask import MultitaskConfig
+    from s2s_multitask.constraint import MultitaskConstraint
 
 N_SPECIAL = 4
 """Ids shared by all tasks: pad, unk, bos and eos"""
@@ -179,6 +179,8 @@ class Multitask(Task):
 
     def constraint(self) -> MultitaskConstraint:
         """The constraint of each task, without tokens outside its vocabulary."""
+        from s2s_multitask.constraint import MultitaskConstraint, TaskConstraint  # torch
+
         tasks = self.tasks.items()
         parts = [TaskConstraint(task.constraint(), task.vocab.tgt, self.offsets[name]) for name, task in tasks]
         return MultitaskConstraint(parts, self.vocab.tag_ids.start)

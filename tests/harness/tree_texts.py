@@ -8,7 +8,8 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from s2s.task import Vocab
-from s2s_parsing.constraint import Bounds, TreeConstraint
+from s2s_parsing.constraint.automaton import TreeConstraint
+from s2s_parsing.constraint.bounds import Bounds
 from s2s_parsing.linear import Action, MalformedError
 from s2s_parsing.tree import Tree
 from s2s_parsing.treebank import read_brackets

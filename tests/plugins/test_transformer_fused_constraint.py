@@ -18,7 +18,8 @@ from s2s.errors import PluginError
 from s2s_constraints.tokens import BadWords, MinLength
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
-from s2s_parsing.constraint import Bounds, TreeConstraint
+from s2s_parsing.constraint.automaton import TreeConstraint
+from s2s_parsing.constraint.bounds import Bounds
 from s2s_parsing.constraint.tables import COUNTERS
 from s2s_parsing.linear import FORMS
 from s2s_testing import VOCAB

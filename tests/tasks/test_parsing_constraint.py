@@ -14,7 +14,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from harness.parsing_trees import TREEBANKS, each_treebank, trees
 from harness.tree_texts import EOS, PAD, Written, begin, sentences, small, walks
-from s2s_parsing.constraint import Bounds, TreeConstraint, fallback
+from s2s_parsing.constraint.bounds import Bounds
+from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.constraint.tables import WORDS
 from s2s_parsing.linear import FORMS, Kind, MalformedError
 from s2s_parsing.tree import Tree, Word, leaves
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from s2s_parsing.constraint.automaton import TreeConstraint
     from s2s_parsing.linear import Linear
 
 every_form = pytest.mark.parametrize("form", [pytest.param(form(), id=name) for name, form in FORMS.items()])

@@ -18,7 +18,6 @@ from s2s.data import (
     INVALID_UTF8,
     NUL,
     Invalid,
-    first_misaligned_line,
     numbered_lines,
     pair_format,
 )
@@ -107,6 +106,8 @@ def _pair(src: str | Rejected, tgt: str | Rejected) -> Example | Rejected:
 
 
 def _unequal(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int) -> DataError:
+    from s2s.data import first_misaligned_line  # numpy, which a search for missing files does without
+
     counts = f"{src_path} has {n_src:,} lines and {tgt_path} has {n_tgt:,}; they must be parallel, line by line"
     line = first_misaligned_line(src_path, tgt_path, n_src, n_tgt)
     if line is None:

@@ -60,6 +60,15 @@ def test_a_dry_run_checks_the_files_and_changes_nothing(
     assert "a.de: no such file" in capsys.readouterr().err
 
 
+def test_files_that_are_gone_are_not_needed_once_they_are_prepared(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 0
+    (tmp_path / "a.de").unlink()
+    assert main(arguments) == 0
+    assert "found in " in capsys.readouterr().out
+
+
 def test_a_bad_line_ends_with_one_line_and_exit_code_2(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,38 @@
+"""Whether the files of a task exist: checked before torch is imported, which takes seconds."""
+
+from __future__ import annotations
+
+__all__ = ["check_files"]
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from s2s.data.text import missing_file_error
+from s2s.io.paths import expand_user
+
+if TYPE_CHECKING:
+    from s2s.config import Config
+    from s2s.config.data import PrepareConfig
+    from s2s.plugin import Plugins
+
+
+def check_files(config: Config | PrepareConfig, plugins: Plugins) -> None:
+    """Raise DataError for a training or development file that is missing and has never been prepared.
+
+    Raises also what building the task raises, such as ConfigError for a name that is no corpus.
+    """
+    task = plugins.registry.get("task", config.task.name).build(config.task)
+    missing = [file for file in map(Path, task.dependencies().files) if not file.exists()]
+    if missing and not _are_prepared(missing, expand_user(config.data.prepared, "data.prepared")):
+        raise missing_file_error(missing[0])
+
+
+def _are_prepared(files: list[Path], prepared: Path) -> bool:
+    """Whether a prepared folder was made from all these files, so that training may not need them."""
+    for manifest in prepared.glob("*/manifest.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if json.loads(manifest.read_bytes())["inputs"].keys() >= {str(file) for file in files}:
+                return True
+    return False
