@@ -4,12 +4,12 @@ from __future__ import annotations
 
 __all__ = ["check_files"]
 
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s.data.text import missing_file_error
+from s2s.io.json_files import read_record
 from s2s.io.paths import expand_user
 
 if TYPE_CHECKING:
@@ -33,6 +33,6 @@ def _are_prepared(files: list[Path], prepared: Path) -> bool:
     """Whether a prepared folder was made from all these files, so that training may not need them."""
     for manifest in prepared.glob("*/manifest.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            if json.loads(manifest.read_bytes())["inputs"].keys() >= {str(file) for file in files}:
+            if read_record(manifest)["inputs"].keys() >= {str(file) for file in files}:
                 return True
     return False

@@ -58,7 +58,7 @@ def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, opti
     if options.dry_run:
         spec = PreparationSpec(task, config.data)
         for file in spec.files:
-            with open_bytes(file):
+            with open_bytes(file, text=False):
                 pass
         print("\n".join([*recipes, *task.describe(), f"would be made in {spec.directory}"]))
         return

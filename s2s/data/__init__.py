@@ -27,6 +27,7 @@ __all__ = [
     "missing_file_error",
     "noise",
     "numbered_lines",
+    "open_bytes",
     "pair_format",
     "parse_corpora",
     "read_lines",
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         Invalid,
         missing_file_error,
         numbered_lines,
+        open_bytes,
         pair_format,
         read_lines,
     )

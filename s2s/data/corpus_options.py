@@ -33,6 +33,8 @@ class FileForm(NamedTuple):
     """The name of a corpus of these files"""
     expected: str
     """What to give, for error messages, with {key} for the option"""
+    remedy: Callable[[Sequence[Path]], str] = lambda _: ""
+    """How to convert such files, if that is known"""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ def _from_files(value: Any, key: str, form: FileForm) -> CorpusOptions:
     if any("\0" in str(name) for name in names):
         raise ConfigError(f"{key}: a file name holds a NUL character; check the path")
     paths = [expand_user(name, key) for name in names]
+    if remedy := form.remedy(paths):
+        raise ConfigError(f"{key}={value!r}: {remedy}")
     if not form.accepts(paths):
         raise _refused(value, key, form)
     return CorpusOptions(form.name_of(paths), form.corpus, {"files": [str(path) for path in paths]}, key=key)

@@ -28,8 +28,8 @@ class FileStamp:
 
     @classmethod
     def read(cls, path: Path) -> FileStamp:
-        """Read and hash the file; raises the same DataError as its reader if it cannot be read."""
-        with open_bytes(path):
+        """Read and hash the file; raises DataError if it cannot be read."""
+        with open_bytes(path, text=False):
             before = path.stat()
             return cls(before.st_size, before.st_mtime_ns, sha256(path))
 

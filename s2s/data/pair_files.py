@@ -10,6 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from s2s.data.compression import without_suffix
 from s2s.data.corpus_options import FileForm
 from s2s.data.text import pair_format
 
@@ -18,23 +19,48 @@ if TYPE_CHECKING:
 
 LANGUAGE = re.compile(r"\.([a-z]{2}(?:[-_]\w{2,4})?)", re.ASCII)
 """The end of a file name that is a code of ISO 639-1, also one with a region or a script, such as pt-BR"""
+SPREADSHEET = "soffice --headless --convert-to xlsx {file}"
+CONVERTERS = {
+    ".xls": SPREADSHEET,
+    ".xlsb": SPREADSHEET,
+    ".ods": SPREADSHEET,
+    ".mo": "msgunfmt {file} -o {stem}.po",
+    ".tbx": "tbx2po {file} {stem}.po",
+    ".ts": "ts2po {file} {stem}.po",
+    ".resx": "resx2po -t SOURCE.resx {file} {stem}.po",
+    ".properties": "prop2po -t SOURCE.properties {file} {stem}.po",
+    ".sgm": "sed -n 's:.*<seg[^>]*>\\(.*\\)</seg>.*:\\1:p' {file} > {stem}.txt",
+    ".sgml": "sed -n 's:.*<seg[^>]*>\\(.*\\)</seg>.*:\\1:p' {file} > {stem}.txt",
+    ".zip": "unzip {file}",
+    ".7z": "7z x {file}",
+    ".rar": "unrar x {file}",
+    ".tar": "tar xf {file}",
+    ".tgz": "tar xf {file}",
+    ".db": "sqlite3 -csv {file} 'SELECT source, target FROM pairs' > {stem}.csv",
+    ".sqlite": "sqlite3 -csv {file} 'SELECT source, target FROM pairs' > {stem}.csv",
+}
+"""Names of files that are not read, and commands that convert them"""
 
 
 def _is_one(files: Sequence[Any]) -> bool:
-    """Whether a list of file names is one corpus, which it is unless each file contains pairs."""
-    return any(isinstance(file, str | os.PathLike) and not pair_format(Path(file)) for file in files)
+    """Whether a list of file names is one corpus, which it is unless each file or folder contains pairs."""
+    return any(isinstance(file, str | os.PathLike) and not _holds_pairs(Path(file)) for file in files)
+
+
+def _holds_pairs(path: Path) -> bool:
+    return pair_format(path) is not None or os.path.isdir(path)  # noqa: PTH112  Path's own raises on a name too long
 
 
 def _are_parallel(files: Sequence[Path]) -> bool:
-    return len(files) == 2 or (len(files) == 1 and pair_format(files[0]) is not None)
+    return len(files) in (1, 2)  # what a single file holds is seen when it is read
 
 
 def _common_name(files: Sequence[Path]) -> str:
     """The common beginning of the file names, or the first name: corpus.en, corpus.de -> corpus."""
-    first = files[0].name.removesuffix(".gz")
+    first = without_suffix(files[0]).name
     if len(files) == 1:
         return Path(first).stem or first
-    same = takewhile(lambda ab: ab[0] == ab[1], zip(first, files[1].name.removesuffix(".gz"), strict=False))
+    same = takewhile(lambda ab: ab[0] == ab[1], zip(first, without_suffix(files[1]).name, strict=False))
     return "".join(a for a, _ in same).rstrip(".-_") or first
 
 
@@ -43,10 +69,28 @@ def languages_of(files: Sequence[str]) -> tuple[str, str]:
     if len(files) != 2:
         return "", ""
     src, tgt = (
-        next((match[1] for suffix in reversed(Path(file).suffixes) if (match := LANGUAGE.fullmatch(suffix))), "")
+        next(
+            (
+                match[1]
+                for suffix in reversed(without_suffix(Path(file)).suffixes)
+                if (match := LANGUAGE.fullmatch(suffix))
+            ),
+            "",
+        )
         for file in files
     )
     return (src, tgt) if src and tgt and src != tgt else ("", "")
+
+
+def _remedy(files: Sequence[Path]) -> str:
+    """What converts the first file that is not read; empty if all are."""
+    for file in files:
+        plain = without_suffix(file)
+        if len(files) > 1 and len(plain.suffix) == 3:
+            continue  # corpus.ts may be Tsonga
+        if command := CONVERTERS.get(plain.suffix.lower()):
+            return f"{plain.suffix} is not read; convert it: {command.format(file=file, stem=plain.with_suffix(''))}"
+    return ""
 
 
 PAIR_FILES = FileForm(
@@ -54,7 +98,8 @@ PAIR_FILES = FileForm(
     is_one=_is_one,
     accepts=_are_parallel,
     name_of=_common_name,
-    expected="two parallel files: {key}=[corpus.en,corpus.de], one file of pairs: {key}=pairs.tsv or "
-    "{key}=pairs.jsonl.gz, or a list of such corpora",
+    expected="two parallel files: {key}=[corpus.en,corpus.de], one file of pairs: {key}=pairs.tsv (or .csv, .jsonl, "
+    ".xlsx, .parquet, .tmx, .xliff, .po), or a list of such corpora",
+    remedy=_remedy,
 )
-"""Two parallel files, or one whose name ends in .tsv or .jsonl."""
+"""Two parallel files, or one file or folder of pairs."""

@@ -23,17 +23,16 @@ __all__ = [
 ]
 
 import difflib
-import gzip
-import re
-import zlib
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Literal, cast
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
+from s2s.data.compression import N_FIRST_BYTES, decompressed, without_suffix
 from s2s.errors import DataError
 from s2s.task import Rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 Invalid = Literal["error", "drop"]
@@ -47,20 +46,24 @@ MAX_LINE = 1 << 20
 """Maximum bytes of a line, and characters of any text to encode: sentencepiece takes 5 s and 45 MB for this many, and a
 small gzip file may unpack to a line that fills memory"""
 TOO_LONG = Rejected(f"a line of more than {MAX_LINE:,} bytes")
-PAIR_FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+PAIR_FORMATS = {
+    ".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
+    ".xlsx": "xlsx", ".xlsm": "xlsx", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow",
+    ".tmx": "tmx", ".xlf": "xliff", ".xliff": "xliff", ".sdlxliff": "xliff", ".mqxliff": "xliff", ".mxliff": "xliff",
+    ".po": "po",
+}  # fmt: skip
 OTHER_FORMATS = {
-    rb"BZh[1-9]1AY&SY": ("compressed with bzip2", "unpack it with bunzip2"),
-    rb"\xfd7zXZ\0": ("compressed with xz", "unpack it with unxz"),
-    rb"\x28\xb5\x2f\xfd": ("compressed with Zstandard", "unpack it with unzstd"),
-    rb"PK\x03\x04": ("a zip archive", "unpack it with unzip"),
-    rb"\xff\xfe|\xfe\xff": ("UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
+    b"PK\x03\x04": ("a zip archive", "unpack it with unzip"),
+    b"7z\xbc\xaf\x27\x1c": ("a 7-Zip archive", "unpack it with 7z x"),
+    b"\xff\xfe": ("UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
+    b"\xfe\xff": ("UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
 }
 """What a file is whose first bytes match, and what to do: its lines are not text, and could only all be dropped"""
 DROP_HINT = "repair the file, or drop such lines with task.invalid=drop"
 
 
 def read_lines(path: Path, invalid: Invalid = "error") -> Iterator[str]:
-    """The lines of a text file, plain or gzip, without line ends; "drop" skips lines that are not text."""
+    """The lines of a text file, plain or compressed, without line ends; "drop" skips lines that are not text."""
     for block in blocks(path, invalid):
         yield from (line for line in block if not isinstance(line, Rejected))
 
@@ -108,16 +111,27 @@ def _whole_lines(path: Path, invalid: Invalid) -> Iterator[bytes]:
 
 def _decode(data: bytes, path: Path, before: int, invalid: Invalid) -> list[Line]:
     """The lines of one block; only a block with an invalid line is decoded line by line."""
-    if len(data) > MAX_LINE and max(map(len, data.split(b"\n"))) > MAX_LINE:
-        return [_line(raw, path, before + i, invalid) for i, raw in enumerate(data.split(b"\n"), 1)]
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        pass
-    else:
-        if "\0" not in text:
-            return cast("list[Line]", _without_returns(text.split("\n")) if "\r" in text else text.split("\n"))
-    return [_line(raw, path, before + i, invalid) for i, raw in enumerate(data.split(b"\n"), 1)]
+    if len(data) <= MAX_LINE or max(map(len, data.split(b"\n"))) <= MAX_LINE:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            pass
+        else:
+            if "\0" not in text:
+                return cast("list[Line]", _without_returns(text.split("\n")) if "\r" in text else text.split("\n"))
+    lines = data.split(b"\n")
+    advice = partial(_advice, lines, before)
+    return [_line(raw, path, before + i, invalid, advice) for i, raw in enumerate(lines, 1)]
+
+
+def _advice(lines: list[bytes], n_good: int) -> str:
+    """What to do about a line that is not text, one of these behind `n_good` others: not to drop most of them."""
+    half = (n_good + len(lines)) / 2
+    if sum(b"\0" in line for line in lines) > half:
+        return "convert it: iconv -f UTF-16LE -t UTF-8, if that is its encoding"
+    if sum(line.decode(errors="replace") != line.decode(errors="ignore") for line in lines) > half:
+        return "convert it: iconv -f LATIN1 -t UTF-8, if that is its encoding"
+    return DROP_HINT
 
 
 def _without_returns(lines: list[str]) -> list[str]:
@@ -128,7 +142,7 @@ def _too_long(path: Path, number: int) -> DataError:
     return DataError(f"{path}:{number}: {TOO_LONG.reason}; is this file text? If so, {DROP_HINT}")
 
 
-def _line(raw: bytes, path: Path, number: int, invalid: Invalid) -> Line:
+def _line(raw: bytes, path: Path, number: int, invalid: Invalid, advice: Callable[[], str]) -> Line:
     if len(raw) > MAX_LINE:
         if invalid == "drop":
             return TOO_LONG
@@ -140,56 +154,48 @@ def _line(raw: bytes, path: Path, number: int, invalid: Invalid) -> Line:
             return INVALID_UTF8
         column = len(raw[: error.start].decode()) + 1
         byte = raw[error.start]
-        raise DataError(f"{path}:{number}: invalid UTF-8 byte 0x{byte:02x} at column {column}; {DROP_HINT}") from None
+        raise DataError(f"{path}:{number}: invalid UTF-8 byte 0x{byte:02x} at column {column}; {advice()}") from None
     if "\0" not in line:
         return line
     if invalid == "drop":
         return NUL
-    raise DataError(f"{path}:{number}: NUL character at column {line.index(chr(0)) + 1}; {DROP_HINT}")
+    raise DataError(f"{path}:{number}: NUL character at column {line.index(chr(0)) + 1}; {advice()}")
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """The uncompressed bytes of a file; any error while reading is raised as a one-line DataError."""
+def open_bytes(path: Path, *, text: bool = True) -> Iterator[IO[bytes]]:
+    """The uncompressed bytes of a file; any error while reading is raised as a one-line DataError.
+
+    text: raise it also for what cannot be UTF-8 text by its first bytes.
+    """
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise DataError(f"{path}: is a pipe or a device, expected a file; write its contents into a file first")
-        with path.open("rb") as raw:
-            zipped = _is_gzip(path, raw)
-            yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if zipped else raw
+        with path.open("rb") as raw, decompressed(path, raw) as file:
+            if text:
+                _check_text(path, file)
+            yield file
     except FileNotFoundError:
         raise missing_file_error(path) from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder, expected a file; name the file in it") from None
     except PermissionError:
         raise DataError(f"{path}: may not be read; give yourself permission (chmod u+r)") from None
-    except EOFError:
-        raise DataError(f"{path}: the gzip file is cut off; copy or download it again") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: the gzip file is damaged ({error}); copy or download it again") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _is_gzip(path: Path, raw: IO[bytes]) -> bool:
-    """Whether it is gzip; raises DataError for what is no text otherwise."""
-    start = raw.read(10)
-    raw.seek(0)
-    if start.startswith(b"\x1f\x8b"):
-        return True
+def _check_text(path: Path, file: IO[bytes]) -> None:
+    """Raise DataError for a file whose first bytes are those of another format; nothing is consumed."""
+    start = cast("Any", file).peek(N_FIRST_BYTES)[:N_FIRST_BYTES]
     for first_bytes, (what, remedy) in OTHER_FORMATS.items():
-        if re.match(first_bytes, start):
-            raise DataError(f"{path}: is {what}, expected UTF-8 text, plain or gzip; {remedy}")
-    if path.suffix == ".gz":
-        what = "is cut off" if len(start) < 2 else "is not compressed with gzip, though its name ends in .gz"
-        raise DataError(f"{path}: {what}; copy it again, or rename it")
-    return False
+        if start.startswith(first_bytes):
+            raise DataError(f"{path}: is {what}, expected UTF-8 text; {remedy}")
 
 
 def pair_format(path: Path) -> str | None:
-    """tsv or jsonl by the name of a file that holds both sides of pairs, gzip or plain; None for any other name."""
-    name = path.with_suffix("") if path.suffix == ".gz" else path
-    return PAIR_FORMATS.get(name.suffix)
+    """The format of a file that holds both sides of pairs, by its name: tsv, csv, jsonl, …; None for any other name."""
+    return PAIR_FORMATS.get(without_suffix(path).suffix.lower())
 
 
 def missing_file_error(path: Path) -> DataError:

@@ -18,13 +18,17 @@ class TextConfig(Choice):
     """Text to text."""
 
     train: Any = None
-    """Training text: [corpus.en,corpus.de], a .tsv or .jsonl of pairs, or several corpora as
-    {name: {files: [a.en,a.de], weight: 2}, …}; .gz is read as it is. {corpus: NAME, …}: a corpus of a plugin, with
+    """Training text: [corpus.en,corpus.de], a file of pairs (.tsv, .csv, .jsonl, .json, .xlsx, .parquet, .arrow, .tmx,
+    .xliff, .po), a folder of them, or several corpora as {name: {files: [a.en,a.de], weight: 2}, …}; text may be
+    compressed (.gz, .bz2, .xz, .zst). {corpus: NAME, …}: a corpus of a plugin, with
     its options. With fields: {language: de}, all examples of a corpus have these fields."""
     valid: Any = None
     """Development text, in the same forms; null: none."""
     test: Any = None
     """Test text, in the same forms."""
+    columns: list[Any] = field(default_factory=list)
+    """[source,target] of files of pairs: names of columns, keys, or numbers from 1. Empty: those named after the
+    languages, or source and target, or the first two texts, as the first screen says."""
     src_lang: str = ""
     """Language of the source, such as en; empty: as the training files' names end, corpus.en and corpus.de."""
     tgt_lang: str = ""

@@ -272,7 +272,9 @@ def _lower(pair: Example | Rejected) -> Example | Rejected:
 
 def _shared(config: TextConfig) -> dict[str, Any]:
     """Options of the task for corpora that have them."""
-    return {"invalid": config.invalid, **({"documents": True} if config.context else {})}
+    chosen = {"columns": config.columns, "src_lang": config.src_lang, "tgt_lang": config.tgt_lang}
+    chosen = {name: value for name, value in chosen.items() if value}
+    return {"invalid": config.invalid, **chosen, **({"documents": True} if config.context else {})}
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

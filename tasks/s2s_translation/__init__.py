@@ -22,8 +22,9 @@ class TranslationConfig(TextConfig):
     """Text from one language into another."""
 
     train: Any = None
-    """Training text: [corpus.en,corpus.de], a .tsv or .jsonl of pairs, or several corpora as
-    {name: {files: [a.en,a.de], weight: 2}, …}; .gz is read as it is. {corpus: NAME, …}: a corpus of a plugin, with
+    """Training text: [corpus.en,corpus.de], a file of pairs (.tsv, .csv, .jsonl, .json, .xlsx, .parquet, .arrow, .tmx,
+    .xliff, .po), a folder of them, or several corpora as {name: {files: [a.en,a.de], weight: 2}, …}; text may be
+    compressed (.gz, .bz2, .xz, .zst). {corpus: NAME, …}: a corpus of a plugin, with
     its options. null: the synthetic corpus."""
     valid: Any = None
     """Development text, in the same forms; null: none, or the synthetic corpus's own."""

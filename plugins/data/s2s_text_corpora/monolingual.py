@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import Corpus, Example, Rejected
 from s2s.data import numbered_lines
-from s2s_text_corpora.parallel import EMPTY
+from s2s_text_corpora.pair_file import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
