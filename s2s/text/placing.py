@@ -41,9 +41,13 @@ def _place_runs(node: Node, alignment: Alignment, source: str, target: str) -> N
     children.sort(key=lambda child: sum(best_run(scores[id(child)])))  # stable
     atoms = alignment.target[begin:end]
     values = [scores[id(child)] for child in children]
-    runs = next(
-        runs for demands in _demands(children, atoms) if (runs := disjoint_runs(values, demands, atoms)) is not None
-    )
+    found: list[list[AtomRun | None]] = []
+    for demands in _demands(children, atoms):
+        if (some := disjoint_runs(values, demands, atoms)) is not None:
+            found.append(some)
+            if _has_copies(children, some, atoms):
+                break
+    runs = found[-1] if _has_copies(children, found[-1], atoms) else found[0]
     low = begin
     for n, (child, run) in enumerate(zip(children, runs, strict=True)):
         if run is None:
@@ -73,6 +77,17 @@ def _scores(child: Node, node: Node, alignment: Alignment, source: str, target: 
 def _has_all_words(child: Node, node: Node) -> bool:
     """Whether an element has all words of the one around it that are translated."""
     return not child.keep and 0 < child.n_words == node.n_words
+
+
+def _has_copies(children: Sequence[Node], runs: Sequence[AtomRun | None], atoms: Sequence[Atom]) -> bool:
+    """Whether each kept element is around the copy of its text, if this is among the atoms."""
+    places = {atom.begin for atom in atoms}
+    return all(
+        child.copy is None
+        or child.copy[0] not in places
+        or (run is not None and atoms[run.begin].begin == child.copy[0])
+        for child, run in zip(children, runs, strict=True)
+    )
 
 
 def _demands(children: Sequence[Node], atoms: Sequence[Atom]) -> Iterable[list[Demand]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 
 import pytest
 
@@ -59,6 +60,13 @@ def test_what_is_code_or_the_number_of_a_note_is_kept(name: str) -> None:
     text = "2" if name == "sup" else "x"
     page = f"<p>the <{name}>{text}</{name}><code>y</code> dog</p>"
     assert render(HtmlFormat, page, backwards=True) == f"<p>DOG <{name}>{text}</{name}><code>y</code> THE</p>"
+
+
+def test_what_is_kept_is_around_its_copy_though_another_element_lacks_words() -> None:
+    page = "<p>about <mark><b>&lt;5</b> <kbd>кот</kbd> <u>e-mail the</u> <i>3.14</i></mark>…</p>"
+    output = render(HtmlFormat, page, backwards=True)
+    assert output.count("кот") == 1
+    assert "E-MAIL" in re.sub("<[^>]*>", "", output)
 
 
 def test_a_superscript_with_letters_is_text() -> None:
