@@ -31,6 +31,7 @@ from s2s.errors import DataError
 from s2s.io.atomic import write_file
 from s2s.io.atomic_folder import replace_folder
 from s2s.io.kernel_lock import flock
+from s2s.io.own_file import open_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -109,7 +110,7 @@ def _locked(directory: Path, progress: ProgressReporter) -> Iterator[None]:
     """Hold the lock of this folder; it is released when the process ends, however it ends."""
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        lock = directory.with_name(f".{directory.name}.lock").open("a")
+        lock = open_own(directory.with_name(f".{directory.name}.lock"), "a")
     except OSError as error:
         if not (directory / MANIFEST).is_file():
             raise _unwritable(directory, error) from None
@@ -186,7 +187,8 @@ def _build(spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
     temp = directory.with_name(f".{directory.name}.tmp")
     shutil.rmtree(temp, ignore_errors=True)  # left by a process that was killed
     try:
-        (temp / TOKENIZER).mkdir(parents=True)
+        temp.mkdir()  # refuses a link
+        (temp / TOKENIZER).mkdir()
         manifest = _fill(temp, spec, progress)
         replace_folder(temp, directory)
     except OSError as error:

@@ -8,6 +8,8 @@ import hashlib
 import os
 from typing import TYPE_CHECKING
 
+from s2s.io.own_file import open_own
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -27,7 +29,7 @@ def temporary(path: Path) -> Path:
 
 def write_synced(path: Path, data: str | bytes) -> None:
     """Write and sync a file under a name that no reader opens yet; not atomic."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), "wb") as file:
+    with open_own(path, "wb") as file:
         file.write(data.encode() if isinstance(data, str) else data)
         file.flush()
         os.fsync(file.fileno())

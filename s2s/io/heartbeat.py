@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from s2s.io.lock_holder import in_use_error, lock_holder
+from s2s.io.own_file import open_own
 
 HEARTBEAT = 10.0
 """Seconds between two heartbeats"""
@@ -54,7 +55,8 @@ class Heartbeat(threading.Thread):
                 self._beat()
 
     def _beat(self) -> None:
-        self.path.write_text(json.dumps({**self.holder, "beat": time.monotonic()}))
+        with open_own(self.path, "w") as file:
+            file.write(json.dumps({**self.holder, "beat": time.monotonic()}))
 
     def release(self) -> None:
         """Remove the file."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 __all__ = ["write_lines"]
 
 import gzip
-from contextlib import closing
+from contextlib import nullcontext
 from typing import IO, TYPE_CHECKING, cast
 
 from s2s.errors import DataError
 from s2s.io.atomic import fsync, temporary
+from s2s.io.own_file import open_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +21,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Replace `path`, gzipped if its name ends in .gz, and return the number of lines; DataError on failure."""
     temp, n_lines = temporary(path), 0
     try:
-        with closing(_opened(temp, zipped=path.suffix == ".gz")) as file:
+        with open_own(temp, "wb") as raw, _zipped(temp, raw) if path.suffix == ".gz" else nullcontext(raw) as file:
             for n_lines, line in enumerate(lines, 1):  # noqa: B007  the last number is the count
                 file.write(f"{line}\n".encode())
         fsync(temp)
@@ -33,6 +34,6 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
     return n_lines
 
 
-def _opened(path: Path, *, zipped: bool) -> IO[bytes]:
-    # Without the time, so that the same lines give the same bytes.
-    return cast("IO[bytes]", gzip.GzipFile(path, "wb", mtime=0)) if zipped else path.open("wb")
+def _zipped(path: Path, raw: IO[bytes]) -> IO[bytes]:
+    """Without the time, so that the same lines give the same bytes."""
+    return cast("IO[bytes]", gzip.GzipFile(path, "wb", mtime=0, fileobj=raw))

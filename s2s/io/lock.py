@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from s2s.io.heartbeat import Heartbeat
 from s2s.io.kernel_lock import flock
 from s2s.io.lock_holder import in_use_error, lock_holder
+from s2s.io.own_file import own_descriptor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,8 +31,11 @@ class FileLock:
         """Holds the lock on a file system without flock"""
 
     def acquire(self) -> None:
-        """Take the lock without waiting; if another process has it, CheckpointError names that process."""
-        self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        """Take the lock without waiting.
+
+        Raises CheckpointError naming the process that has it, and DataError for a link.
+        """
+        self.descriptor = own_descriptor(self.path, os.O_RDWR | os.O_CREAT)
         os.register_at_fork(after_in_child=self._close)  # a data worker that outlives a killed run would keep it
         try:
             if not flock(self.descriptor):

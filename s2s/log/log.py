@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.io.atomic import write_file
 from s2s.io.json_files import parse_json
+from s2s.io.own_file import open_own
 from s2s.observer import Observer
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Log(Observer):
             return
         self.step = step
         self.jsonl = JsonLines(self.directory / "log.jsonl", step)
-        self.text = (self.directory / "train.log").open("a", encoding="utf-8")
+        self.text = open_own(self.directory / "train.log", "a", encoding="utf-8")
         early, self.buffered = self.buffered, []
         for item in early:
             self.write(item)
@@ -176,7 +177,7 @@ class JsonLines:
         """Continue after update `step`: records of later updates, which are trained again, are dropped."""
         self.path = path
         write_file(path, b"".join(line + b"\n" for line, record in _lines(path) if record["step"] <= step))
-        self.file = path.open("ab")
+        self.file = open_own(path, "ab")
         self.incomplete = False
 
     def write(self, record: Mapping[str, Any]) -> None:

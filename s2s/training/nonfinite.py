@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from s2s.checkpoint import directory as checkpoint
 from s2s.errors import S2SError
+from s2s.io.own_file import open_own
 from s2s.log.log import Log
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class NonFiniteGuard:
         self.log.warn(f"update {state.step:,} skipped: {what} ({state.n_bad} in a row)")
         if is_first:
             pairs = [[[int(i) for i in side] for side in pair] for pair in batch]
-            with suppress(OSError), self.path.open("a") as file:
+            with suppress(OSError), open_own(self.path, "a") as file:
                 file.write(json.dumps({"step": state.step, "what": what, "pairs": pairs}) + "\n")
 
     def limit_reached(self, state: TrainerState) -> bool:

@@ -14,6 +14,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import secrets
 import shutil
 from dataclasses import asdict
@@ -21,8 +22,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from s2s import UserError
 from s2s.compose import differences
-from s2s.io import write_file
+from s2s.io import open_own, write_file
 from s2s_serve.engine import warm_up_text
 from s2s_serve.generating import TextOptions, join_lines, outputs, read_text
 from s2s_serve.job import Job, recorded
@@ -113,7 +115,7 @@ class Jobs:
 
     def _fail(self, job: Job, error: Exception) -> None:
         """Log and report that a job cannot be processed, for example because the disk is full."""
-        is_bug = not isinstance(error, OSError)
+        is_bug = not isinstance(error, OSError | UserError)
         job.error = _reason(error)
         logger.error("job %s of %s has failed: %s", job.id, job.run, error, exc_info=error if is_bug else None)
 
@@ -215,6 +217,8 @@ def _provenance(engine: Engine) -> dict[str, Any]:
 
 def _reason(error: Exception) -> str:
     """Why a job has failed; of its files, only the names."""
+    if isinstance(error, UserError):
+        return re.sub(r"\S*/", "", str(error))
     if not isinstance(error, OSError):
         return "a bug of the server, which has logged it"
     return ": ".join(filter(None, [Path(error.filename or "").name, error.strerror or str(error)]))
@@ -222,7 +226,7 @@ def _reason(error: Exception) -> str:
 
 def _append(path: Path, lines: list[str]) -> int:
     """Append lines; the size of the file, in bytes."""
-    with path.open("a", encoding="utf-8", newline="\n") as file:
+    with open_own(path, "a", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
         file.flush()
         os.fsync(file.fileno())

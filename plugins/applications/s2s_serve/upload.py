@@ -8,6 +8,7 @@ import codecs
 import os
 from typing import TYPE_CHECKING
 
+from s2s.io import open_own
 from s2s_serve.refusal import invalid, too_large
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ async def write_upload(path: Path, body: AsyncIterator[bytes], max_bytes: int) -
     decoder = codecs.getincrementaldecoder("utf-8")()
     n_bytes = n_lines = 0
     last = b"\n"
-    with path.open("wb") as file:
+    with open_own(path, "wb") as file:
         async for chunk in body:
             n_bytes += len(chunk)
             if n_bytes > max_bytes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError
 from s2s.backend import usable_cores
-from s2s.io import write_file
+from s2s.io import open_own, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ def may_go_on(code: int) -> bool:
 def _run_job(path: Path, **options: Any) -> int:
     """Run a job in a process of its own; the exit code. options: of subprocess.run."""
     command = [sys.executable, "-m", "s2s_study.job", str(path)]
-    with path.with_suffix(".log").open("ab") as log:
+    with open_own(path.with_suffix(".log"), "ab") as log:
         return subprocess.run(command, stdout=log, stderr=log, check=False, **options).returncode
 
 

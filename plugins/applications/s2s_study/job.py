@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from s2s.io import end_with_parent, write_file
+from s2s.io import end_with_parent, open_own, write_file
 from s2s_study.job_spec import Job
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ PASSED_ON = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 def run_job(path: Path) -> int:
     """Train, decode, score, and write the result; the exit code."""
-    with path.with_suffix(".lock").open("w") as lock:
+    with open_own(path.with_suffix(".lock"), "w") as lock:
         wait_for(lock)
         return run_locked(path, lock)
 

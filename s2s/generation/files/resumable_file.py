@@ -26,6 +26,7 @@ from s2s.generation.files.output_stream import OutputStream, ended
 from s2s.io.atomic import fsync, sha256, temporary, write_file
 from s2s.io.json_files import dump_record, read_record
 from s2s.io.kernel_lock import flock
+from s2s.io.own_file import open_own, own_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,7 +102,8 @@ class ResumableFile(OutputStream):
         os.truncate(self.descriptor, self._n_intact())
         n_groups, end = self._whole_groups(n_lines)
         os.truncate(self.descriptor, end)
-        self.checksums.write_bytes(_checksum(self.partial.read_bytes()))
+        with open_own(self.checksums, "wb") as file:
+            file.write(_checksum(self.partial.read_bytes()))
         return n_groups
 
     def write(self, lines: Sequence[str], end: str = "\n") -> None:
@@ -111,7 +113,7 @@ class ResumableFile(OutputStream):
         try:
             while data:
                 data = data[os.write(self.descriptor, data) :]
-            with self.checksums.open("ab") as file:
+            with open_own(self.checksums, "ab") as file:
                 file.write(_checksum(written))
         except OSError as error:
             error.filename = str(self.partial)
@@ -158,7 +160,7 @@ class ResumableFile(OutputStream):
         """Open FILE.partial and lock it, if the file system supports locks."""
         self._check_own_files()
         try:
-            self.descriptor = os.open(self.partial, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            self.descriptor = own_descriptor(self.partial, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         except OSError as error:  # the name is too long, a folder is in the way, …
             raise DataError(f"output={self.path}: {self.partial} cannot be written: {error.strerror}") from None
         try:
