@@ -25,7 +25,7 @@ s2s-train experiment=treebanks "task.train={$styles, craft: $craft/train.clean.m
     task.style=style2 "task.valid={genia: $genia/dev.clean.mrg, craft: $craft/dev.clean.mrg}" search.beam=1 run=$out/joint "$@"
 
 parse() { # RUNS WORDS OUTPUT: eight outputs of each sentence in OUTPUT.jsonl, the best in OUTPUT.mrg
-    s2s-generate run="$1" search.beam=8 threads=1 nbest=8 format=jsonl input_format=text resume=true input="$2" output="$3.jsonl"
+    s2s-generate run="$1" search.beam=8 threads=1 nbest=8 format=jsonl input_format=text raw=false resume=true input="$2" output="$3.jsonl"
     python -c 'import json, sys; print(*(json.loads(line)["hyp"] for line in sys.stdin), sep="\n")' < "$3.jsonl" > "$3.mrg"
 }
 

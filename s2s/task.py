@@ -252,6 +252,10 @@ class Task(ABC):
         """A line of raw text as an input of `encode_source`: s2s-generate raw=true."""
         return line
 
+    def looks_raw(self, line: str) -> bool:
+        """Whether an input of s2s-generate is raw text that `read_raw` should read: without the option `raw`."""
+        return False
+
     def as_object(self, hyp: str) -> Any:
         """An output text as an object to compute with, such as an nltk.Tree; the default is the text itself.
 

@@ -133,7 +133,8 @@ def _deferred_groups(composed: ComposedConfig[Any]) -> Iterator[str]:
 
 def _switches(schema: type) -> dict[str, str]:
     """Boolean options of the command, which may be given as flags: --per-sentence -> per_sentence=true."""
-    names = [item.name for item in fields(schema) if item.type in ("bool", bool) and item.default is False]
+    kinds = ("bool", bool, "bool | None", bool | None)
+    names = [item.name for item in fields(schema) if item.type in kinds and not item.default]
     return {f"--{name.replace('_', '-')}": f"{name}=true" for name in names}
 
 

@@ -50,8 +50,9 @@ class GenerateConfig:
     input_fields: dict[str, Any] = field(default_factory=dict, metadata=Mark.ADDED)
     """Fields that the task reads of inputs, for all that do not have them themselves, such as input_fields.language=de;
     the objects of a jsonl file may have them as keys."""
-    raw: bool = False
-    """The input is raw text, which the task tokenises into words if it needs them."""
+    raw: bool | None = None
+    """Whether the input is raw text, which the task tokenises into words if it needs them. null: s2s-generate finds out
+    line by line, from punctuation that is attached to words; elsewhere it is not raw."""
     input_format: Any = field(default="auto", metadata=Mark.OF_FILES)
     """text: each line is an input. tsv: the first column is. jsonl: objects with `src`. auto: jsonl or tsv with that
     `format`, but text with format=jsonl for a file whose first line is not JSON; or the document format of files whose

@@ -165,6 +165,13 @@ class Multitask(Task):
         offsets = iter(_behind(len(add_prefix(name, "")), own))
         return [next(offsets) if i < task.vocab.tgt else None for i in ids]
 
+    def looks_raw(self, line: str) -> bool:
+        """As its task finds."""
+        if not line.strip():
+            return False
+        name, text = split_prefix(line, self.tasks)
+        return self.tasks[name].looks_raw(text)
+
     def read_raw(self, line: str) -> str:
         """The input as its task reads it."""
         if not line.strip():

@@ -41,7 +41,7 @@ class EvalbConfig(Choice):
 
 @dataclass(kw_only=True)
 class TreebankConfig(Choice):
-    """Trees in brackets, as in the Penn Treebank; .gz is read as it is."""
+    """Trees in brackets, as in the Penn Treebank, in discbracket, Negra export or TIGER XML; may be compressed."""
 
     files: list[str] = field(default_factory=list)
     """Files, and folders of .mrg files."""
@@ -49,6 +49,9 @@ class TreebankConfig(Choice):
     """The folder is the Wall Street Journal's: sections 02-21 are for training, 22 for development, 23 for the test."""
     invalid: Literal["error", "drop"] = "error"
     """What to do with a tree that cannot be read: stop, or drop and count it."""
+    discontinuity: Literal["split", "refuse"] = "split"
+    """Brackets with gaps, as Negra, TIGER and discbracket have them. split: one bracket, marked with *, for each
+    continuous part (Boyd, 2007). refuse: such a tree cannot be read."""
 
 
 @dataclass(kw_only=True)
@@ -59,7 +62,8 @@ class ParsingConfig(Choice):
     """Folder of the Wall Street Journal as licensed: sections 02-21 are for training, 22 for development, 23 for
     the test."""
     train: Any = None
-    """Training trees, in brackets: a file, a folder of .mrg files, or a list of them; .gz is read as it is. Several
+    """Training trees, in brackets, discbracket, Negra export or TIGER XML: a file, a folder of .mrg files, or a list
+    of them; may be compressed. Several
     corpora as {gold: a.mrg, silver: {files: [b.mrg,c.mrg], weight: 0.5}}. If a treebank is given, they are added to it.
     {corpus: NAME, …}: a corpus of a plugin whose targets are trees. null: the treebank alone, or without one the
     synthetic corpus."""
@@ -69,6 +73,9 @@ class ParsingConfig(Choice):
     """Test trees, in the same forms."""
     invalid: Literal["error", "drop"] = "error"
     """What to do with a tree that cannot be read: stop, or drop and count it."""
+    discontinuity: Literal["split", "refuse"] = "split"
+    """Brackets with gaps, as Negra, TIGER and discbracket have them. split: one bracket, marked with *, for each
+    continuous part (Boyd, 2007). refuse: such a tree cannot be read."""
     linear: str = "released"
     """How a tree is linearised: released, as in the paper's code: S NP DT NN /NP … /S. vinyals: (S (NP XX XX
     )NP … )S. brackets: (S (NP * * ) … ). in_order: SHIFT PJ-NP SHIFT REDUCE PJ-S …. Or one that a plugin registers.

@@ -5,10 +5,11 @@ from __future__ import annotations
 __all__ = ["TREEBANK", "TreeCleaning", "TreebankCorpus", "style_of", "treebanks"]
 
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s import ConfigError, Corpus, DataError, Example, Rejected
+from s2s import ConfigError, Corpus, DataError, Example, Rejected, UserError
 from s2s.data import CorpusOptions, FileForm, parse_corpora
 from s2s_parsing.treebank import (
     MALFORMED,
@@ -16,6 +17,7 @@ from s2s_parsing.treebank import (
     Cleaner,
     EmptiedTree,
     MalformedTree,
+    format_of,
     read_brackets,
     read_treebank,
     treebank_files,
@@ -41,15 +43,19 @@ TREEBANK = FileForm(
 """Any number of files and folders are one corpus."""
 
 
+NAMES = {"brackets": "", "discbracket": "discbracket", "export": "Negra export", "tiger": "TIGER XML"}
+"""Of formats; brackets need no mention"""
+
+
 class TreebankCorpus(Corpus):
-    """Trees in files of brackets, unchanged: targets on one line, with an empty source."""
+    """Trees in files, unchanged but for gaps: targets on one line, with an empty source."""
 
     def __init__(self, config: TreebankConfig) -> None:
         self.config = config
 
     def examples(self, split: str) -> Iterator[Example | Rejected]:
         """Every tree, in order, with its traces and function tags."""
-        for tree in read_treebank(self.files(split), invalid=self.config.invalid):
+        for tree in read_treebank(self.files(split), None, self.config.invalid, self.config.discontinuity):
             yield tree if isinstance(tree, Rejected) else Example("", str(tree))
 
     def files(self, split: str) -> list[Path]:
@@ -59,7 +65,18 @@ class TreebankCorpus(Corpus):
 
     def settings(self) -> dict[str, Any]:
         """How trees that cannot be read are handled."""
-        return {"invalid": self.config.invalid}
+        refuses = {"discontinuity": "refuse"} if self.config.discontinuity == "refuse" else {}
+        return {"invalid": self.config.invalid, **refuses}
+
+    def describe(self) -> Iterable[str]:
+        """Formats other than brackets, and lines that are no trees."""
+        with suppress(UserError):
+            found = [format_of(Path(file)) for file in self.config.files if Path(file).is_file()]
+            formats = sorted({NAMES[one.format] for one in found} - {""})
+            if formats and self.config.discontinuity == "split":
+                yield f"{' and '.join(formats)}: brackets with gaps are split into their parts, marked with *"
+            if any(one.skips for one in found):
+                yield "lines between trees that begin with # or *x* are comments and headers, and left out"
 
 
 def treebanks(config: ParsingConfig, split: str) -> list[CorpusOptions]:

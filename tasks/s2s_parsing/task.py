@@ -17,7 +17,7 @@ from s2s.io import read_json, write_file
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import TREEBANK, TreeCleaning, style_of, treebanks
 from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Tagged, UnwritableError
-from s2s_parsing.ptb_tokenizer import tokenize
+from s2s_parsing.ptb_tokenizer import looks_raw, tokenize
 from s2s_parsing.source_encoder import SourceEncoder, words_of
 from s2s_parsing.styles import Styles
 from s2s_parsing.svg_tree import html, svg
@@ -56,7 +56,7 @@ class Parsing(CorpusTask):
 
     def __init__(self, config: ParsingConfig, form: Linear | None = None, registry: Registry | None = None) -> None:
         """Without a `form`, `config.linear` names a shipped one; without a `registry`, plugins are loaded."""
-        super().__init__(config, registry, {"invalid": config.invalid})
+        super().__init__(config, registry, {"invalid": config.invalid, "discontinuity": config.discontinuity})
         self.metrics = config.metrics
         self.metric_options = {"param": config.param}
         form = form or FORMS[config.linear](LinearConfig(name=config.linear))
@@ -189,6 +189,10 @@ class Parsing(CorpusTask):
     def target_offsets(self, ids: Sequence[int], src: str) -> Sequence[tuple[int, int] | None]:
         """None: the leaves of a tree are the words of its sentence, so that no alignment is needed."""
         return [None] * len(ids)
+
+    def looks_raw(self, line: str) -> bool:
+        """Whether punctuation or contractions show that a line is not in the treebank's words."""
+        return looks_raw(self.styles.split(line)[1])
 
     def read_raw(self, line: str) -> str:
         """The tokens of a raw sentence, separated by blanks, behind the mark of its style if it has one."""

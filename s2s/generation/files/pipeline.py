@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from s2s.config import GenerateConfig
     from s2s.data import Line
-    from s2s.generation.candidates import Output
+    from s2s.generation.candidates import Input, Output
     from s2s.generation.files.output_stream import OutputStream
     from s2s.generation.formats import InputFormat, OutputFormat, Record
     from s2s.generation.generator import Generator
@@ -51,7 +51,10 @@ def generate_file(
             n_old = n_written - number * config.buffer_size
             if n_old >= len(records):
                 continue
-            outputs = generator.generate([record.input for record in records])
+            inputs = [record.input for record in records]
+            if config.raw is None:
+                inputs = [_read_raw(one, generator) for one in inputs]
+            outputs = generator.generate(inputs)
             for i, record in enumerate(records):
                 output_record = _next(outputs, record.location)
                 if i >= n_old:
@@ -60,6 +63,11 @@ def generate_file(
             raise DataError(f"{n_written:,} outputs are there already for {n_read:,} inputs; start anew")
     except DataError as error:
         raise DataError(f"{error}{output.unfinished()}") from None
+
+
+def _read_raw(one: Input, generator: Generator) -> Input:
+    """The input in words, if the task takes it for raw text."""
+    return replace(one, src=generator.task.read_raw(one.src)) if generator.task.looks_raw(one.src) else one
 
 
 def _following(generator: Generator, read: InputFormat) -> Callable[[str, str], Record]:

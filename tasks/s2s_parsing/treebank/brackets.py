@@ -6,7 +6,7 @@ that begins with a bracket. (Continuation lines of a tree are indented, or begin
 
 from __future__ import annotations
 
-__all__ = ["WRAPPERS", "Builder", "EmptiedTree", "MalformedTree", "Trees", "read_brackets"]
+__all__ = ["SKIPPED", "WRAPPERS", "Builder", "EmptiedTree", "MalformedTree", "Trees", "read_brackets"]
 
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -21,6 +21,8 @@ WRAPPERS = frozenset({"", TOP, "ROOT", "S1", "VROOT"})
 
 # An opening bracket with its label and, for a leaf, its word and closing bracket; a closing bracket; a bare word. Only
 # ASCII blanks separate them: others, such as U+00A0, are part of a word.
+SKIPPED = re.compile(r"#|\*x\*")
+"""How lines between trees begin that are none: comments, and the headers of the Penn Treebank's own files"""
 BLANK = r"\x20\t\n\v\f\r"
 TOKEN = re.compile(rf"\([{BLANK}]*([^{BLANK}()]*)(?:[{BLANK}]+([^{BLANK}()]+)[{BLANK}]*\))?|(\))|([^{BLANK}()]+)")
 
@@ -94,7 +96,7 @@ class _Reader:
                 yield MalformedTree(self.begun, f"{self._unclosed()} before line {number}, where another tree begins")
                 self.stack.clear()
             self.skipping = False
-        if self.skipping:
+        if self.skipping or (not self.stack and SKIPPED.match(line)):
             return
         try:
             yield from [_rooted(node) or EmptiedTree(number) for node in self._nodes(number, line)]

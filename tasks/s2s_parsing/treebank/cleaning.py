@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from s2s_parsing.tree import Node, Tree, Word, fold
 from s2s_parsing.treebank.brackets import WRAPPERS
+from s2s_parsing.treebank.discontinuous import PART
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +54,8 @@ class Cleaner:
                 return None
         if not self.functions:
             label = self._without_functions(label)
+        if label.endswith(PART) and len(label) > 1:
+            self.counts["parts of discontinuous brackets"] += 1
         if self.unary != "keep" and len(children) == 1:
             return self._chain(label, children[0])  # type: ignore[arg-type]  # None was filtered out
         return Tree(label, tuple(children))  # type: ignore[arg-type]

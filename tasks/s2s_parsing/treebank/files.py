@@ -19,7 +19,7 @@ Split = Literal["train", "valid", "test"]
 SECTIONS: dict[Split, range] = {"train": range(2, 22), "valid": range(22, 23), "test": range(23, 24)}
 """Sections of the Wall Street Journal by the standard split (the paper's section 6.3)."""
 
-SUFFIX = re.compile(r"\.mrg(\.gz)?$", re.IGNORECASE)
+SUFFIX = re.compile(r"\.mrg(\.(gz|bz2|xz|zst))?$", re.IGNORECASE)
 SECTION = re.compile(r"wsj_(\d\d)\d\d\.", re.IGNORECASE)  # in folders without sections, by name: wsj_0203.mrg
 
 

@@ -180,7 +180,7 @@ def test_arguments_and_flags_are_those_of_the_process_unless_some_are_given(monk
 def test_what_is_false_unless_given_may_be_given_as_a_flag(run: Callable[..., Ran]) -> None:
     ((composed, _, _),) = run("--raw", schema=GenerateConfig).seen
     assert (composed.config.raw, composed.config.constrained) == (True, True)
-    for flag in ("--constrained", "--nbest", "--graph"):
+    for flag in ("--constrained", "--nbest"):
         ran = run(flag, schema=GenerateConfig)
         assert (ran.code, ran.seen) == (2, [])
         assert f"no flag {flag}." in ran.err
