@@ -48,6 +48,8 @@ class Part(NamedTuple):
     end: int
     is_unknown: bool = False
     """Whether the vocabulary cannot spell it"""
+    is_given: bool = False
+    """Whether the output has it in any case, in its prefix or a phrase"""
 
     def behind(self, n_characters: int) -> Part:
         """The same part where other text stands before."""

@@ -15,6 +15,7 @@ from s2s.errors import DataError, PluginError
 from s2s.generation.context import with_previous_pieces
 from s2s.generation.inputs import InputFields, sentence_constraint, sentence_revision
 from s2s.generation.kept_parts import KeptParts
+from s2s.generation.literals import NOTHING, Literals
 from s2s.generation.piece_inputs import piece_inputs
 from s2s.generation.segments import Segment, SourcePart, unbroken
 from s2s.generation.text_layout import Piece
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from s2s.decoding import SentenceConstraint
     from s2s.generation.candidates import Counts, Input
     from s2s.generation.inputs import RequestConstraints
+    from s2s.generation.kept_parts import Part
     from s2s.generation.text_layout import TextLayout, Unit
     from s2s.task import Example, Task
 
@@ -52,6 +54,7 @@ class Reader:
         self.task, self.config, self.longest, self.counts = task, config, longest, counts
         self.constraints, self.layout, self.longest_trained = constraints, layout, longest_trained
         self.keep = KeptParts(config.keep if layout else (), task.covers)
+        self.literals = Literals(task, self.keep)
         self.fields = InputFields(task, [one.fields for one in constraints], config.input_fields)
 
     def __call__(
@@ -80,20 +83,33 @@ class Reader:
                 fields = self.fields(one)
                 complete = one if fields == one.fields else replace(one, fields=fields)
                 if self.layout is None:
-                    parts.append([SourcePart.build(Piece("", one.src), complete, (), str, len)])
+                    parts.append([self._part(Piece("", one.src), complete, ())])
                     continue
                 language = self.task.source_language(complete.fields)
                 kept = self.keep(one.src, one.spans)
                 pieces_of = partial(self.layout.pieces, language=language, unit=unit)
                 pieces = list(unbroken(one.src, kept, pieces_of))
                 sources = piece_inputs(complete, [piece for piece, _ in pieces], self.layout)
+                n_given = sum(bool(source.prefix) for source in sources) - 1
                 built = zip(pieces, self._in_context(sources, unit), strict=True)
                 parts.append(
-                    [SourcePart.build(piece, source, some, visible, self._n_tokens) for (piece, some), source in built]
+                    [
+                        self._part(piece, source, some, is_complete=n < n_given)
+                        for n, ((piece, some), source) in enumerate(built)
+                    ]
                 )
             except DataError as error:
                 return parts, error
         return parts, None
+
+    def _part(self, piece: Piece, source: Input, kept: Sequence[Part], *, is_complete: bool = False) -> SourcePart:
+        """is_complete: whether the prefix is the whole output of the piece."""
+        required = NOTHING
+        if source.prefix or any(source.phrases):
+            required, source, kept = self.literals.required(source, kept, is_complete=is_complete)
+        if self.layout is None:
+            return SourcePart.build(piece, source, kept, str, len, required)
+        return SourcePart.build(piece, source, kept, visible, self._n_tokens, required)
 
     def _in_context(self, pieces: list[Input], unit: Unit | None) -> list[Input]:
         """The pieces of one input, each with those before it as context, if the task reads any."""
@@ -134,8 +150,10 @@ class Reader:
     def _segments(self, part: SourcePart, ids: list[int]) -> list[Segment]:
         """One segment, or one for each sentence of a part that is too long and has no constraint of its own."""
         constraint = sentence_constraint(self.config, self.task, part.source, self.constraints)
-        if constraint is not None and not ids:
-            raise DataError("an input without tokens has an empty output; leave out its prefix and phrases")
+        if not ids and constraint is not None:
+            if not part.required or self.task.spellings() is None:
+                raise DataError("an input without tokens has an empty output; leave out its prefix and phrases")
+            constraint = None
         whole = self._segment(part, ids, constraint)
         if len(ids) < self.longest:
             return [whole]
@@ -156,7 +174,7 @@ class Reader:
             after=part.piece.after,
             source=part.text if part.text.read != part.piece.text else None,
             align=bool(part.text.taken_out or part.source.spans),
-            prefix=part.source.prefix,
+            required=part.required,
             left_in=part.left_in,
             revision=sentence_revision(self.config, self.task, part.source, self.constraints) if ids else None,
         )

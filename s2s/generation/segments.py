@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Segment", "SourcePart", "unbroken"]
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from s2s.decoding import SentenceConstraint
 from s2s.generation.inputs import Revision
 from s2s.generation.kept_parts import Part
+from s2s.generation.literals import NOTHING, Required, occurrences
 from s2s.generation.source_text import SourceText
 from s2s.generation.text_layout import Piece
 from s2s.task import Example
-from s2s.text.words import atoms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,8 +41,8 @@ class Segment:
     """What the model reads of it; None: all"""
     align: bool = False
     """Whether links between it and its output are needed"""
-    prefix: str = ""
-    """See `Input.prefix`"""
+    required: Required = NOTHING
+    """What its output has whatever the model can write"""
     left_in: tuple[str, ...] = ()
     """Parts that an output must copy"""
     instead: Segment | None = None
@@ -66,20 +65,7 @@ class Segment:
 
     def lacks(self, hyp: str) -> bool:
         """Whether an output is without one of the parts that it must copy, or has it another number of times."""
-        return bool(self.left_in) and _counts(hyp, self.left_in) != _counts(self.src, self.left_in)
-
-
-def _counts(text: str, parts: Iterable[str]) -> list[int]:
-    """How often each part is in a text: not within a word, and a single sign not between two, as a hyphen is."""
-    words = atoms(text)
-    begins, ends = {word.begin for word in words}, {word.end for word in words}
-
-    def is_part(begin: int, end: int) -> bool:
-        is_sign = end - begin == 1 and not text[begin].isalnum()
-        is_hyphen = is_sign and text[begin - 1 : begin].isalnum() and text[end : end + 1].isalnum()
-        return begin in begins and end in ends and not is_hyphen
-
-    return [sum(is_part(*one.span()) for one in re.finditer(re.escape(part.strip()), text)) for part in parts]
+        return bool(self.left_in) and occurrences(hyp, self.left_in) != occurrences(self.src, self.left_in)
 
 
 class SourcePart(NamedTuple):
@@ -95,6 +81,7 @@ class SourcePart(NamedTuple):
     """The same as the task encodes it"""
     rest: SourceText | None = None
     """What is decoded if the output lacks a part that `text` has"""
+    required: Required = NOTHING
 
     @classmethod
     def build(
@@ -104,17 +91,18 @@ class SourcePart(NamedTuple):
         kept: Iterable[Part],
         visible: Callable[[str], str],
         n_tokens: Callable[[str], int],
+        required: Required = NOTHING,
     ) -> SourcePart:
         """The part: without symbols that no token spells, and without all kept parts where nothing else is a word."""
         kept = tuple(kept)
         unknown = tuple(part for part in kept if part.is_unknown)
         rest = SourceText.without(piece.text, kept, visible, n_tokens)
-        if kept and not rest.has_words:
+        if required.is_complete or (kept and not rest.has_words):
             unknown = (Part(0, len(piece.text)),)
-        text = SourceText.without(piece.text, unknown, visible, n_tokens) if kept else rest
+        text = SourceText.without(piece.text, unknown, visible, n_tokens) if unknown or kept else rest
         example = Example(text.read, fields=source.fields)
-        is_free = rest.has_words and not source.prefix and not any(source.phrases)
-        return cls(piece, source, kept, text, example, rest if is_free and len(unknown) < len(kept) else None)
+        other = rest if rest.has_words and len(unknown) < len(kept) else None
+        return cls(piece, source, kept, text, example, other, required)
 
     @property
     def left_in(self) -> tuple[str, ...]:
@@ -149,7 +137,7 @@ def _opaque(text: str, kept: Iterable[Part]) -> str:
     """The text with a name in place of each part with letters, whose punctuation ends no sentence; the number of a note
     does not hide where one ends."""
     pieces, at = list[str](), 0
-    for begin, end, _ in kept:
+    for begin, end, *_ in kept:
         if end - begin > 1 and any(map(str.isalpha, text[begin:end])):
             pieces += [text[at:begin], "Q" * (end - begin)]
             at = end

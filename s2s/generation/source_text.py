@@ -68,14 +68,15 @@ class SourceText:
         return any(map(str.isalnum, self.read))
 
     def restored(self, output: str, links: Iterable[Link]) -> tuple[str, list[Link]]:
-        """The output with all parts that were taken out, and the links between the original and it.
+        """The output with all parts that were taken out and are not given, and the links between the original and it.
 
         links: between what was read and the output.
         """
         links = [(*place, tb, te) for sb, se, tb, te in links for place in self._in_original(sb, se)]
-        if not self.taken_out:
+        missing = [(n, part) for n, part in enumerate(self.taken_out) if not part.is_given]
+        if not missing:
             return output, links
-        spans = tuple(Span(part.begin, part.end, str(n), keep=True) for n, part in enumerate(self.taken_out))
+        spans = tuple(Span(part.begin, part.end, str(n), keep=True) for n, part in missing)
         whole = project(AnnotatedText(self.original, spans), output, links)
         moved = _moved(links, output, whole)
         copies = [(*self.taken_out[int(span.opening)][:2], span.begin, span.end) for span in whole.spans]
@@ -92,10 +93,11 @@ class SourceText:
 
 
 def _joined(text: str, parts: Iterable[Part]) -> tuple[Part, ...]:
-    """The parts, as one where nothing but blanks stands between them."""
+    """The parts, as one where nothing but blanks stands between them, and all are given, or none."""
     joined: list[Part] = []
     for part in parts:
-        if joined and not text[joined[-1].end : part.begin].strip():
+        is_same = bool(joined) and joined[-1].is_given == part.is_given
+        if is_same and not text[joined[-1].end : part.begin].strip():
             joined[-1] = joined[-1]._replace(end=part.end)
         else:
             joined.append(part)

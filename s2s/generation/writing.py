@@ -7,15 +7,15 @@ __all__ = ["Writer"]
 import logging
 import math
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from s2s.errors import PluginError
 from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
 from s2s.generation.text_layout import join_pieces, with_blanks
+from s2s.generation.text_writer import TextWriter
 from s2s.text import AnnotatedText
-from s2s.text.offsets import moved_links, word_pairs
+from s2s.text.offsets import word_pairs
 from s2s.text.projection import project
 
 if TYPE_CHECKING:
@@ -63,9 +63,11 @@ class Writer:
             )
         if not hypotheses:
             self.counts.unanswered += 1
-            return Output(segment.src, [replace(NO_OUTPUT, hyp=self.task.fallback(segment.src))])
+            prefix = segment.required.prefix
+            hyp = self.task.fallback(segment.src) or (prefix.text if prefix else "")
+            return Output(segment.src, [replace(NO_OUTPUT, hyp=hyp)])
         self._check_no_nan(segment, hypotheses)
-        written = list(map(_TextWriter(self.task, self.stages, segment), hypotheses))
+        written = list(map(TextWriter(self.task, self.stages, segment), hypotheses))
         texts = [text for text, _ in written]
         ranked = _distinct(self._ranked(texts, hypotheses), texts)
         if not segment.lacks(texts[ranked[0][0]]):
@@ -76,7 +78,8 @@ class Writer:
     def unsearched(self, segment: Segment) -> Output:
         """The output of a segment without tokens: its text, if nothing in it is translated."""
         is_copied = segment.source and segment.source.taken_out
-        return Output(segment.src, [replace(EMPTY_CANDIDATE, hyp=segment.src if is_copied else "")])
+        hyp = segment.required.copied(segment.src if is_copied else "")
+        return Output(segment.src, [replace(EMPTY_CANDIDATE, hyp=hyp)])
 
     def _check_no_nan(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> None:
         """Raise PluginError for scores that no order can follow: NaN is neither better nor worse than a number."""
@@ -147,7 +150,7 @@ def _nth(output: Output, k: int) -> Candidate:
 def _joined(segments: Sequence[Segment], parts: Sequence[Candidate]) -> Candidate:
     """One output of a whole input."""
     pairs = zip(segments, parts, strict=True)
-    texts = list(with_blanks((segment.before, part.hyp, segment.after) for segment, part in pairs))
+    texts = list(with_blanks(_behind_prefix(segment, part.hyp) for segment, part in pairs))
     text, links = join_pieces(texts), _joined_links(segments, parts, texts)
     return Candidate(
         text,
@@ -159,6 +162,17 @@ def _joined(segments: Sequence[Segment], parts: Sequence[Candidate]) -> Candidat
         links,
         finished=all(part.finished for part in parts),
     )
+
+
+def _behind_prefix(segment: Segment, hyp: str) -> tuple[str, str, str]:
+    """What stands before an output, the output, and what stands behind it; before a prefix, which begins the whole
+    output, nothing does."""
+    prefix = segment.required.prefix
+    if prefix is None:
+        return segment.before, hyp, segment.after
+    symbols = "" if segment.required.is_complete else segment.before.strip()
+    is_missing = bool(symbols) and symbols not in prefix.text
+    return "", f"{hyp} {symbols}" if is_missing else hyp, segment.after
 
 
 def _joined_links(
@@ -176,44 +190,6 @@ def _joined_links(
         links += [(src + sb, src + se, tgt + tb, tgt + te) for sb, se, tb, te in part.links]
         src, tgt = src + len(segment.src + segment.after), tgt + len(hyp + after)
     return links
-
-
-def _text_of(maker: object, method: str, value: Any) -> str:
-    """A text that a task or a stage made; raises PluginError if it is none."""
-    if not isinstance(value, str):
-        raise PluginError(f"{type(maker).__name__}.{method}: expected a text, got {type(value).__name__}")
-    return value
-
-
-class _TextWriter:
-    """Writes the hypotheses of a segment as text, with links between it and the segment."""
-
-    def __init__(self, task: Task, stages: Sequence[OutputStage], segment: Segment) -> None:
-        self.task, self.stages, self.segment = task, stages, segment
-        self.is_aligned = segment.align or any(stage.computes_alignment for stage in stages)
-
-    def __call__(self, hypothesis: Hypothesis) -> tuple[str, list[Link]]:
-        src = self.segment.text
-        detokenized = text = _text_of(self.task, "detokenize", self.task.detokenize(hypothesis.tokens, src))
-        for stage in self.stages:
-            text = _text_of(stage, "text", stage.text(src, hypothesis, text))
-        links = moved_links(self._links(hypothesis), detokenized, text)
-        if self.segment.source is None:
-            return text, links
-        restored, links = self.segment.source.restored(text, links)
-        return (restored, links) if restored.startswith(self.segment.prefix) else (text, [])
-
-    def _links(self, hypothesis: Hypothesis) -> list[Link]:
-        """Each token of the output with the source token that it attends to most."""
-        if hypothesis.source_positions is None or not self.is_aligned:
-            return []
-        targets = self.task.target_offsets(hypothesis.tokens, self.segment.text)
-        sources = (self._sources[position] for position in hypothesis.source_positions)
-        return [(*source, *target) for source, target in zip(sources, targets, strict=True) if source and target]
-
-    @cached_property
-    def _sources(self) -> Sequence[tuple[int, int] | None]:
-        return self.task.source_offsets(self.segment.text)
 
 
 def _annotated(source: Input, output: Output) -> Output:

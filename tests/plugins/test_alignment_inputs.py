@@ -87,4 +87,4 @@ def test_nothing_is_taken_out_without_kinds() -> None:
 
 def test_a_prefix_stays_at_the_beginning() -> None:
     (output,), _ = outputs([Input("😀 ab cd", prefix="ab")])
-    assert output.hyp == "ab cd"
+    assert output.hyp == "ab 😀 cd"

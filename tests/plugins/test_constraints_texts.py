@@ -238,5 +238,5 @@ def test_outputs_of_a_run_begin_with_every_prefix_and_contain_whole_words(folder
     assert {"kater", "ein"} <= set(model.translate(words, search={"beam": 8}).split())
     letters = model.translate({"src": "the old cat", "phrases": ["ate"]}, phrases_match="letters")
     assert "ate" in letters
-    with pytest.raises(s2s.DataError, match="'漢' has symbols that are not in the vocabulary"):
-        model.translate({"src": "the old cat", "prefix": "漢"})
+    for prefix in ("漢", "漢 ", "der ★", "★ der ka", " ", "der\nalter"):
+        assert model.translate({"src": "the old ★ cat ★", "prefix": prefix}).startswith(prefix)

@@ -123,17 +123,17 @@ def test_constraints_of_one_sentence_are_its_own() -> None:
     assert inputs_of(Input(" ab.", "X. Y.", ("z",))) == [Input("ab", "X. Y.", ("z",))]
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (Input("ab. c.", phrases=("z",)), "phrase 'z': the input is decoded in 2 parts, .* give split=false"),
-        (Input("ab. ac.", phrases=("a",)), "phrase 'a': the input is decoded in 2 parts, .* give split=false"),
-        (
-            Input("ab. c.", prefix="X. Y"),
-            "prefix 'X. Y' has several sentences, .* decoded in 2 parts; give split=false",
-        ),
-    ],
-)
-def test_what_no_sentence_can_hold_is_refused(asked: Input, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        inputs_of(asked)
+def test_the_sentences_of_a_prefix_belong_to_the_first_pieces() -> None:
+    assert [one.prefix for one in inputs_of(Input("ab. c.", prefix="X.  Y"))] == ["X.  ", "Y"]
+    assert [one.prefix for one in inputs_of(Input("ab. c. d.", prefix="X. Y "))] == ["X. ", "Y ", ""]
+    assert [one.prefix for one in inputs_of(Input("ab. c.", prefix="X. Y. Z"))] == ["X. ", "Y. Z"]
+
+
+def test_a_phrase_belongs_to_the_first_piece_that_holds_it_or_the_only_one_with_words() -> None:
+    assert [one.phrases for one in inputs_of(Input("ab. ac.", phrases=("a",)))] == [("a",), ()]
+    assert [one.phrases for one in inputs_of(Input("1. ac.", phrases=("z",)))] == [(), ("z",)]
+
+
+def test_a_phrase_that_no_sentence_holds_is_refused() -> None:
+    with pytest.raises(DataError, match=r"phrase 'z': the input is decoded in 2 parts, .* give split=false"):
+        inputs_of(Input("ab. c.", phrases=("z",)))
