@@ -83,7 +83,7 @@ def test_all_extras_are_those_of_all_but_the_tools() -> None:
 
 
 def test_every_small_dependency_is_pinned() -> None:
-    pinned = re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    pinned = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
     large = {"ray", "wandb", "mlflow-skinny"}
     lists = (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
     names = {re.split(r"[\[>]", one)[0] for one in itertools.chain(*lists)} - {"s2s-toolkit"}

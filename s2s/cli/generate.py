@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
     """Load the models, then read inputs, search, and write outputs; outputs before an error are kept."""
-    from s2s.generation.files import document_files, opening, pipeline, text_formats
+    from s2s.generation.files import document_files, opening, pipeline, streams, text_formats
 
     config = composed.config
     if form := document_files.chosen_format(config, plugins.registry):
@@ -52,6 +52,8 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         n_written = output.resume(provenance, n_lines) if output.supports_resume else output.begin(provenance)
         if n_written:
             _report(options, f"{n_written:,} outputs are there already")
+        if config.input == "-" and streams.standard_input().isatty():
+            _report(options, "type a line, and Enter; Control-D ends")
         started = time.monotonic()
         pipeline.generate_file(generator, config, read, write, output, n_written)
         output.finish()

@@ -465,6 +465,18 @@ def test_a_pipe_holds_the_lines_that_a_file_holds(tmp_path: Path, raw: bytes) ->
         assert [x for x in piped(file.fileno()) if x is not None] == list(lines_of(str(tmp_path / "in")))
 
 
+def test_a_terminal_is_asked_for_lines(monkeypatch: Any, capsysbinary: Any) -> None:
+    keyboard, terminal = os.openpty()
+    os.write(keyboard, b"ab\nc\n\x04")  # Control-D
+    with open(terminal, closefd=True) as typed:  # noqa: PTH123
+        monkeypatch.setattr(sys, "stdin", typed)
+        assert run() == 0
+    os.close(keyboard)
+    said = capsysbinary.readouterr()
+    assert said.out == b"AB\nC\n"
+    assert said.err.startswith(b"type a line, and Enter; Control-D ends\n2 inputs")
+
+
 def test_a_named_pipe_is_read_as_it_comes(tmp_path: Path, capsysbinary: Any) -> None:
     """Which is what a shell makes of input=<(command)."""
     os.mkfifo(tmp_path / "pipe")
