@@ -197,7 +197,12 @@ class LengthView(Protocol):
     """How far a run goes."""
 
     n_steps: int
-    """Number of the last update: train.steps, unless an observer has changed it"""
+    """Number of the last update: train.steps, unless an observer has moved it"""
+    began: float
+    """When the command began, by the monotonic clock"""
+
+    def move(self, step: int, n_steps: int) -> None:
+        """Let the run end after update `n_steps`, as decided after update `step`; on all ranks."""
 
 
 class TrainerView(Protocol):

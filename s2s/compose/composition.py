@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = ["ComposedConfig", "build_config", "choice_config", "compose", "merge_groups", "recompose"]
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
@@ -48,6 +49,8 @@ class ComposedConfig(Generic[T]):
     """Lines for the first screen under their headings, from the plugin that completed the configuration."""
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     """Files of that plugin to keep in the run directory: name -> content; None: there is no such file."""
+    began: float = field(default_factory=time.monotonic)
+    """When it was composed, which is what a command does first"""
 
     @property
     def local_plugins(self) -> tuple[str, ...]:

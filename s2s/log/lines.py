@@ -13,7 +13,7 @@ from s2s.config.duration import format_duration
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-NOT_SCORES = {"kind", "step", "best", "search", "signatures"}
+NOT_SCORES = {"kind", "step", "best", "search", "signatures", "seconds"}
 """Keys of a validation's record that are not scores"""
 GAP = "  "
 
@@ -95,17 +95,20 @@ class UpdateLine(NamedTuple):
         return GAP.join([self.head, *(text for _, text in self.fields)])
 
 
-def valid_line(record: Mapping[str, Any], saved: str = "") -> str:
-    """The result of a validation, and the checkpoint of the same step."""
-    words = [f"valid @{record['step']:,}", *scores(record), "best" if record.get("best") else "", saved]
-    return "  ".join(word for word in words if word)
+def valid_line(record: Mapping[str, Any], by: str = "", saved: str = "") -> str:
+    """The result of a validation; if it is the best so far, by which value; and the checkpoint of the same step."""
+    best = f"best by {by}" if by and record.get("best") else ""
+    took = f"{record['seconds']:.1f} s" if "seconds" in record else ""
+    words = [f"valid @{record['step']:,}", *scores(record), took, best, saved]
+    return GAP.join(word for word in words if word)
 
 
 def scores(record: Mapping[str, Any]) -> list[str]:
-    """The scores of a validation; the last one names the search that produced the outputs."""
+    """The scores of a validation; the last one names the search, and how many sentences it decoded if not all."""
     words = [f"{name} {x:.2f}" for name, x in record.items() if name not in NOT_SCORES and isinstance(x, float)]
     if words and record.get("search"):
-        words[-1] += f" ({record['search']})"
+        n, n_all = record.get("sentences", 0), record.get("of_sentences", 0)
+        words[-1] += f" ({record['search']}{f', {n:,} of {n_all:,} sentences' if n < n_all else ''})"
     return words
 
 

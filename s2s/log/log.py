@@ -7,8 +7,9 @@ __all__ = ["JsonLines", "Log", "RunLength", "nonfinite_to_null", "scalars"]
 import json
 import math
 import sys
+import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,27 @@ class RunLength:
 
     n_steps: int
     """Number of the last update: train.steps, unless a time budget has moved it"""
+    began: float = field(default_factory=time.monotonic)
+    """When the command began, by the monotonic clock"""
+
+    def __post_init__(self) -> None:
+        self.planned = self.n_steps
+        self._bend = (0, 0.0)
+        """The update after which the length was last moved, and its position"""
+
+    def move(self, step: int, n_steps: int) -> None:
+        """Let the run end after update `n_steps`, as decided after update `step`."""
+        self._bend = step, self.position(step)
+        self.n_steps = n_steps
+
+    def position(self, step: int) -> float:
+        """The update of the planned run that is as far from its end as `step` is from the end of this one.
+
+        It goes on from where it is when the length is moved, so that a learning rate that follows it never goes back.
+        """
+        since, before = self._bend
+        left = self.n_steps - since
+        return before + (step - since) * ((self.planned - before) / left) if left > 0 else float(self.planned)
 
 
 class Log(Observer):

@@ -14,7 +14,7 @@ from s2s.log.live import LiveScreen
 from s2s.observer import Observer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from s2s.log.log import Log
@@ -26,7 +26,8 @@ class RunLines(Observer):
 
     def __init__(self, trainer: TrainerView, log: Log) -> None:
         self.log = log
-        self.directory = trainer.directory
+        self.directory, self.by = trainer.directory, trainer.config.valid.best
+        self.continues = log.step > 0
         self.means = MovingMeans(max(trainer.config.log.every, 1), trainer.train_step.objective.extras)
         self.mark = time.monotonic()
         """When the last update, validation or checkpoint ended"""
@@ -61,11 +62,12 @@ class RunLines(Observer):
     def finished(self, summary: Mapping[str, Any]) -> None:
         """Show a summary, the best validation, that of the averaged weights, and the next command."""
         self._flush()
-        done = f"{summary['steps']:,} updates, {short(summary['tokens'])} tokens, {format_duration(summary['seconds'])}"
-        self.log.show(f"done  {done}")
-        best = [record for record in self.log.records("valid") if record.get("best")]
+        validations = list(self.log.records("valid"))
+        n_done = f"{summary['steps']:,} updates, {short(summary['tokens'])} tokens"
+        self.log.show(f"done  {n_done}, {self._times(summary['seconds'], validations)}")
+        best = [record for record in validations if record.get("best")]
         if best:
-            self.log.show(f"best  {valid_line({**best[-1], 'best': False})}")
+            self.log.show(f"best  by {self.by}: {valid_line(best[-1])}")
             for name, signature in best[-1].get("signatures", {}).items():
                 self.log.show(f"      {name}: {signature}")
         if average := summary.get("average"):
@@ -76,6 +78,15 @@ class RunLines(Observer):
             self.log.show(GAP.join(["mean", *scores(average), saved, *([worse] if worse else [])]))
         self.log.show(f"next  s2s-generate run={shlex.quote(str(self.directory))} input=FILE")
 
+    def _times(self, updating: float, validations: Sequence[Mapping[str, Any]]) -> str:
+        """The time since the command began, and that of updates and validations in all sessions."""
+        parts = [f"updates {format_duration(updating)}"]
+        if validations:
+            validating = sum(record.get("seconds", 0.0) for record in validations)
+            parts.append(f"validation {format_duration(validating)}")
+        total, spent = format_duration(time.monotonic() - self.log.length.began), ", ".join(parts)
+        return f"{spent}; {total} since it was continued" if self.continues else f"{total}: {spent}"
+
     def close(self, error: BaseException | None) -> None:
         """Show a validation without a following checkpoint."""
         self._flush()
@@ -83,5 +94,5 @@ class RunLines(Observer):
     def _flush(self, saved: str = "") -> None:
         """Show the pending validation, with its checkpoint, or the checkpoint alone."""
         record, self.pending = self.pending, None
-        if text := valid_line(record, saved) if record else saved:
+        if text := valid_line(record, self.by, saved) if record else saved:
             self.log.show(text)

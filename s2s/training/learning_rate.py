@@ -5,8 +5,6 @@ from __future__ import annotations
 __all__ = ["checked", "following"]
 
 import math
-from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from s2s.errors import ConfigError
@@ -20,16 +18,21 @@ if TYPE_CHECKING:
 
 
 def following(build: Callable[[Choice], Schedule], config: Choice, length: RunLength) -> Schedule:
-    """The schedule of `config`; one whose option `steps` is the run's length is built anew for another length."""
+    """The schedule of `config`; one whose option `steps` is the run's length is stretched when the length is moved.
+
+    Between two of its updates, the rate is on the line through theirs, since a schedule may need whole numbers.
+    """
     options: Any = config  # only some have an end
+    schedule = build(config)
     if getattr(options, "steps", None) != length.n_steps:
-        return build(config)
+        return schedule
 
-    @cache
-    def schedule_until(n_steps: int) -> Schedule:
-        return build(replace(options, steps=n_steps))
+    def stretched(step: int) -> float:
+        share, whole = math.modf(length.position(step))
+        rate = schedule(int(whole))
+        return rate + share * (schedule(int(whole) + 1) - rate) if share else rate
 
-    return lambda step: schedule_until(length.n_steps)(step)
+    return stretched
 
 
 def checked(schedule: Schedule, name: str) -> Schedule:

@@ -52,7 +52,7 @@ def run_training(
     screen = choose_screen(config.log, plugins.registry, quiet=quiet or not world.is_main)
     with RunDirectory(path, is_main=world.is_main) as run:
         warnings = run.begin(composed, plugins, world)
-        with Log(path, config.log, RunLength(config.train.steps), screen, world.rank) as log:
+        with Log(path, config.log, RunLength(config.train.steps, composed.began), screen, world.rank) as log:
             if world.any_true(world.is_main and is_finished(before, config)):
                 if world.is_main:
                     run.status(**before)

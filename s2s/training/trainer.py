@@ -149,13 +149,13 @@ class Trainer:
 
     def validate(self) -> bool:
         """Validate the model, or its EMA if there is one; returns whether it is among the best to keep."""
-        state = self.state
+        state, began = self.state, time.monotonic()
         with self.ema.applied() if self.ema else nullcontext():
             result = self.run_validation()
         if result is None:
             raise self.preempt()
         better = state.record_validation(result.criterion, self.checkpoints.retention.n_best())
-        record = {"step": state.step, "best": better, **result.record()}
+        record = {"step": state.step, "best": better, **result.record(), "seconds": time.monotonic() - began}
         for observer in self.observers:
             observer.validated(record)
         return any(step == state.step for _, step in state.best)

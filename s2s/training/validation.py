@@ -50,10 +50,15 @@ class ValidationResult:
     """The value of valid.best, negated if lower is better; -inf if it is NaN"""
     search: str
     """How outputs were decoded, such as "beam 4"; empty if none were"""
+    n_sentences: int = 0
+    """Outputs that were scored"""
+    n_all: int = 0
+    """Sentences of the development set"""
 
     def record(self) -> dict[str, Any]:
         """The record for the log."""
-        return {**self.values, "search": self.search, "signatures": self.signatures}
+        counts = {"sentences": self.n_sentences, "of_sentences": self.n_all} if self.search else {}
+        return {**self.values, "search": self.search, **counts, "signatures": self.signatures}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +110,15 @@ class Validation:
             criterion[score.name] = score.value if score.higher_is_better else -score.value
         best = criterion[self.config.valid.best]
         best = -math.inf if math.isnan(best) else best
-        return ValidationResult(values, signatures, best, self._search() if scores else "")
+        n_all = sum(map(len, self.corpora))
+        return ValidationResult(
+            values,
+            signatures,
+            best,
+            self._search() if scores else "",
+            len(self.examples),
+            max(n_all, len(self.examples)),
+        )
 
     def losses(self, stop: StopSignal) -> dict[str, float] | None:
         """Nll per target token, in nats, without dropout or label smoothing, and the objective's own extras."""

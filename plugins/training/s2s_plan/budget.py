@@ -1,9 +1,10 @@
 """train.budget=30m: the length of a run follows from the measured speed of its own model on its own data.
 
-Before the run, a throw-away trainer times a few updates and a validation; from these follow the number of updates, the
-warm-up and the intervals. During the run the speed changes with the load of the machine: so twenty times, at its
-points, the updates that still fit are counted anew, and the schedule moves with the run's end. Each decision is stored
-in the run: one continued from an earlier checkpoint repeats those that it reaches again, and ends with the same bytes.
+The time is that of the whole command. Before the run, a throw-away trainer times a few updates and a validation; from
+these follow the number of updates, the warm-up and the intervals. During the run the speed changes with the load of the
+machine: so twenty times, at its points, the updates that still fit are counted anew, and the schedule moves with the
+run's end. Each decision is stored in the run: one continued from an earlier checkpoint repeats those that it reaches
+again, and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -36,8 +37,13 @@ FEWEST_SENTENCES = 20
 """Minimum number of sentences for which a score is meaningful"""
 LENGTHS = "lengths.json"
 """The file of a run's points"""
-TOLERANCE = 0.01
-"""Share of the budget by which the run may miss it without an adjustment"""
+END = 2.0
+"""Seconds for starting the process, and for what follows the last validation: the average, the report, the exit"""
+LEAST = 0.1
+"""Share of the time that is for updates, even if what came before them took nearly all of it"""
+TOLERANCE, UNCERTAIN = 0.015, 0.1
+"""The run is adjusted if it would miss its time by more than this share of it, and by more than that share of what is
+left of it, since the pace is known no better, and a total should settle"""
 WORTH_A_LINE = 0.1
 """Relative change of the length that gets a line of its own; the live line shows every change"""
 
@@ -51,8 +57,14 @@ class Validations(NamedTuple):
     """Of each validation"""
 
 
-def decide_steps(config: Config, pace: Pace, seconds: float, user_keys: Container[str] = ()) -> list[Decision]:
-    """The length of the run, and what follows from it; user_keys: the options that the user has set."""
+def decide_steps(
+    config: Config, pace: Pace, seconds: float, passed: float = 0.0, user_keys: Container[str] = ()
+) -> list[Decision]:
+    """The length of the run, and what follows from it.
+
+    seconds: for all of it, of which so many have passed; user_keys: the options that the user has set.
+    """
+    seconds = max(seconds - passed - END, LEAST * seconds)
     may_decode_less = config.valid.best == "nll" and not any(
         key in user_keys for key in ("valid.sentences", "valid.score")
     )
@@ -133,9 +145,11 @@ class TimeBudget(Observer):
         stored = read_points(trainer.directory) if trainer.world.is_main else []
         self.points = {point.step: point for point in trainer.world.all_gather(stored)[0]}
         step, now = trainer.state.step, time.monotonic()
-        last = max((point for point in self.points.values() if point.step <= step), key=_step, default=None)
-        trainer.length.n_steps = last.length if last else planned
-        self.began = now - (last.seconds * step / last.step if last else trainer.state.seconds)
+        reached = sorted((point for point in self.points.values() if point.step <= step), key=_step)
+        for point in reached:
+            self._move(point)
+        last = reached[-1] if reached else None
+        self.began = trainer.length.began - (last.seconds * step / last.step if last else trainer.state.seconds)
         self.update_ended, self.validation, self.validating = now, 0.0, 0.0
         """When the last update ended; seconds of the newest validation, and of all since the last point"""
         self.previous, self.pace = (step, now), 0.0
@@ -149,9 +163,15 @@ class TimeBudget(Observer):
             return
         point = self.points.get(step) or self._decided(step)
         self.previous, self.validating = (step, self.update_ended), 0.0
-        if point.length != self.trainer.length.n_steps:
-            self.trainer.length.n_steps = point.length
+        if self._move(point):
             self._report(point.length)
+
+    def _move(self, point: Point) -> bool:
+        """Give the run the length that was decided at a point; returns whether it is another one."""
+        length = self.trainer.length
+        if is_other := point.length != length.n_steps:
+            length.move(point.step, point.length)
+        return is_other
 
     def _report(self, length: int) -> None:
         if abs(length - self.reported) > WORTH_A_LINE * self.reported:
@@ -184,8 +204,10 @@ class TimeBudget(Observer):
         newest = max(self.update_ended - then - self.validating, 1e-6) / (step - before)
         self.pace = (newest + (self.pace or newest)) / 2
         pace = self.pace + (self.validation / every if has_validations else 0.0)
-        left = max((self.seconds - seconds) / pace, interval(self.planned) / 4, 1)
-        is_near = abs(step + left - length) * pace < TOLERANCE * self.seconds
+        time_left = self.seconds - seconds - END - (self.validation if has_validations else 0.0)
+        left = max(time_left / pace, interval(self.planned) / 4, 1)
+        missed = abs(step + left - length) * pace
+        is_near = missed < max(TOLERANCE * self.seconds, UNCERTAIN * time_left)
         return length if is_near else step + round(left)
 
 

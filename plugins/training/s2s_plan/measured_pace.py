@@ -38,18 +38,22 @@ class Pace:
     """Sentences decoded at each validation, as configured"""
     flops: float = 0.0
     """Floating-point operations per second reached by updates; 0: the model does not count its operations"""
+    build: float = 0.0
+    """Building the trainer, which the run does once more"""
 
 
 def measure_pace(config: Config, plugins: Plugins, world: World, seconds: float) -> Pace:
     """The pace of the slowest process in a run of this configuration; seconds: of the whole run."""
+    began = time.monotonic()
     with trial_run(config, plugins, world) as trainer:
+        build = time.monotonic() - began
         update, flops = time_updates(trainer, min(max(FOR_PACE * seconds, 3.0), 30.0))
         loss, sentence, n_sentences = _validation(trainer)
     del trainer
     gc.collect()  # before the next trainer is built
-    measured = world.all_gather((update, loss, sentence))
-    update, loss, sentence = (max(values) for values in zip(*measured, strict=True))
-    return Pace(update, loss, sentence, n_sentences, flops)
+    measured = world.all_gather((update, loss, sentence, build))
+    update, loss, sentence, build = (max(values) for values in zip(*measured, strict=True))
+    return Pace(update, loss, sentence, n_sentences, flops, build)
 
 
 def _validation(trainer: Trainer) -> tuple[float, float, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["configure"]
 
+import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -77,7 +78,9 @@ class _Request:
         if plan is None:
             return self.composed
         settings, measured = plan.settings(), plan.measured(self.user_keys)
-        return compose(Config, self.composed.arguments, self.plugins, settings, measured, experiment=plan.experiment)
+        arguments, began = self.composed.arguments, self.composed.began
+        composed = compose(Config, arguments, self.plugins, settings, measured, experiment=plan.experiment)
+        return replace(composed, began=began)
 
     def _recommended(self, task: Task, n_pairs: int) -> tuple[str, Config]:
         """The experiment that the task recommends, or "" if the user's options exclude it, and the configuration."""
@@ -128,7 +131,8 @@ class _Request:
             if again and again.model() != plan.model():
                 plan, config = again, self.under(again).config
                 pace = measure_pace(config, self.plugins, world, seconds)
-        decisions = decide_steps(config, pace, seconds, self.user_keys)
+        passed = world.all_gather(time.monotonic() - self.composed.began)[0] + pace.build
+        decisions = decide_steps(config, pace, seconds, passed, self.user_keys)
         return (plan or Plan(by, ())).extended([replace(decision, by=by) for decision in decisions])
 
     def _follow_recipe(self, hardware: Hardware, fingerprint: Fingerprint | None, reached: float | None) -> Plan:

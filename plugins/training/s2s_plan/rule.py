@@ -11,6 +11,7 @@ __all__ = ["auto"]
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from s2s.compose import flatten
 from s2s_plan.plan import Decision
 from s2s_plan.run_length import MOST_EPOCHS, VALIDATIONS, interval, warmup
 from s2s_plan.vocabulary import choose_vocabulary
@@ -72,6 +73,7 @@ DROPOUT = ((8, 0.0), (40, 0.1), (100, 0.2))
 """Upper bound of `Outlook.repetition` and its dropout: more would cost more than it gains; 0.3 above the last bound"""
 REPEATED = 40
 """Epochs from which word dropout and LayerDrop are used, too"""
+BY_LENGTH = ("the score of an output is the mean of its tokens'", "docs/recipes.md")
 PRE_NORM, EARLY = {"norm": "pre"}, ("learns from the first updates on", "Xiong et al., 2020")
 
 
@@ -122,7 +124,8 @@ class _Rule:
     """The decisions for one run, in the order of their dependencies."""
 
     def __init__(self, config: AutoConfig, situation: Situation) -> None:
-        self.explicit, self.task, self.hardware = situation.explicit, situation.config.task, situation.hardware
+        self.explicit, self.hardware = situation.explicit, situation.hardware
+        self.joint = flatten(situation.config).get("task.joint", False)
         self.arch, self.train = situation.config.arch, situation.config.train
         self.advised, self.experiment = situation.advised, situation.experiment
         self.corpus = situation.fingerprint
@@ -130,7 +133,6 @@ class _Rule:
         self.time = f"{self.seconds / 60:,.0f} min" if self.seconds < 7200 else f"{self.seconds / 3600:,.0f} h"
         self.machine = self.hardware.describe()
         self.pairs, self.epoch = (f"{n:,.0f} pairs" for n in (self.corpus.n_pairs, self.corpus.epoch_pairs))
-        self.words = self.corpus.tgt.n_words
         self.vocabulary = choose_vocabulary(situation)
         self.fast16 = self.hardware.bf16 > 1.5 * self.hardware.fp32
         self.outlook = self._outlook(1.0)
@@ -144,18 +146,17 @@ class _Rule:
             yield from self._at_most_epochs()
             return
         architecture = () if self.explicit.get("arch.name") else self._architecture()
-        for one in (*self.vocabulary.decisions, *architecture, *self._updates(), *self._intervals()):
+        others = (*self._updates(), *self._intervals(), *self._search())
+        for one in (*self.vocabulary.decisions, *architecture, *others):
             group = "" if one.key.startswith("arch.") else one.key.partition(".")[0]
             if self.advised.isdisjoint((one.key, f"{group}.name")):
                 yield one
 
     def _at_most_epochs(self) -> Iterator[Decision]:
         """The length of an experiment that would repeat a small corpus too often."""
-        train = self.train
-        steps = max(round(MOST_EPOCHS * self.outlook.epoch / train.n_tokens), 100)
-        if steps < train.steps and "train.steps" not in self.explicit:
-            yield Decision("train.steps", steps, f"{MOST_EPOCHS} epochs of {self.epoch}")
-            self.steps = steps
+        self.steps = max(round(MOST_EPOCHS * self.outlook.epoch / self.train.n_tokens), 100)
+        if self.steps < self.train.steps and "train.steps" not in self.explicit:
+            yield Decision("train.steps", self.steps, f"{MOST_EPOCHS} epochs of {self.epoch}")
             yield from self._intervals()
 
     def _operations(self, size: Size) -> float:
@@ -173,7 +174,7 @@ class _Rule:
         max_epochs = min(max(150 * (max(words, 1) / 200_000) ** -0.4, 15), MOST_EPOCHS)
         time = self.seconds * correction
         outlooks = [Outlook(s, self.vocabulary.size, epoch, time * self._operations(s), max_epochs) for s in LADDER]
-        filled = [o for o, least in zip(outlooks, WORDS, strict=True) if least <= self.words]
+        filled = [o for o, least in zip(outlooks, WORDS, strict=True) if least <= self.corpus.tgt.n_words]
         held = [o for o in filled if COPIES * (o.n_weights + o.vocab * o.size.d_model) < self.hardware.memory / 2]
         return next((o for o in reversed(held) if o.suffices), outlooks[0])
 
@@ -195,10 +196,9 @@ class _Rule:
         elif self.arch.name == "transformer":
             yield width
             yield from (Decision(f"arch.{option}", value, by_size) for option, value in size.options().items())
-            yield from (Decision(f"arch.{option}", value, *EARLY) for option, value in PRE_NORM.items())
-            joint = getattr(self.task, "joint", False)
-            one, two = ("shared", "one vocabulary") if joint else ("target", "two vocabularies")
-            yield Decision("arch.share_embeddings", one, two, "section 3.4")
+            yield Decision("arch.norm", PRE_NORM["norm"], *EARLY)
+            shared = ("shared", "one vocabulary") if self.joint else ("target", "two vocabularies")
+            yield Decision("arch.share_embeddings", *shared, "section 3.4")
             yield drop
             if self.outlook.epochs >= REPEATED:
                 for option in ("decoder_layer_drop", "tgt_word_dropout"):
@@ -208,10 +208,8 @@ class _Rule:
         return next((p for most, p in DROPOUT if self.outlook.repetition < most), 0.3)
 
     def _repetition(self) -> str:
-        outlook = self.outlook
-        return (
-            f"{outlook.epochs:,.1f} epochs, {outlook.n_weights / max(outlook.epoch, 1):.2g} weights for a token of one"
-        )
+        per_token = self.outlook.n_weights / max(self.outlook.epoch, 1)
+        return f"{self.outlook.epochs:,.1f} epochs, {per_token:.2g} weights for a token of one"
 
     def _width(self, size: Size) -> int:
         """The width given by the user's options or preset, of whatever architecture, or that of `size`."""
@@ -219,9 +217,8 @@ class _Rule:
         return int(getattr(self.arch, "d_model", size.d_model)) if is_given else size.d_model
 
     def _updates(self) -> Iterator[Decision]:
-        size, outlook = self.outlook.size, self.outlook
+        outlook, d_model = self.outlook, self._width(self.outlook.size)
         tokens = int(self.explicit.get("train.tokens", 0) or self._tokens())
-        d_model = self._width(size)
         steps = int(self.explicit.get("train.steps", max(round(outlook.n_tokens / tokens), 100)))
         yield Decision("train.tokens", tokens, f"{outlook.n_tokens / 1e6:,.1f} M target tokens to be seen")
         yield Decision("train.steps", steps, f"{outlook.epochs:,.1f} epochs of {self.epoch} in {self.time}")
@@ -230,14 +227,20 @@ class _Rule:
         yield Decision("schedule.lr", lr, f"d_model {d_model}", "docs/recipes.md")
         yield Decision("schedule.warmup", warmup(steps), f"a tenth of {steps:,} updates")
         yield Decision("train.clip", 1.0, "a short warm-up")
+        self.steps = steps
         if self.fast16:
             yield Decision("train.precision", "bf16", f"{self.hardware.bf16 / 1e9:,.0f} GFLOP/s in bf16")
-        self.steps = steps
 
     def _tokens(self) -> int:
         """Tokens of a batch: few in a short run, for enough updates; at least eight batches in an epoch."""
         n = min(max(0.5 * self.outlook.n_tokens**0.5, LEAST_BATCH), self.outlook.epoch / 8)
         return min(BATCHES, key=lambda tokens: abs(tokens - n))
+
+    def _search(self) -> Iterator[Decision]:
+        """The mean log-probability of a token as the score: no model, however little trained, prefers empty outputs."""
+        if self.explicit.keys().isdisjoint(("search.alpha", "search.length_penalty", "search.name")):
+            yield Decision("search.length_penalty", "power", *BY_LENGTH)
+            yield Decision("search.alpha", 1.0, *BY_LENGTH)
 
     def _intervals(self) -> Iterator[Decision]:
         every, why = interval(self.steps), f"{VALIDATIONS} times in {self.steps:,} updates"

@@ -131,7 +131,7 @@ def test_a_few_sentences_are_decoded_where_the_loss_alone_takes_long() -> None:
 
 
 def test_what_is_decoded_stays_where_the_user_has_said_it() -> None:
-    found = {d.key for d in decide_steps(config(), PACES["fewer sentences"], 1200.0, {"valid.sentences"})}
+    found = {d.key for d in decide_steps(config(), PACES["fewer sentences"], 1200.0, user_keys={"valid.sentences"})}
     assert found == {"train.steps", "schedule.warmup", "valid.every", "checkpoint.every"}
 
 
@@ -139,7 +139,7 @@ def test_warmup_and_intervals_follow_the_length_that_the_user_has_given() -> Non
     """Not the length that the budget allows, which the run does not have."""
     given = config()
     given.train.steps = 40
-    found = {d.key: d.value for d in decide_steps(given, PACES["fewer sentences"], 1200.0, {"train.steps"})}
+    found = {d.key: d.value for d in decide_steps(given, PACES["fewer sentences"], 1200.0, user_keys={"train.steps"})}
     assert found["schedule.warmup"] == 4
     assert max(found["valid.every"], found["checkpoint.every"]) <= 40 // 3
 

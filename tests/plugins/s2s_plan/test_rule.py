@@ -188,3 +188,22 @@ def test_the_size_of_a_known_architecture_is_chosen_whatever_its_preset_says() -
 def test_a_small_corpus_has_batches_of_an_eighth_of_an_epoch() -> None:
     tokens = [decide(corpus(n, 6))["train.tokens"] for n in (10, 300, 1_000, 5_000)]
     assert tokens == [64, 256, 1024, 1024]
+
+
+@pytest.mark.parametrize(
+    ("given", "penalty"),
+    [
+        ("seed=1", "power"),
+        ("search.beam=8", "power"),
+        ("search.alpha=0", "gnmt"),
+        ("search.length_penalty=none", "none"),
+    ],
+)
+def test_outputs_are_scored_by_their_mean_unless_a_penalty_is_given(given: str, penalty: str) -> None:
+    arguments = ["task=translation", given]
+    composed = compose(Config, arguments, PLUGINS)
+    situation = Situation(corpus(5_000), CPU, composed.config, {given.partition("=")[0]: 0}, None)
+    settings = Plan("recipe=auto", tuple(auto(AutoConfig(name="auto"))(situation))).settings()
+    search: Any = compose(Config, arguments, PLUGINS, settings).config.search
+    assert search.length_penalty == penalty
+    assert (search.alpha == 1.0) is (penalty == "power")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import shutil
+import time
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,9 +20,10 @@ from s2s.config.run import ValidConfig
 from s2s.distributed import World
 from s2s.errors import CheckpointError
 from s2s.log.log import RunLength
-from s2s_optim.schedules import CosineConfig
+from s2s.training.learning_rate import following
+from s2s_optim.schedules import CosineConfig, cosine
 from s2s_plan import PlanConfig
-from s2s_plan.budget import LENGTHS, TimeBudget, ended_after, read_points
+from s2s_plan.budget import LENGTHS, TimeBudget, decide_steps, ended_after, read_points
 from s2s_plan.measured_pace import Pace
 
 if TYPE_CHECKING:
@@ -31,7 +35,7 @@ class Ticks:
     """A clock by which the same time passes from one look to the next."""
 
     def __init__(self, seconds: float) -> None:
-        self.now, self.seconds = 100.0, seconds
+        self.now, self.seconds = time.monotonic(), seconds
 
     def monotonic(self) -> float:
         self.now += self.seconds
@@ -49,7 +53,7 @@ class Machine:
             schedule=CosineConfig(name="cosine", steps=planned),
         )
         self.lines: list[str] = []
-        log, length = SimpleNamespace(info=self.lines.append), RunLength(planned)
+        log, length = SimpleNamespace(info=self.lines.append), RunLength(planned, self.now)
         state = SimpleNamespace(step=0, seconds=0.0)
         self.trainer: Any = SimpleNamespace(
             config=config, directory=directory, log=log, length=length, state=state, world=World(), validation=every > 0
@@ -164,16 +168,16 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("s2s_plan.planning.measure_pace", lambda *_: Pace(update=0.05))
+    monkeypatch.setattr("s2s_plan.planning.measure_pace", lambda *_: Pace(update=49.5))
     for split in ("train", "dev"):
         for side in ("a", "b"):
             (tmp_path / f"{split}.{side}").write_text("a b c d\nc d a\nb b d\n" * 20)
     command = [
         "task=translation", "task.train=[train.a,train.b]", "task.valid=[dev.a,dev.b]", "task.vocab_size=12",
         "arch=transformer_tiny", "train.tokens=64", "schedule=cosine", "valid.score=false", "checkpoint.keep_last=50",
-        "train.budget=1s", "train.threads=1", "log.tensorboard=false",
+        "train.budget=1000s", "train.threads=1", "log.tensorboard=false",
     ]  # fmt: skip
-    monkeypatch.setattr("s2s_plan.budget.time", Ticks(0.05))
+    monkeypatch.setattr("s2s_plan.budget.time", Ticks(50.0))
     assert main([*command, "run=whole"]) == 0
     length = read_points(tmp_path / "runs" / "whole")[-1].length
     assert 6 < length < 15, "of 20 that were planned, of which each took twice as long"
@@ -185,7 +189,7 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
     checkpoints = Path("runs/killed/checkpoints")
     for step in range(6, length + 1):
         shutil.rmtree(checkpoints / step_name(step))
-    monkeypatch.setattr("s2s_plan.budget.time", Ticks(0.02))
+    monkeypatch.setattr("s2s_plan.budget.time", Ticks(20.0))
     assert main([*command, "run=killed"]) == 0
     assert "continuing after update 5" in capsys.readouterr().out
     last = Path("checkpoints") / step_name(length) / "model.safetensors"
@@ -202,3 +206,39 @@ def test_a_budget_that_comes_late_is_refused(
     assert main([*SMALL, "run=x", "train.budget=1s"]) == 2
     assert "train.budget=1s: runs/x began without one" in capsys.readouterr().err
     assert main([*SMALL, "run=x", "train.budget=1s", "train.steps=5", "--quiet"]) == 0
+
+
+def test_the_total_settles_and_the_run_ends_in_its_time(tmp_path: Path) -> None:
+    """The speed of a shared machine: each minute is up to a fifth slower or quicker than another."""
+    draw = random.Random(3)
+    updates = [draw.uniform(0.33, 0.5) for _ in range(400)]
+    machine = Machine(tmp_path, 2700, 135)
+    assert machine.run(lambda seconds: updates[int(seconds // 60)], 6.0) == pytest.approx(BUDGET, rel=0.03)
+    lengths = [point.length for point in read_points(tmp_path)]
+    assert sum(one != other for one, other in pairwise([2700, *lengths])) <= 5
+
+
+def test_a_rate_of_a_budgeted_run_never_rises_after_its_warm_up(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, 3000)
+    schedule = following(cosine, CosineConfig(name="cosine", steps=3000, warmup=300), machine.trainer.length)
+    rates: list[float] = []
+
+    def update(seconds: float) -> float:
+        rates.append(schedule(machine.trainer.state.step))
+        return 0.2 if int(seconds) // 200 % 2 else 0.7
+
+    machine.run(update)
+    decay = rates[rates.index(max(rates)) :]
+    assert decay == sorted(decay, reverse=True)
+    assert len({point.length for point in read_points(tmp_path)}) > 1, "it has moved"
+
+
+def test_what_passes_before_the_first_update_counts(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, 3000)
+    machine.now += 300
+    machine.run(lambda _: 0.4)
+    assert machine.now - machine.trainer.length.began == pytest.approx(BUDGET, rel=0.03)
+    whole, late = (
+        decide_steps(machine.trainer.config, Pace(update=1.0), BUDGET, passed)[0].value for passed in (0.0, 300.0)
+    )
+    assert whole - late == 300

@@ -83,13 +83,15 @@ def test_a_validation_and_its_checkpoint_share_a_line(tmp_path: Path, capsys: py
     record = {"step": 12_000, "nll": 1.87, "ppl": 6.49, "bleu": 24.71, "search": "beam 4", "best": True}
     with make(tmp_path) as run:
         run.start(12_000)
-        run.validated({**record, "signatures": {"bleu": "nrefs:1"}})
+        some = {"sentences": 200, "of_sentences": 2000, "seconds": 12.34}
+        run.validated({**record, **some, "signatures": {"bleu": "nrefs:1"}})
         run.saved(tmp_path / "checkpoints/step-012000", 1.1)
         run.validated({**record, "best": False})
         run.updated(update(12_001))
         run.saved(tmp_path / "checkpoints/step-012001", 0.25)
     assert capsys.readouterr().out.splitlines() == [
-        "valid @12,000  nll 1.87  ppl 6.49  bleu 24.71 (beam 4)  best  saved checkpoints/step-012000 (1.1 s, verified)",
+        "valid @12,000  nll 1.87  ppl 6.49  bleu 24.71 (beam 4, 200 of 2,000 sentences)  12.3 s  best by nll  "
+        "saved checkpoints/step-012000 (1.1 s, verified)",
         "valid @12,000  nll 1.87  ppl 6.49  bleu 24.71 (beam 4)",
         "saved checkpoints/step-012001 (0.2 s, verified)",
     ]
@@ -160,16 +162,16 @@ def test_the_summary_names_the_best_also_of_before_a_resume(tmp_path: Path, caps
     with make(tmp_path) as run:
         run.start(0)
         signatures = {"bleu": "nrefs:1|case:mixed"}
-        run.validated({"step": 4, "nll": 1.0, "bleu": 20.0, "best": True, "signatures": signatures})
-        run.validated({"step": 6, "nll": 1.2, "bleu": 19.0, "best": False, "signatures": signatures})
+        run.validated({"step": 4, "nll": 1.0, "bleu": 20.0, "best": True, "seconds": 3.0, "signatures": signatures})
+        run.validated({"step": 6, "nll": 1.2, "bleu": 19.0, "best": False, "seconds": 2.0, "signatures": signatures})
     with make(tmp_path) as run:
         run.start(6)
         capsys.readouterr()
         mean = {"path": str(tmp_path / "checkpoints/average"), "nll": 0.9, "bleu": 21.0, "search": "beam 4"}
         run.finished({"steps": 8, "tokens": 1_234_567, "seconds": 3725.0, "average": mean})
     assert capsys.readouterr().out.splitlines() == [
-        "done  8 updates, 1.23M tokens, 01:02:05",
-        "best  valid @4  nll 1.00  bleu 20.00",
+        "done  8 updates, 1.23M tokens, updates 01:02:05, validation 00:00:05; 00:00:00 since it was continued",
+        "best  by nll: valid @4  nll 1.00  bleu 20.00  3.0 s",
         "      bleu: nrefs:1|case:mixed",
         "mean  nll 0.90  bleu 21.00 (beam 4)  saved checkpoints/average",
         f"next  s2s-generate run={tmp_path} input=FILE",
