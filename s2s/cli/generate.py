@@ -57,7 +57,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         started = time.monotonic()
         pipeline.generate_file(generator, config, read, write, output, n_written)
         output.finish()
-    return _report(options, f"{_how_much(generator, started)}; on {description}")
+    return _finished(options, generator, started, description)
 
 
 def _generate_document(
@@ -75,11 +75,15 @@ def _generate_document(
         return _report(options, f"all is in order; nothing was written; on {description}")
     started = time.monotonic()
     file.write(generator)
-    return _report(options, f"{_how_much(generator, started)}; on {description}")
+    return _finished(options, generator, started, description)
 
 
-def _how_much(generator: Generator, started: float) -> str:
-    return generator.counts.describe(generator.task.counts, time.monotonic() - started)
+def _finished(options: Options, generator: Generator, started: float, description: str) -> None:
+    """Say how much was done in what time, and whether the outputs look wrong."""
+    how_much = generator.counts.describe(generator.task.counts, time.monotonic() - started)
+    _report(options, f"{how_much}; on {description}")
+    if (doubt := generator.counts.doubt()) and os.environ.get("RANK", "0") == "0":
+        logging.warning(doubt)
 
 
 def _report(options: Options, line: str) -> None:

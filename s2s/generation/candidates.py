@@ -154,6 +154,14 @@ class Output:
         return len(self.tokens) + 1  # not log_probs, which some backends do not give
 
 
+LONG = 8
+"""Tokens from which on an input says something about the length of its output"""
+FEW = 20
+"""Fewer outputs give no share to rely on"""
+NOW_AND_THEN = 0.01
+"""Share of outputs that may be empty or too short without a warning"""
+
+
 @dataclass
 class Counts:
     """What a generator has processed so far."""
@@ -179,8 +187,20 @@ class Counts:
     """Outputs that the limit on the length has cut"""
     blank: int = 0
     """Outputs without text of inputs with tokens"""
+    short: int = 0
+    """Translations, and outputs like them, with less than a quarter of the tokens of an input of LONG or more"""
     tokens: int = 0
     """Tokens of the best outputs, eos included"""
+
+    def doubt(self) -> str:
+        """A warning if outputs are empty or much too short, more than now and then; else empty."""
+        if self.inputs < FEW or self.blank + self.short <= NOW_AND_THEN * self.inputs:
+            return ""
+        return (
+            f"of {self.inputs:,} outputs, {self.blank:,} are empty and {self.short:,} much shorter than their inputs: "
+            "the model has been trained too little, or its scores prefer short outputs; "
+            "try search.length_penalty=power search.alpha=1"
+        )
 
     def describe(self, task_counts: Mapping[str, int], seconds: float) -> str:
         """The number of inputs, the numbers of special cases here and in the task, and the speed."""
@@ -195,6 +215,7 @@ class Counts:
             "lacking what is required": self.lacking,
             "outputs cut at the limit": self.unfinished,
             "outputs empty": self.blank,
+            "outputs much too short": self.short,
             **task_counts,
         }
         notes = "".join(f", {count:,} {what}" for what, count in special.items() if count)

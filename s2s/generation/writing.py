@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from s2s.errors import PluginError
-from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
+from s2s.generation.candidates import EMPTY_CANDIDATE, LONG, NO_OUTPUT, Candidate, Counts, Input, Output
 from s2s.generation.text_layout import join_pieces, with_blanks
 from s2s.generation.text_writer import TextWriter
 from s2s.text import AnnotatedText
@@ -127,6 +127,7 @@ class Writer:
             bool(segment.ids) and not part.hyp.strip() and part.score > -math.inf
             for segment, part in zip(segments, outputs, strict=True)
         )
+        self.counts.short += self._is_short(segments, outputs)
         if len(outputs) == 1 and not segments[0].before and not segments[0].after:
             return _annotated(source, replace(outputs[0], src=source.src))
         n_candidates = max(len(output.nbest) for output in outputs)
@@ -135,6 +136,12 @@ class Writer:
         nbest = [one for one in joined if distinct[one.hyp] is one]
         parts = list(outputs) if len(outputs) > 1 else []
         return _annotated(source, Output(source.src, nbest, parts))
+
+    def _is_short(self, segments: Sequence[Segment], outputs: Sequence[Output]) -> bool:
+        """Whether a text that should be about as long as its input is not, though it is not empty."""
+        n_read, n_written = sum(len(segment.ids) for segment in segments), sum(part.n_tokens for part in outputs)
+        is_text = self.task.running_text and any(part.hyp.strip() for part in outputs)
+        return is_text and n_read >= LONG and 4 * n_written < n_read
 
 
 def _distinct(ranked: Sequence[tuple[int, float]], texts: Sequence[str]) -> list[tuple[int, float]]:

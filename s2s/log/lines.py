@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GAP", "MovingMeans", "UpdateLine", "scores", "short", "valid_line"]
+__all__ = ["GAP", "MovingMeans", "UpdateLine", "doubt_of", "scores", "short", "valid_line"]
 
 import math
 from collections import deque
@@ -13,9 +13,13 @@ from s2s.config.duration import format_duration
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-NOT_SCORES = {"kind", "step", "best", "search", "signatures", "seconds"}
+NOT_SCORES = {"kind", "step", "best", "search", "signatures", "seconds", "length_ratio"}
 """Keys of a validation's record that are not scores"""
 GAP = "  "
+FEW = 20
+"""Fewer outputs give no share to rely on"""
+MOST_EMPTY, SHORT = 0.01, 0.8
+"""Share of empty outputs, and length of all outputs for that of their references, beyond which there is a warning"""
 
 
 class MovingMeans:
@@ -110,6 +114,17 @@ def scores(record: Mapping[str, Any]) -> list[str]:
         n, n_all = record.get("sentences", 0), record.get("of_sentences", 0)
         words[-1] += f" ({record['search']}{f', {n:,} of {n_all:,} sentences' if n < n_all else ''})"
     return words
+
+
+def doubt_of(record: Mapping[str, Any]) -> str:
+    """A warning if many outputs of a validation are empty, or much shorter than their references; else empty."""
+    n, n_empty, ratio = record.get("sentences", 0), record.get("empty", 0), record.get("length_ratio", 1.0)
+    if n < FEW or (n_empty <= MOST_EMPTY * n and ratio >= SHORT):
+        return ""
+    return (
+        f"of the {n:,} outputs of the best validation, {n_empty:,} are empty, and all together have {ratio:.0%} of the "
+        "length of their references: train longer, or give search.length_penalty=power search.alpha=1"
+    )
 
 
 def scientific(x: float) -> str:

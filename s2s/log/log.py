@@ -51,7 +51,7 @@ class RunLength:
     def position(self, step: int) -> float:
         """The update of the planned run that is as far from its end as `step` is from the end of this one.
 
-        It goes on from where it is when the length is moved, so that a learning rate that follows it never goes back.
+        It continues from where it is when the length is moved, so that a learning rate that follows it never goes back.
         """
         since, before = self._bend
         left = self.n_steps - since

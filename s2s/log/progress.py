@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from s2s.config.duration import format_duration
-from s2s.log.lines import GAP, MovingMeans, UpdateLine, scores, short, valid_line
+from s2s.log.lines import GAP, MovingMeans, UpdateLine, doubt_of, scores, short, valid_line
 from s2s.log.live import LiveScreen
 from s2s.observer import Observer
 
@@ -68,6 +68,8 @@ class RunLines(Observer):
         best = [record for record in validations if record.get("best")]
         if best:
             self.log.show(f"best  by {self.by}: {valid_line(best[-1])}")
+            if doubt := doubt_of(best[-1]):
+                self.log.warn(doubt)
             for name, signature in best[-1].get("signatures", {}).items():
                 self.log.show(f"      {name}: {signature}")
         if average := summary.get("average"):

@@ -54,11 +54,16 @@ class ValidationResult:
     """Outputs that were scored"""
     n_all: int = 0
     """Sentences of the development set"""
+    n_empty: int = 0
+    """Empty outputs for references that are not"""
+    length_ratio: float = 1.0
+    """Characters of the outputs for one of the references"""
 
     def record(self) -> dict[str, Any]:
         """The record for the log."""
-        counts = {"sentences": self.n_sentences, "of_sentences": self.n_all} if self.search else {}
-        return {**self.values, "search": self.search, **counts, "signatures": self.signatures}
+        counts = {"sentences": self.n_sentences, "of_sentences": self.n_all, "empty": self.n_empty}
+        outputs = {**counts, "length_ratio": round(self.length_ratio, 4)} if self.search else {}
+        return {**self.values, "search": self.search, **outputs, "signatures": self.signatures}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,25 +104,27 @@ class Validation:
     def __call__(self, stop: StopSignal) -> ValidationResult | None:
         """All values, or None if a signal interrupted it; the model's training mode is restored."""
         losses = self.losses(stop)
-        scores = None if losses is None else self.scores(stop)
-        if losses is None or scores is None:
+        hyps = None if losses is None else self.outputs(stop)
+        if losses is None or hyps is None:
             return None
         values, signatures = {"nll": losses["nll"], "ppl": math.exp(min(losses["nll"], 100)), **losses}, {}
         criterion = {"nll": -losses["nll"]}
+        scores, refs = self.scores(hyps), [example.tgt for example in self.examples[: len(hyps)]]
         for score in scores:
             values[score.name] = score.value
             signatures[score.name] = score.signature
             criterion[score.name] = score.value if score.higher_is_better else -score.value
         best = criterion[self.config.valid.best]
         best = -math.inf if math.isnan(best) else best
-        n_all = sum(map(len, self.corpora))
         return ValidationResult(
-            values,
-            signatures,
-            best,
-            self._search() if scores else "",
-            len(self.examples),
-            max(n_all, len(self.examples)),
+            values=values,
+            signatures=signatures,
+            criterion=best,
+            search=self._search() if scores else "",
+            n_sentences=len(hyps),
+            n_all=max(sum(map(len, self.corpora)), len(hyps)),
+            n_empty=sum(not hyp.strip() and bool(ref.strip()) for hyp, ref in zip(hyps, refs, strict=True)),
+            length_ratio=sum(map(len, hyps)) / max(sum(map(len, refs)), 1),
         )
 
     def losses(self, stop: StopSignal) -> dict[str, float] | None:
@@ -129,8 +136,8 @@ class Validation:
         names = ["nll", *self._extras()]
         return {name: ratio(*pair) for name, pair in zip(names, totals_and_counts(totals), strict=True)}
 
-    def scores(self, stop: StopSignal) -> list[Score] | None:
-        """Every metric on the first valid.sentences sentences, decoded as s2s-generate would."""
+    def outputs(self, stop: StopSignal) -> list[str] | None:
+        """Outputs for the first valid.sentences sentences, decoded as s2s-generate would; none if none are scored."""
         if not self.config.valid.score or not self.metrics:
             return []
         parts = self._on_all_ranks(stop, self._local_hyps)
@@ -139,8 +146,12 @@ class Validation:
         hyps = [""] * len(self.examples)
         for rank, part in enumerate(parts):
             hyps[rank :: self.world.size] = part
+        return hyps
+
+    def scores(self, hyps: Sequence[str]) -> list[Score]:
+        """Every metric on the outputs; none for none."""
         refs = [[example.tgt for example in self.examples]]
-        return [metric.scored(hyps, refs) for metric in self.metrics]
+        return [metric.scored(hyps, refs) for metric in self.metrics] if hyps else []
 
     def _search(self) -> str:
         search = self.config.search

@@ -23,7 +23,7 @@ CURVES = {
     "Development nll": ("valid", "nll"),
 }
 """Title -> kind of record and its key; `titles` adds the metrics of the development set"""
-NO_SCORE = {"kind", "step", "best", "nll", "ppl", "search", "signatures", "seconds"}
+NO_SCORE = {"kind", "step", "best", "nll", "ppl", "search", "signatures", "seconds", "length_ratio"}
 
 
 @dataclass

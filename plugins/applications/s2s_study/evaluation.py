@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = 32
 """Number of examples in which operations are counted"""
-NOT_MEASURES = ("step", "best", "search", "signatures", "path", "kind", "seconds")
+NOT_MEASURES = ("step", "best", "search", "signatures", "path", "kind", "seconds", "length_ratio")
 
 
 def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:

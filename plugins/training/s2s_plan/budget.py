@@ -2,7 +2,7 @@
 
 The time is that of the whole command. Before the run, a throw-away trainer times a few updates and a validation; from
 these follow the number of updates, the warm-up and the intervals. During the run the speed changes with the load of the
-machine: so twenty times, at its points, the updates that still fit are counted anew, and the schedule moves with the
+machine: so sixty times, at its points, the updates that still fit are counted anew, and the schedule moves with the
 run's end. Each decision is stored in the run: one continued from an earlier checkpoint repeats those that it reaches
 again, and ends with the same bytes.
 """
@@ -37,13 +37,17 @@ FEWEST_SENTENCES = 20
 """Minimum number of sentences for which a score is meaningful"""
 LENGTHS = "lengths.json"
 """The file of a run's points"""
-END = 2.0
+POINTS = 3
+"""Points between two validations as planned"""
+END = 3.0
 """Seconds for starting the process, and for what follows the last validation: the average, the report, the exit"""
 LEAST = 0.1
 """Share of the time that is for updates, even if what came before them took nearly all of it"""
-TOLERANCE, UNCERTAIN = 0.015, 0.1
+TOLERANCE, UNCERTAIN = 0.015, 0.12
 """The run is adjusted if it would miss its time by more than this share of it, and by more than that share of what is
 left of it, since the pace is known no better, and a total should settle"""
+LOOK_BACK = 0.4
+"""Share of the time that is left for which the pace is measured: what comes is like what was, for about as long"""
 WORTH_A_LINE = 0.1
 """Relative change of the length that gets a line of its own; the live line shows every change"""
 
@@ -151,18 +155,18 @@ class TimeBudget(Observer):
         last = reached[-1] if reached else None
         self.began = trainer.length.began - (last.seconds * step / last.step if last else trainer.state.seconds)
         self.update_ended, self.validation, self.validating = now, 0.0, 0.0
-        """When the last update ended; seconds of the newest validation, and of all since the last point"""
-        self.previous, self.pace = (step, now), 0.0
-        """Step and time of the last point; seconds of an update, a running mean that weights the newest most"""
+        """When the last update ended; seconds of the newest validation, and of all in this session"""
+        self.marks = [(step, now)]
+        """Step and time of the points of this session, without its validations"""
         self.reported = trainer.length.n_steps
 
     def updated(self, record: Mapping[str, Any]) -> None:
         """At a point, make a decision, or repeat the stored one."""
         step, self.update_ended = record["step"], time.monotonic()
-        if step % interval(self.planned):
+        if step % max(interval(self.planned) // POINTS, 1):
             return
         point = self.points.get(step) or self._decided(step)
-        self.previous, self.validating = (step, self.update_ended), 0.0
+        self.marks.append((step, self.update_ended - self.validating))
         if self._move(point):
             self._report(point.length)
 
@@ -196,19 +200,22 @@ class TimeBudget(Observer):
 
     def _length(self, step: int, seconds: float) -> int:
         """As many updates as fit, at least a few for the schedule to end; unchanged if the length is close enough."""
-        config, (before, then) = self.trainer.config, self.previous
-        length, every = self.trainer.length.n_steps, config.valid.every
+        length, every = self.trainer.length.n_steps, self.trainer.config.valid.every
         has_validations = self.trainer.validation and 0 < every < self.planned
         if step < warmup(self.planned) or step >= length or (has_validations and not self.validation):
             return length
-        newest = max(self.update_ended - then - self.validating, 1e-6) / (step - before)
-        self.pace = (newest + (self.pace or newest)) / 2
-        pace = self.pace + (self.validation / every if has_validations else 0.0)
         time_left = self.seconds - seconds - END - (self.validation if has_validations else 0.0)
+        pace = self._pace(step, LOOK_BACK * time_left) + (self.validation / every if has_validations else 0.0)
         left = max(time_left / pace, interval(self.planned) / 4, 1)
         missed = abs(step + left - length) * pace
         is_near = missed < max(TOLERANCE * self.seconds, UNCERTAIN * time_left)
         return length if is_near else step + round(left)
+
+    def _pace(self, step: int, seconds: float) -> float:
+        """Seconds of an update in about the last `seconds`."""
+        now = self.update_ended - self.validating
+        before, then = next((mark for mark in reversed(self.marks) if now - mark[1] >= seconds), self.marks[0])
+        return max(now - then, 1e-6) / max(step - before, 1)
 
 
 def _step(point: Point) -> int:

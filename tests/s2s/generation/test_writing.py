@@ -202,3 +202,36 @@ def test_an_output_that_is_no_text_names_its_maker() -> None:
         writer(Stage("!"), Silent()).output(SEGMENT, FOUND)
     with pytest.raises(PluginError, match=r"^Pieces\.detokenize: expected a text, got list$"):
         Writer(Pieces(), GenerateConfig(), Counts(), []).output(SEGMENT, FOUND)
+
+
+@pytest.mark.parametrize(
+    ("n_read", "n_written", "is_text", "n_short"),
+    [(40, 9, True, 1), (40, 10, True, 0), (7, 1, True, 0), (8, 1, True, 1), (40, 1, False, 0)],
+)
+def test_an_output_much_shorter_than_its_text_is_counted(
+    n_read: int, n_written: int, is_text: bool, n_short: int
+) -> None:
+    """Tokens of the output include eos. The output of a task such as parsing may be of any length."""
+    write = writer()
+    write.task.running_text = is_text
+    found = Candidate("X", -1.0, [5] * (n_written - 1), [])
+    write.join_segments(Input("ab"), [replace(SEGMENT, ids=[4] * n_read)], [Output("ab", [found])])
+    assert write.counts.short == n_short
+
+
+@pytest.mark.parametrize(
+    ("counts", "doubted"),
+    [
+        (Counts(inputs=1000, blank=110), True),
+        (Counts(inputs=1000, blank=4, short=7), True),
+        (Counts(inputs=1000, blank=3, short=7), False),
+        (Counts(inputs=5, blank=5), False),
+        (Counts(inputs=20, blank=1), True),
+    ],
+)
+def test_many_outputs_without_text_are_a_warning(counts: Counts, doubted: bool) -> None:
+    doubt = counts.doubt()
+    assert bool(doubt) is doubted
+    assert (
+        f"of {counts.inputs:,} outputs, {counts.blank:,} are empty and {counts.short:,} much shorter" in doubt
+    ) is doubted

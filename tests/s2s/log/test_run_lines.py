@@ -191,3 +191,32 @@ def test_scientific_is_short(value: float, text: str) -> None:
 )
 def test_counts_are_short(value: float, text: str) -> None:
     assert short(value) == text
+
+
+@pytest.mark.parametrize(
+    ("found", "doubted"),
+    [
+        (
+            {"sentences": 200, "empty": 22, "length_ratio": 0.9},
+            "of the 200 outputs of the best validation, 22 are empty",
+        ),
+        (
+            {"sentences": 200, "empty": 0, "length_ratio": 0.61},
+            "all together have 61% of the length of their references",
+        ),
+        ({"sentences": 200, "empty": 2, "length_ratio": 0.8}, ""),
+        ({"sentences": 200, "empty": 0, "length_ratio": 1.7}, ""),
+        ({"sentences": 5, "empty": 5, "length_ratio": 0.0}, ""),
+        ({}, ""),
+    ],
+)
+def test_outputs_that_are_empty_or_too_short_are_doubted_at_the_end(
+    found: dict[str, Any], doubted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with make(tmp_path) as run:
+        run.start(0)
+        run.validated({"step": 4, "nll": 1.0, "bleu": 20.0, "search": "beam 4", "best": True, **found})
+        run.finished({"steps": 4, "tokens": 100, "seconds": 1.0})
+    shown = capsys.readouterr().err
+    assert doubted in shown
+    assert bool(doubted) is ("warning: " in shown)

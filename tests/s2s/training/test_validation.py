@@ -154,7 +154,7 @@ def test_two_ranks_do_each_a_part_and_find_what_one_finds(validation: Validation
     assert whole is not None
     assert ranks[0].losses(StopSignal()) == pytest.approx({"nll": whole.values["nll"]}, rel=1e-6)
     object.__setattr__(ranks[0].world, "others", hyps[1])
-    assert ranks[0].scores(StopSignal()) == validation.scores(StopSignal())
+    assert ranks[0].outputs(StopSignal()) == validation.outputs(StopSignal())
 
 
 def test_an_interrupted_rank_leaves_all_without_a_result(validation: Validation) -> None:
@@ -249,7 +249,10 @@ class Known(Validation):
     def losses(self, stop: StopSignal) -> Any:
         return self.found[0]
 
-    def scores(self, stop: StopSignal) -> Any:
+    def outputs(self, stop: StopSignal) -> Any:
+        return self.found[1] and WORDS
+
+    def scores(self, hyps: Sequence[str]) -> Any:
         return self.found[1]
 
 
@@ -291,9 +294,25 @@ def test_outputs_are_decoded_where_something_scores_them(
             decoded.append(example.src)
             yield SimpleNamespace(hyp="wrong")
 
-    found = replace(validation, metrics=metrics, generator=generate).scores(StopSignal())
+    validating_these = replace(validation, metrics=metrics, generator=generate)
+    hyps = validating_these.outputs(StopSignal())
+    assert hyps is not None
+    found = validating_these.scores(hyps)
     assert found == [Score("errors", float(len(WORDS)), "errors|v:1", higher_is_better=False)] * n
     assert decoded == WORDS * n
+
+
+def test_a_validation_counts_its_outputs_and_measures_their_length(validation: Validation) -> None:
+    """Of all sentences of the development set, of which some are decoded."""
+    some = validation.examples[:3]
+    hyps = ["", *(2 * one.tgt for one in some[1:])]
+    generator = lambda _: [SimpleNamespace(hyp=hyp) for hyp in hyps]  # noqa: E731
+    found = replace(validation, examples=some, generator=generator)(StopSignal())
+    assert found is not None
+    assert (found.n_sentences, found.n_all, found.n_empty) == (3, len(WORDS), 1)
+    n_refs = [len(one.tgt) for one in some]
+    assert found.length_ratio == pytest.approx(2 * sum(n_refs[1:]) / sum(n_refs))
+    assert found.record().items() >= {"sentences": 3, "of_sentences": len(WORDS), "empty": 1}.items()
 
 
 @pytest.mark.parametrize(("micro_tokens", "tokens"), [("5", 5), ("null", 9), ("auto", 9)])
