@@ -31,6 +31,9 @@ class Mark:
     """It acts on a new run only, such as one that names initial weights: a run with a checkpoint needs neither the
     option nor the plugin that declares it"""
 
+    NAMES_FILE = MappingProxyType({"names_file": True})
+    """Its value is the path of a file, or empty: the result depends on what the file contains"""
+
     @staticmethod
     def earlier(value: Any) -> Mapping[str, Any]:
         """Versions before the option existed did what this value means: runs that they began keep it."""

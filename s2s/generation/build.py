@@ -6,7 +6,6 @@ __all__ = ["EngineInput", "LoadedGenerator", "LoadedModels", "load", "load_for_d
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -21,10 +20,12 @@ from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.generation.models import Models, load_models
 from s2s.generation.workers import resolve_workers
 from s2s.io.atomic import sha256
+from s2s.io.paths import expand_user
 from s2s.plugin import Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from s2s.compose import ComposedConfig
     from s2s.decoding import Search
@@ -147,13 +148,21 @@ def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig
 
 
 def provenance(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
-    """Everything that the bytes of the outputs depend on; the contents of the input only for an output file."""
+    """Everything that the bytes of the outputs depend on; the contents of the input, and of files that options name,
+    only for an output file."""
     neutral = Mark.options(type(config), Mark.NEUTRAL)
-    is_hashed = config.output != "-" and Path(config.input).is_file()
+    recorded = {name: value for name, value in Mark.recorded(config).items() if name not in neutral}
+    files = {name: recorded[name] for name in Mark.options(type(config), Mark.NAMES_FILE) if name in recorded}
+
+    def contents(name: str, option: str) -> str:
+        path = expand_user(name, option)
+        return sha256(path) if config.output != "-" and path.is_file() else name
+
     return {
-        "input": sha256(Path(config.input)) if is_hashed else config.input,
+        "input": contents(config.input, "input"),
         **weights,
         "search": Mark.recorded(search),
         "device": device,
-        **{name: value for name, value in Mark.recorded(config).items() if name not in neutral},
+        **recorded,
+        **{option: contents(name, option) for option, name in files.items()},
     }

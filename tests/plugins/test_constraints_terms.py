@@ -141,11 +141,20 @@ def test_an_output_stays_where_the_terms_have_no_room(folder: Path, model: s2s.T
     assert (counts.revised, counts.lacking, counts.unanswered) == (1, 1, 0)
 
 
-@pytest.mark.parametrize("wrong", [{"cat": 3}, {"cat": []}, {"cat": ""}, {"": "x"}, {"cat": [3]}], ids=str)
-def test_terms_of_an_input_in_another_form_are_refused(wrong: Any, model: s2s.TrainedModel) -> None:
-    with pytest.raises(
-        s2s.DataError, match=r"^terms: '(cat|)' has a text, or a list of texts, as its translation, not"
-    ):
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"cat": 3}, r"'cat' has a text as its translation, or a list of texts, not 3"),
+        ({"cat": [3]}, r"'cat' has a text as its translation, or a list of texts, not \[3\]"),
+        ({"cat": []}, "'cat' has an empty translation"),
+        ({"cat": ""}, "'cat' has an empty translation"),
+        ({"cat": ["a", " "]}, "'cat' has an empty translation"),
+        ({"": "x"}, "'' is no term of a source"),
+    ],
+    ids=str,
+)
+def test_terms_of_an_input_in_another_form_are_refused(wrong: Any, message: str, model: s2s.TrainedModel) -> None:
+    with pytest.raises(s2s.DataError, match=f"^terms: {message}"):
         model.translate({"src": "a cat", "terms": wrong})
 
 

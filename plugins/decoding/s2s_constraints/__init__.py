@@ -26,7 +26,7 @@ class ConstraintOptions(GenerateConfig):
     """Texts whose token sequences, as the task encodes them, never occur in an output: bad_words=[word,"two words"]."""
     phrases_match: Literal["words", "letters"] = field(default="words", metadata=Mark.ADDED)
     """Where an input's `phrases` count. words: as whole words, in any tokens. letters: within words, too."""
-    terms: str = field(default="", metadata=Mark.ADDED)
+    terms: str = field(default="", metadata=Mark.ADDED | Mark.NAMES_FILE)
     """Glossary, a TSV file: a term of the source, and its translation, or several separated by |; further columns are
     ignored. The output has one of them where the term occurs as whole words, whatever the case. An input may have
     terms of its own, as a field `terms`."""

@@ -35,10 +35,14 @@ class TermFields:
     def __post_init__(self) -> None:
         for source, targets in self.terms.items():
             texts = targets if isinstance(targets, list) else [targets]
-            if not texts or not all(isinstance(text, str) and text.strip() for text in (source, *texts)):
+            if not isinstance(source, str) or not source.strip():
+                raise ConfigError(f"terms: {source!r} is no term of a source; give a text that is not blank")
+            if not all(isinstance(text, str) for text in texts):
                 raise ConfigError(
-                    f"terms: {source!r} has a text, or a list of texts, as its translation, not {targets!r}"
+                    f"terms: {source!r} has a text as its translation, or a list of texts, not {targets!r}"
                 )
+            if not texts or not all(map(str.strip, texts)):
+                raise ConfigError(f"terms: {source!r} has an empty translation; give a text, or leave the term out")
 
 
 def glossary_of(path: str, terms: Mapping[str, Any]) -> Glossary:

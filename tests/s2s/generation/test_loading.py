@@ -247,6 +247,24 @@ def test_the_bytes_of_a_file_depend_on_input_weights_search_device_and_options_b
     assert provenance(config, {}, Choice(), "cpu")["input"] == str(tmp_path / "in")
 
 
+@dataclass(kw_only=True)
+class WithFile(GenerateConfig):
+    """An option that names a file."""
+
+    words: str = field(default="", metadata=Mark.ADDED | Mark.NAMES_FILE)
+
+
+def test_the_bytes_of_a_file_depend_on_what_a_named_file_contains_not_on_its_name(tmp_path: Path) -> None:
+    for name, text in (("a", "x"), ("b", "x"), ("c", "y")):
+        (tmp_path / name).write_text(text)
+    a, b, c = (
+        provenance(WithFile(run="x", output="out", words=str(tmp_path / name)), {}, Choice(), "cpu") for name in "abc"
+    )
+    assert a == b
+    assert a != c
+    assert "words" not in provenance(WithFile(run="x", output="out"), {}, Choice(), "cpu")
+
+
 FIRST_RECORD = {
     "input": "-",
     "checkpoint": "c",
