@@ -12,7 +12,7 @@ from s2s.config.ranges import THREADS, at_least, check_all_used, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 
-KEPT = ("placeholders", "urls", "emails", "numbers", "symbols")
+KEPT = ("placeholders", "urls", "emails", "names", "markup", "items", "symbols", "numbers")
 """Kinds of parts of a text that are copied"""
 FIELDS = ("tokens", "pieces", "log_probs", "align")
 """Fields that format=jsonl can write of an output beside its text and score"""
@@ -82,10 +82,11 @@ class GenerateConfig:
     documents: bool = field(default=True, metadata=Mark.ADDED)
     """Of a run with task.context: inputs that follow one another are a document, until an empty one, or one of another
     `document`. false: each input stands by itself, and only its own sentences are context of one another."""
-    keep: list[str] = field(default_factory=lambda: ["placeholders", "urls", "emails", "symbols"], metadata=Mark.ADDED)
-    """Parts of running text that are copied: placeholders such as {0} and %s, urls, emails, numbers, and symbols that
-    the vocabulary cannot spell, such as emoji. They are decoded where the vocabulary spells them and the output has
-    them as they are; else the text without them is decoded, and they are put back where attention shows. []: none."""
+    keep: list[str] = field(default_factory=lambda: [kind for kind in KEPT if kind != "numbers"], metadata=Mark.ADDED)
+    """Parts of running text that are copied: placeholders such as {0} and %s, urls, emails, names of hosts, files and
+    users, markup such as <b> and &amp;, numbers of items, symbols that the vocabulary cannot spell, such as emoji, or
+    numbers. The first four are decoded where the vocabulary spells them and the output has them as they are; else the
+    text without them is decoded, and they are put back where attention shows. []: none."""
     max_source: int = 1024
     """Longest input, in tokens with eos; not given: the run's data.max_len, if it is larger. The model may have a lower
     limit."""

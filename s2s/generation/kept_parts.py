@@ -11,34 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import regex
 
-from s2s.text.words import UNSPACED, atoms
+from s2s.generation.kept_patterns import GATE, PATTERNS
+from s2s.generation.paired_parts import pairs
+from s2s.text.words import atoms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Set
 
+    from s2s.generation.kept_patterns import Pattern
     from s2s.text import Span
 
 ENCLOSING = "\u20e3"
 """The key cap of an emoji"""
 INVISIBLE = ("Mn", "Me", "Mc", "Cf", "Cc")
 """Categories of characters that only change others"""
-WIDTH = r"[-+#0]*+(?:[1-9]\d*+)?"
-"""Flags and width of a format such as %05d, without a second way to match a zero"""
-PATTERNS = {
-    "urls": (
-        r"(?:(?:https?|ftps?|file)://|(?<!\w)www\.)"
-        rf"(?:\([^\s()]*\)|(?![{UNSPACED}\p{{Hangul}}])[^\s()<>\"“”„«»。、，！？：；）」』】])*(?<![.,;:!?…\]}}'’])"
-    ),
-    "emails": r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+",
-    "placeholders": (
-        r"\{\{[^{}\s]+\}\}|\$?\{[\w.:,!$-]*\}|\$\[\w+\]|\$\w+\$|\$[A-Za-z_]\w*"  # {0}, {{name}}, ${x}, $[x], $x$, $x
-        rf"|%\(\w+\){WIDTH}(?:\.\d+)?[a-zA-Z]"  # %(n)d
-        rf"|(?<!%)%(?:\d+\$)?{WIDTH}(?:\.\d+)?(?:hh?|ll?|[Lzjt])?[sdiufFeEgGxXoc@](?![A-Za-z])"  # %s, %1$d, %.2f
-        r"|(?<![\d%])%(?:\w+%|[A-Z_]{2,}|\d+(?!\w))"  # %PATH%, %PRODUCTNAME, %1
-    ),
-    "symbols": r"\((?i:c|r|tm|sm)\)|(?m:[-–—*+](?=[ \t])(?<=^[ \t]*.))",  # the second: of a list
-    "numbers": r"(?<![\w.,])[-+]?\d+(?:[.,:\u00a0\u202f']\d+)*(?![\w])",
-}
 
 
 class Part(NamedTuple):
@@ -50,6 +36,15 @@ class Part(NamedTuple):
     """Whether the vocabulary cannot spell it"""
     is_given: bool = False
     """Whether the output has it in any case, in its prefix or a phrase"""
+    is_apart: bool = False
+    """Whether it is no word of a sentence, such as a tag or the number of an item"""
+    pair: int = 0
+    """Of parts that enclose others, as brackets do: a number at the opening one, its negative at the closing one"""
+
+    @property
+    def is_decoded(self) -> bool:
+        """Whether a model may read it."""
+        return not self.is_unknown and not self.is_apart
 
     def behind(self, n_characters: int) -> Part:
         """The same part where other text stands before."""
@@ -61,8 +56,8 @@ class KeptParts:
 
     def __init__(self, kinds: Collection[str], covers: Callable[[str], bool]) -> None:
         """kinds: as the option `keep`. covers: whether the vocabulary spells a text."""
-        patterns = [PATTERNS[kind] for kind in PATTERNS if kind in kinds]
-        self.pattern = regex.compile("|".join(f"(?:{one})" for one in patterns)) if patterns else None
+        self.patterns = [one for one in PATTERNS if one.kind in kinds]
+        self.search = regex.compile("|".join(f"({one.regex})" for one in self.patterns), regex.V1)
         self.finds_symbols, self.covers = "symbols" in kinds, covers
         self.unknown = lru_cache(maxsize=100_000)(self._unknown)
 
@@ -74,8 +69,18 @@ class KeptParts:
             if span.keep and span.begin < span.end and not (parts and span.begin < parts[-1].end):
                 begin = parts.pop().begin if parts and parts[-1].end == span.begin else span.begin
                 parts.append(Part(begin, span.end))
-        matches = self.pattern.finditer(text) if self.pattern else ()
-        return self._with_symbols(text, _with_others(parts, (Part(*match.span()) for match in matches)))
+        found = self._found(text) if self.patterns and GATE.search(text) else []
+        quotes = {part.begin for part, pattern in found if pattern.is_quote}
+        parts = self._with_symbols(text, _with_others(parts, (part for part, _ in found)))
+        return _paired(text, parts, quotes) if len(parts) > 1 or quotes else parts
+
+    def _found(self, text: str) -> list[tuple[Part, Pattern]]:
+        found = []
+        for match in self.search.finditer(text):
+            pattern = self.patterns[(match.lastindex or 1) - 1]
+            begin = match.end() - len(match.group().lstrip())
+            found.append((Part(begin, match.end(), is_apart=pattern.is_apart), pattern))
+        return found
 
     def _with_symbols(self, text: str, parts: list[Part]) -> list[Part]:
         """The parts, and the words and characters that the vocabulary does not spell."""
@@ -112,3 +117,12 @@ def _with_others(parts: list[Part], others: Iterable[Part]) -> list[Part]:
         return n == 0 or parts[n - 1].end <= part.begin
 
     return sorted([*parts, *filter(is_free, others)])
+
+
+def _paired(text: str, parts: list[Part], quotes: Set[int]) -> list[Part]:
+    """The parts, those of a pair with its number; without quotes (given by where they begin) that have no partner."""
+    for number, (i, j) in enumerate(pairs(text, [part[:2] for part in parts]), 1):
+        is_apart = not (parts[i].is_decoded and parts[j].is_decoded)
+        for k, pair in ((i, number), (j, -number)):
+            parts[k] = parts[k]._replace(pair=pair, is_apart=is_apart)
+    return [part for part in parts if part.pair or part.is_unknown or part.begin not in quotes]

@@ -88,7 +88,7 @@ class Reader:
                 language = self.task.source_language(complete.fields)
                 kept = self.keep(one.src, one.spans)
                 pieces_of = partial(self.layout.pieces, language=language, unit=unit)
-                pieces = list(unbroken(one.src, kept, pieces_of))
+                pieces = list(unbroken(one.src, kept, pieces_of, trims=not one.prefix and not any(one.phrases)))
                 sources = piece_inputs(complete, [piece for piece, _ in pieces], self.layout)
                 n_given = sum(bool(source.prefix) for source in sources) - 1
                 built = zip(pieces, self._in_context(sources, unit), strict=True)

@@ -95,7 +95,7 @@ class SourcePart(NamedTuple):
     ) -> SourcePart:
         """The part: without symbols that no token spells, and without all kept parts where nothing else is a word."""
         kept = tuple(kept)
-        unknown = tuple(part for part in kept if part.is_unknown)
+        unknown = tuple(part for part in kept if not part.is_decoded)
         rest = SourceText.without(piece.text, kept, visible, n_tokens)
         if required.is_complete or (kept and not rest.has_words):
             unknown = (Part(0, len(piece.text)),)
@@ -107,14 +107,17 @@ class SourcePart(NamedTuple):
     @property
     def left_in(self) -> tuple[str, ...]:
         """The texts of the kept parts that are decoded."""
-        kept = (part for part in self.kept if self.rest and not part.is_unknown)
+        kept = (part for part in self.kept if self.rest and part.is_decoded)
         return tuple(dict.fromkeys(self.piece.text[part.begin : part.end] for part in kept))
 
 
 def unbroken(
-    text: str, kept: Sequence[Part], pieces_of: Callable[[str], Iterable[Piece]]
+    text: str, kept: Sequence[Part], pieces_of: Callable[[str], Iterable[Piece]], *, trims: bool = True
 ) -> Iterator[tuple[Piece, list[Part]]]:
-    """The pieces of a text, each with the kept parts in it; none of these is in two, or decides where a piece ends."""
+    """The pieces of a text, each with the kept parts in it; none of these is in two, or decides where a piece ends.
+
+    trims: what is not decoded at the edges of a piece is no part of it.
+    """
     if not kept:
         yield from ((piece, []) for piece in pieces_of(text))
         return
@@ -128,17 +131,47 @@ def unbroken(
     at = 0
     for begin, end in ranges:
         inside = kept[bisect_left(begins, begin) : bisect_right(ends, end)]
-        after = text[end:] if end == ranges[-1][1] else ""
+        is_last = end == ranges[-1][1]
+        if trims:
+            begin, end, inside = _trimmed(text, begin, end, inside)
+        after = text[end:] if is_last else ""
         yield Piece(text[at:begin], text[begin:end], after), [part.behind(-begin) for part in inside]
         at = end
 
 
+def _trimmed(text: str, begin: int, end: int, parts: Sequence[Part]) -> tuple[int, int, Sequence[Part]]:
+    """A piece, given by its characters and parts, without the parts at its edges that are not decoded: all of them, if
+    others remain, but a part of a pair only with the other one."""
+    n_first = _n_at_edge(parts, lambda n: text[parts[n - 1].end if n else begin : parts[n].begin])
+    last = parts[n_first:][::-1]
+    n_last = _n_at_edge(last, lambda n: text[last[n].end : last[n - 1].begin if n else end])
+    while True:
+        edges = {part.pair for part in [*parts[:n_first], *last[:n_last]]}
+        is_cut = [bool(part.pair) and -part.pair not in edges for part in parts]
+        first = next((n for n in range(n_first) if is_cut[n]), n_first)
+        n_kept = next((n for n in range(n_last) if is_cut[len(parts) - 1 - n]), n_last)
+        if (first, n_kept) == (n_first, n_last):
+            break
+        n_first, n_last = first, n_kept
+    inner = text[parts[n_first - 1].end if n_first else begin : last[n_last - 1].begin if n_last else end]
+    if not inner.strip():
+        return begin, end, parts
+    begin = (parts[n_first - 1].end if n_first else begin) + len(inner) - len(inner.lstrip())
+    return begin, begin + len(inner.strip()), parts[n_first : len(parts) - n_last]
+
+
+def _n_at_edge(parts: Sequence[Part], gap: Callable[[int], str]) -> int:
+    """How many parts are at an edge and not decoded. gap: the text between one and that before it, or the edge."""
+    return next((n for n, part in enumerate(parts) if part.is_decoded or gap(n).strip()), len(parts))
+
+
 def _opaque(text: str, kept: Iterable[Part]) -> str:
-    """The text with a name in place of each part with letters, whose punctuation ends no sentence; the number of a note
-    does not hide where one ends."""
+    """The text with a name in place of each part with letters or digits, whose punctuation ends no sentence, or with
+    symbols, if it belongs to none."""
     pieces, at = list[str](), 0
-    for begin, end, *_ in kept:
-        if end - begin > 1 and any(map(str.isalpha, text[begin:end])):
-            pieces += [text[at:begin], "Q" * (end - begin)]
+    for part in kept:
+        begin, end = part.begin, part.end
+        if end - begin > 1 and (part.is_apart or any(map(str.isalpha, text[begin:end]))):
+            pieces += [text[at:begin], ("•" if part.is_apart else "Q") * (end - begin)]
             at = end
     return "".join([*pieces, text[at:]])

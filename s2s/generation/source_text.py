@@ -76,10 +76,10 @@ class SourceText:
         missing = [(n, part) for n, part in enumerate(self.taken_out) if not part.is_given]
         if not missing:
             return output, links
-        spans = tuple(Span(part.begin, part.end, str(n), keep=True) for n, part in missing)
-        whole = project(AnnotatedText(self.original, spans), output, links)
-        moved = _moved(links, output, whole)
-        copies = [(*self.taken_out[int(span.opening)][:2], span.begin, span.end) for span in whole.spans]
+        whole = project(AnnotatedText(self.original, _spans(missing)), output, links)
+        kept = [span for span in whole.spans if span.keep]
+        moved = _moved(links, output, whole.text, kept)
+        copies = [(*self.taken_out[int(span.opening)][:2], span.begin, span.end) for span in kept]
         return whole.text, sorted({*moved, *copies}, key=lambda link: link[2:])
 
     def _in_original(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -93,15 +93,28 @@ class SourceText:
 
 
 def _joined(text: str, parts: Iterable[Part]) -> tuple[Part, ...]:
-    """The parts, as one where nothing but blanks stands between them, and all are given, or none."""
+    """The parts, as one where nothing but blanks stands between them, if all or none are given, but not across an edge
+    of a pair; a pair that encloses nothing else is none."""
     joined: list[Part] = []
     for part in parts:
-        is_same = bool(joined) and joined[-1].is_given == part.is_given
-        if is_same and not text[joined[-1].end : part.begin].strip():
-            joined[-1] = joined[-1]._replace(end=part.end)
-        else:
-            joined.append(part)
+        while joined and _may_join(joined[-1], part) and not text[joined[-1].end : part.begin].strip():
+            before = joined.pop()
+            part = part._replace(begin=before.begin, pair=before.pair + part.pair)
+        joined.append(part)
     return tuple(joined)
+
+
+def _may_join(first: Part, second: Part) -> bool:
+    return second.pair <= 0 <= first.pair and first.is_given == second.is_given
+
+
+def _spans(parts: Sequence[tuple[int, Part]]) -> tuple[Span, ...]:
+    """Numbered parts as elements whose text is kept, and each pair as one around all that it encloses."""
+    kept = [Span(part.begin, part.end, str(n), keep=True) for n, part in parts]
+    begins = {part.pair: part.begin for _, part in parts if part.pair > 0}
+    ends = ((part.pair, part.end) for _, part in parts if part.pair < 0)
+    around = [Span(begins[-pair], end) for pair, end in ends if -pair in begins]
+    return tuple(sorted([*around, *kept], key=lambda span: (span.begin, -span.end)))
 
 
 def _is_blank(before: str, after: str, n_tokens: Callable[[str], int]) -> bool:
@@ -130,11 +143,11 @@ def _remaining(places: Sequence[int], read: str, shown: str) -> list[int]:
     return remaining
 
 
-def _moved(links: Iterable[Link], output: str, whole: AnnotatedText) -> list[Link]:
+def _moved(links: Iterable[Link], output: str, whole: str, inserted: Iterable[Span]) -> list[Link]:
     """Links to an output, as links to the text into which parts have been inserted; none if it had one of them."""
     old = [n for n, character in enumerate(output) if not character.isspace()]
-    inserted = {n for span in whole.spans for n in range(span.begin, span.end)}
-    new = [n for n, character in enumerate(whole.text) if not character.isspace() and n not in inserted]
+    others = {n for span in inserted for n in range(span.begin, span.end)}
+    new = [n for n, character in enumerate(whole) if not character.isspace() and n not in others]
     if len(old) != len(new):
         return []
     ranges = ((sb, se, bisect_left(old, tb), bisect_left(old, te)) for sb, se, tb, te in links)

@@ -107,12 +107,13 @@ class _Edges:
 
     def __init__(self, child: Node, node: Node, atoms: Sequence[Atom], source: str, target: str) -> None:
         self.child, self.node, self.atoms, self.source, self.target = child, node, atoms, source, target
+        self.inner = child.free_atoms or child.atoms
 
     def adjusted(self, run: AtomRun, limits: AtomRun) -> AtomRun:
         """The run, with other edges if these are punctuation where the source has none, or the other way round."""
         if self.child.copy is not None:
             return run
-        inner, outer = self.child.atoms, self.node.atoms
+        inner, outer = self.inner, self.node.free_atoms or self.node.atoms
         if _has_all_words(self.child, self.node):
             begin = limits.begin if inner[0] == outer[0] else self._trimmed_begin(AtomRun(limits.begin, run.end))
             end = limits.end if inner[-1] == outer[-1] else self._trimmed_end(AtomRun(begin, limits.end))
@@ -141,11 +142,11 @@ class _Edges:
 
     def _extended_begin(self, run: AtomRun, least: int) -> int:
         is_more = run.begin > least and self.atoms[run.begin].is_word
-        return run.begin - int(is_more and self._corresponds(run.begin - 1, self.child.atoms[0]))
+        return run.begin - int(is_more and self._corresponds(run.begin - 1, self.inner[0]))
 
     def _extended_end(self, run: AtomRun, most: int) -> int:
         is_more = run.end < most and self.atoms[run.end - 1].is_word
-        return run.end + int(is_more and self._corresponds(run.end, self.child.atoms[-1]))
+        return run.end + int(is_more and self._corresponds(run.end, self.inner[-1]))
 
     def _corresponds(self, i: int, original: Atom) -> bool:
         """Whether a target atom is punctuation of the same kind as one of the source."""

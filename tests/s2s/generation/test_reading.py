@@ -121,7 +121,7 @@ def read(
     """Text, number of tokens and constraint of each segment, of at most 4 tokens, eos included."""
     counts = Counts()
     layout = TextLayout(lambda _: FullStops(), "text")
-    reader = Reader(Capitals(), GenerateConfig(too_long=too_long), 4, counts, [Same(constraint)], layout)
+    reader = Reader(Capitals(), GenerateConfig(too_long=too_long, keep=[]), 4, counts, [Same(constraint)], layout)
     segments, error = reader([Input(text) for text in texts])
     assert error or ["".join(one.before + one.src + one.after for one in of) for of in segments] == list(texts)
     return [[(one.src, len(one.ids), one.constraint) for one in of] for of in segments], counts, error
