@@ -299,10 +299,14 @@ FIRST_RECORD = {
 
 
 def test_an_option_that_was_added_is_recorded_only_if_it_is_given() -> None:
-    """Otherwise nothing that an earlier version began could be continued."""
+    """Otherwise nothing that an earlier version began could be continued.
+
+    `raw` has another default since then: what was begun without it is continued with raw=false, as the error says.
+    """
     weights = {"checkpoint": "c"}
-    assert provenance(GenerateConfig(run="x"), weights, BeamConfig(name="beam"), "cpu") == FIRST_RECORD
-    config = GenerateConfig(run="x", input_fields={"language": "de"}, transforms=[{"name": "bias"}])
+    assert provenance(GenerateConfig(run="x", raw=False), weights, BeamConfig(name="beam"), "cpu") == FIRST_RECORD
+    assert provenance(GenerateConfig(run="x"), weights, BeamConfig(name="beam"), "cpu") == {**FIRST_RECORD, "raw": None}
+    config = GenerateConfig(run="x", raw=False, input_fields={"language": "de"}, transforms=[{"name": "bias"}])
     found = provenance(config, weights, BeamConfig(name="beam", temperature=0.5, repetition_penalty=2.0), "cpu")
     assert found == FIRST_RECORD | {
         "input_fields": {"language": "de"},
