@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "ExitStatus",
+    "FileLock",
     "dump_record",
     "end_with_parent",
     "expand_user",
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
     from s2s.io.exit_status import ExitStatus
     from s2s.io.json_files import dump_record, parse_json, read_bytes, read_json, read_record
     from s2s.io.line_file import write_lines
+    from s2s.io.lock import FileLock
     from s2s.io.own_file import open_own
     from s2s.io.parent import end_with_parent
     from s2s.io.paths import expand_user
 
 __getattr__ = lazy_names(
-    __name__, "atomic", "atomic_folder", "exit_status", "json_files", "line_file", "own_file", "parent", "paths"
+    __name__, "atomic", "atomic_folder", "exit_status", "json_files", "line_file", "lock", "own_file", "parent", "paths"
 )

@@ -29,6 +29,7 @@ class FileLock:
         """Of the locked file; None: not held"""
         self.heartbeat: Heartbeat | None = None
         """Holds the lock on a file system without flock"""
+        os.register_at_fork(after_in_child=self._close)  # a data worker that outlives a killed run would keep it
 
     def acquire(self) -> None:
         """Take the lock without waiting.
@@ -36,7 +37,6 @@ class FileLock:
         Raises CheckpointError naming the process that has it, and DataError for a link.
         """
         self.descriptor = own_descriptor(self.path, os.O_RDWR | os.O_CREAT)
-        os.register_at_fork(after_in_child=self._close)  # a data worker that outlives a killed run would keep it
         try:
             if not flock(self.descriptor):
                 self.heartbeat = Heartbeat.take(self.path)

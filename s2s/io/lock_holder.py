@@ -23,7 +23,7 @@ def in_use_error(path: Path) -> CheckpointError:
         who = f"process {holder['pid']} on {holder['host']}, started {holder['started']}"
     except (OSError, ValueError, KeyError, TypeError):
         who = "another process"
-    return CheckpointError(f"{path.parent} is in use by {who}; wait for it, stop it, or choose another run=…")
+    return CheckpointError(f"{path.parent} is in use by {who}; wait for it, stop it, or choose another folder")
 
 
 def lock_holder() -> dict[str, str | int]:

@@ -15,6 +15,8 @@ import sys
 import threading
 import time
 import urllib.request
+from collections import Counter
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,6 +44,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     return train_run(tmp_path_factory.mktemp("served"))
 
 
+def folders_in(folder: Path) -> list[Path]:
+    """Those of jobs, without the lock."""
+    return [path for path in folder.iterdir() if path.is_dir()]
+
+
 async def finished(client: httpx.AsyncClient, number: str) -> dict[str, Any]:
     """The state of a job that is done, or has failed."""
     while (state := (await client.get(f"/v1/jobs/{number}")).json())["state"] not in ("done", "failed"):
@@ -64,7 +71,7 @@ def test_a_line_is_a_line(run: str, tmp_path: Path) -> None:
             assert (await client.get(f"/v1/jobs/{state['id']}")).status_code == 404
 
     asyncio.run(talk())
-    assert list((tmp_path / "jobs").iterdir()) == []
+    assert folders_in(tmp_path / "jobs") == []
 
 
 def test_a_job_whose_lines_all_fail_has_failed_also_for_the_next_server(run: str, tmp_path: Path) -> None:
@@ -75,7 +82,7 @@ def test_a_job_whose_lines_all_fail_has_failed_also_for_the_next_server(run: str
             if files:
                 sent = [(await client.post("/v1/jobs", content=file)).json()["id"] for file in files]
                 return [await finished(client, number) for number in sent]
-            kept = [(await client.get(f"/v1/jobs/{path.name}")).json() for path in (tmp_path / "jobs").iterdir()]
+            kept = [(await client.get(f"/v1/jobs/{path.name}")).json() for path in folders_in(tmp_path / "jobs")]
             assert (await client.get("/healthz")).json()["failed_jobs"] == 1
             return kept
 
@@ -145,7 +152,7 @@ def outputs_of(run: str, folder: Path, *, generate: dict[str, Any] | None = None
 
     async def talk() -> dict[str, bytes]:
         async with client_of(tiny_server(run, jobs=str(folder), generate=generate or {})) as client:
-            numbers = [path.name for path in folder.iterdir()]
+            numbers = [path.name for path in folders_in(folder)]
             numbers = numbers or [(await client.post("/v1/jobs", content=FILE)).json()["id"]]
             for number in numbers:
                 await finished(client, number)
@@ -307,6 +314,91 @@ def test_lines_that_failed_before_the_server_was_stopped_are_counted(run: str, t
     assert asyncio.run(go_on(asyncio.run(begin()))) == 1
 
 
+def test_a_second_server_on_a_folder_waits_until_the_first_has_stopped(
+    run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a rolling restart: every job, sent to either, ends with one output for each line."""
+    folder, n_by, line = tmp_path / "jobs", Counter[int](), Jobs._line
+    monkeypatch.setattr(jobs, "POLL", 0.01)
+
+    async def counted(self: Jobs, *args: Any) -> str | None:
+        n_by[id(self)] += 1
+        return await line(self, *args)
+
+    async def talk() -> dict[str, dict[str, Any]]:
+        first, second = (tiny_server(run, jobs=str(folder)) for _ in range(2))
+        async with AsyncExitStack() as both, asyncio.timeout(60):
+            async with client_of(first) as client:
+                sent = [(await client.post("/v1/jobs", content=(FILE + b"\n") * 3)).json()["id"] for _ in range(2)]
+                after = await both.enter_async_context(client_of(second))
+                sent += [(await after.post("/v1/jobs", content=FILE)).json()["id"]]
+                states = [(await each.get(f"/v1/jobs/{number}")).json() for each in (client, after) for number in sent]
+                assert {state["state"] for state in states} <= {"running", "waiting"}
+                assert [state["lines"] for state in states] == [3 * len(LINES), 3 * len(LINES), len(LINES)] * 2
+                while not n_by:
+                    await asyncio.sleep(0)
+                assert list(n_by) == [id(first.jobs)]
+            return {number: await finished(after, number) for number in sent}
+
+    ((_, alone),) = outputs_of(run, tmp_path / "alone").items()
+    monkeypatch.setattr(Jobs, "_line", counted)
+    states = asyncio.run(talk())
+    assert len(n_by) == 2, "the second has continued them"
+    for number, state in states.items():
+        assert (state["state"], state["done"]) == ("done", state["lines"])
+        assert (folder / number / "output.txt").read_bytes() == alone * (state["lines"] // len(LINES))
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"jobs wait, since another server processes them: {folder} is in use by")
+
+
+def test_a_job_that_another_server_deletes_is_forgotten(
+    run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(jobs, "POLL", 0.01)
+
+    async def talk() -> None:
+        first, second = (tiny_server(run, jobs=str(tmp_path)) for _ in range(2))
+        async with asyncio.timeout(60), client_of(first) as holder, client_of(second) as other:
+            number = (await holder.post("/v1/jobs", content=FILE * 10)).json()["id"]
+            assert (await other.delete(f"/v1/jobs/{number}")).status_code == 204
+            last = (await holder.post("/v1/jobs", content=FILE)).json()["id"]
+            assert (await finished(holder, last))["state"] == "done"
+            assert (await holder.get(f"/v1/jobs/{number}")).status_code == 404
+            assert (await other.get(f"/v1/jobs/{last}/output")).content.count(b"\n") == len(LINES)
+
+    asyncio.run(talk())
+    assert len(folders_in(tmp_path)) == 1
+    assert "has failed" not in caplog.text
+
+
+def test_a_line_that_is_being_written_when_the_server_stops_is_written_once(
+    run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, begun, ended = jobs._append, threading.Event(), threading.Event()
+
+    def slow(path: Path, lines: list[str]) -> int:
+        begun.set()
+        time.sleep(0.5)
+        try:
+            return append(path, lines)
+        finally:
+            ended.set()
+
+    async def stop_in_a_write() -> str:
+        async with client_of(tiny_server(run, jobs=str(tmp_path))) as client:
+            number = str((await client.post("/v1/jobs", content=FILE)).json()["id"])
+            while not begun.is_set():
+                await asyncio.sleep(0)
+        assert ended.is_set(), "before the lock is released"
+        async with asyncio.timeout(60), client_of(tiny_server(run, jobs=str(tmp_path))) as client:
+            assert (await finished(client, number))["state"] == "done"
+        return number
+
+    monkeypatch.setattr(jobs, "_append", slow)
+    number = asyncio.run(stop_in_a_write())
+    assert (tmp_path / number / "output.txt").read_bytes().count(b"\n") == len(LINES)
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [(b"\xff\xfe", 422), (b"\xc3", 422), (b"", 422), (b'\n{"src": "a", "src": "b"}\n', 422), (b"x" * 2000, 413)],
@@ -318,7 +410,7 @@ def test_a_bad_file_leaves_nothing(run: str, tmp_path: Path, body: bytes, status
             return await client.post("/v1/jobs", content=body)
 
     assert asyncio.run(talk()).status_code == status
-    assert list((tmp_path / "jobs").iterdir()) == []
+    assert folders_in(tmp_path / "jobs") == []
 
 
 def test_no_path_of_a_request_reaches_the_file_system(run: str, tmp_path: Path) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["Job", "recorded"]
+__all__ = ["Job", "count_written", "reason_of", "recorded"]
 
 import json
 import logging
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from s2s import UserError
 from s2s_serve.generating import TextOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +62,17 @@ class Job:
         return {"id": self.id, "run": self.run, "state": state, **progress, **error}
 
 
+def count_written(output: Path) -> tuple[int, int]:
+    """The whole lines of an output, and their bytes; a server that was killed may have left a part of another."""
+    n_lines = n_bytes = 0
+    if output.exists():
+        with output.open("rb") as lines:
+            for line in lines:
+                if line.endswith(b"\n"):
+                    n_lines, n_bytes = n_lines + 1, n_bytes + len(line)
+    return n_lines, n_bytes
+
+
 def recorded(path: Path) -> Job | None:
     """The job that job.json records; None, with a warning, if the file is damaged: then all files stay as they are."""
     try:
@@ -73,3 +84,12 @@ def recorded(path: Path) -> Job | None:
         reason = str(error)
     logger.warning("%s is damaged, so that this job is left out: %s", path, reason)
     return None
+
+
+def reason_of(error: Exception) -> str:
+    """Why a job has failed; of its files, only the names."""
+    if isinstance(error, UserError):
+        return re.sub(r"\S*/", "", str(error))
+    if not isinstance(error, OSError):
+        return "a bug of the server, which has logged it"
+    return ": ".join(filter(None, [Path(error.filename or "").name, error.strerror or str(error)]))

@@ -19,20 +19,20 @@ import secrets
 import shutil
 from dataclasses import asdict
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from s2s import UserError
+from s2s import CheckpointError, UserError
 from s2s.compose import differences
-from s2s.io import open_own, write_file
+from s2s.io import FileLock, open_own, write_file
 from s2s_serve.engine import warm_up_text
 from s2s_serve.generating import TextOptions, join_lines, outputs, read_text
-from s2s_serve.job import Job, recorded
+from s2s_serve.job import Job, count_written, reason_of, recorded
 from s2s_serve.refusal import RefusedError, invalid
-from s2s_serve.upload import write_upload
+from s2s_serve.upload import check_text, write_upload
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from pathlib import Path
 
     from s2s_serve.engine import Engine
 
@@ -40,34 +40,85 @@ logger = logging.getLogger(__name__)
 
 CHUNK = 32
 """Lines that are decoded together and written at once"""
+POLL = 1.0
+"""Seconds between attempts to take over the folder of another server"""
+ID = re.compile(r"[0-9a-f]{32}")
 RETRIES = 3
 """Attempts at a line whose search fails, after which it stays empty"""
 
 
+T = TypeVar("T")
+
+
 class Jobs:
-    """The jobs of a folder, processed one after another alongside all other requests."""
+    """The jobs of a folder, processed one after another alongside all other requests.
+
+    One server at a time processes those of a folder: another takes files and answers for all jobs, from the disk, and
+    continues them once the first has stopped.
+    """
 
     def __init__(self, folder: Path, engines: Mapping[str, Engine], max_bytes: int) -> None:
         """engines: by the names of their runs; max_bytes: maximum size of a file."""
         self.folder, self.engines, self.max_bytes = folder, engines, max_bytes
         self.jobs: dict[str, Job] = {}
+        """Those that this server processes; none while another server does"""
         self.waiting: asyncio.Queue[Job] = asyncio.Queue()
+        self.threads: set[asyncio.Future[Any]] = set()
         folder.mkdir(parents=True, exist_ok=True)
-        for path in sorted(folder.glob("*/job.json"), key=lambda path: path.stat().st_mtime):
+        self.lock = FileLock(folder / ".lock")
+
+    @contextlib.asynccontextmanager
+    async def processing(self) -> AsyncIterator[None]:
+        """Process jobs while requests are answered, from now on or once another server has stopped."""
+        try:
+            await self._take_over()
+        except CheckpointError as error:
+            logger.warning("jobs wait, since another server processes them: %s", error)
+        task = asyncio.create_task(self.process_all())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await asyncio.gather(*self.threads, return_exceptions=True)  # the next server counts the lines
+            self.lock.release()
+
+    async def _take_over(self) -> None:
+        """Lock the folder, and queue what is in it; raises CheckpointError if another server processes it."""
+        await self._in_thread(self.lock.acquire)
+        for path in sorted(self.folder.glob("*/job.json"), key=lambda path: path.stat().st_mtime):
             job = recorded(path)
             if job is None:
                 continue
             self.jobs[job.id] = job
             try:
                 self._resume(job)
-            except OSError as error:
+            except (OSError, UserError) as error:
                 self._fail(job, error)
+
+    async def _in_thread(self, function: Callable[..., T], *args: Any) -> T:
+        """The result of a function that may block; `processing` waits for it even if this is cancelled."""
+        thread = asyncio.ensure_future(asyncio.to_thread(function, *args))
+        self.threads.add(thread)
+        thread.add_done_callback(self.threads.discard)
+        return await asyncio.shield(thread)
 
     def find(self, number: str) -> Job:
         """A job by its number; raises RefusedError if there is none."""
-        if number not in self.jobs:
+        job = self.jobs.get(number)
+        if job is None and ID.fullmatch(number):  # of another server
+            job = self._read(number)
+        if job is None or not (self.folder / number).is_dir():  # deleted by another server
             raise RefusedError(404, "not_found", "no such job")
-        return self.jobs[number]
+        return job
+
+    def _read(self, number: str) -> Job | None:
+        """A job as it is on the disk."""
+        path = self.folder / number / "job.json"
+        job = recorded(path) if path.exists() else None
+        if job is not None:
+            job.n_done, job.n_bytes = count_written(self.path(job, "output.txt"))
+        return job
 
     async def add(
         self, engine: Engine, body: AsyncIterator[bytes], *, split: bool, raw: bool, input_fields: dict[str, Any]
@@ -84,19 +135,20 @@ class Jobs:
         path.parent.mkdir(mode=0o700)
         try:
             job.n_lines = await write_upload(path, body, self.max_bytes)
-            await asyncio.to_thread(_check_text, path)
+            await asyncio.to_thread(check_text, path)
             self._save(job)
         except BaseException:
             shutil.rmtree(path.parent)
             raise
-        self.jobs[job.id] = job
-        self.waiting.put_nowait(job)
+        if self.lock.descriptor is not None:
+            self.jobs[job.id] = job
+            self.waiting.put_nowait(job)
         return job
 
     def delete(self, job: Job) -> None:
         """Delete a job; the lines being decoded are not written any more."""
         job.deleted = True
-        del self.jobs[job.id]
+        self.jobs.pop(job.id, None)
         shutil.rmtree(self.folder / job.id)
 
     def path(self, job: Job, name: str) -> Path:
@@ -105,18 +157,22 @@ class Jobs:
 
     async def process_all(self) -> None:
         """Process the jobs until cancelled; one that fails does not stop the others."""
+        while self.lock.descriptor is None:
+            await asyncio.sleep(POLL)
+            with contextlib.suppress(CheckpointError):
+                await self._take_over()
         while True:
             job = await self.waiting.get()
             try:
                 await self._process(job)
             except Exception as error:
-                if not job.deleted:
+                if not job.deleted and (self.folder / job.id).is_dir():
                     self._fail(job, error)
 
     def _fail(self, job: Job, error: Exception) -> None:
         """Log and report that a job cannot be processed, for example because the disk is full."""
         is_bug = not isinstance(error, OSError | UserError)
-        job.error = _reason(error)
+        job.error = reason_of(error)
         logger.error("job %s of %s has failed: %s", job.id, job.run, error, exc_info=error if is_bug else None)
 
     async def _process(self, job: Job) -> None:
@@ -128,7 +184,7 @@ class Jobs:
                 if job.deleted:
                     return
                 path, hyps = self.path(job, "output.txt"), [hyp or "" for hyp in found]
-                job.n_bytes = await asyncio.to_thread(_append, path, hyps)
+                job.n_bytes = await self._in_thread(_append, path, hyps)
                 job.n_done += len(chunk)
                 if n_failed := found.count(None):
                     job.n_failed += n_failed
@@ -153,7 +209,11 @@ class Jobs:
 
     def _resume(self, job: Job) -> None:
         """Queue a job of an earlier server unless it is done; if its lines are not by this model, it begins anew."""
-        job.n_done, job.n_bytes = self._count_written(job)
+        output = self.path(job, "output.txt")
+        job.n_done, job.n_bytes = count_written(output)
+        if output.exists():
+            with open_own(output, "r+b") as file:
+                file.truncate(job.n_bytes)
         if job.n_done >= job.n_lines or job.run not in self.engines:
             return
         provenance = _provenance(self.engines[job.run])
@@ -174,54 +234,11 @@ class Jobs:
     def _save(self, job: Job) -> None:
         write_file(self.path(job, "job.json"), json.dumps(asdict(job)))
 
-    def _count_written(self, job: Job) -> tuple[int, int]:
-        """The lines written, and their bytes; an incomplete last line, left by a crash, is removed."""
-        path = self.path(job, "output.txt")
-        if not path.exists():
-            return 0, 0
-        with path.open("rb+") as file:
-            n_lines = n_whole = 0
-            for line in file:
-                n_lines, n_whole = (n_lines + 1, n_whole + len(line)) if line.endswith(b"\n") else (n_lines, n_whole)
-            file.truncate(n_whole)
-        return n_lines, n_whole
-
-    @contextlib.asynccontextmanager
-    async def processing(self) -> AsyncIterator[None]:
-        """Process jobs while requests are answered."""
-        task = asyncio.create_task(self.process_all())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-
-def _check_text(path: Path) -> None:
-    """Raise RefusedError for a file of JSON lines, whose braces and keys would be translated with its texts."""
-    with path.open(encoding="utf-8-sig") as lines:
-        first = next(filter(str.strip, lines), "")
-    try:
-        is_object = isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
-        return
-    if is_object:
-        raise invalid("the file has JSON lines; send the texts alone, one a line, with input_fields for all of them")
-
 
 def _provenance(engine: Engine) -> dict[str, Any]:
     """What the outputs of an engine depend on, as it is read from job.json."""
     provenance: dict[str, Any] = json.loads(json.dumps(engine.provenance, default=str))
     return provenance
-
-
-def _reason(error: Exception) -> str:
-    """Why a job has failed; of its files, only the names."""
-    if isinstance(error, UserError):
-        return re.sub(r"\S*/", "", str(error))
-    if not isinstance(error, OSError):
-        return "a bug of the server, which has logged it"
-    return ": ".join(filter(None, [Path(error.filename or "").name, error.strerror or str(error)]))
 
 
 def _append(path: Path, lines: list[str]) -> int:

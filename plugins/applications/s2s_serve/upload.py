@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["write_upload"]
+__all__ = ["check_text", "write_upload"]
 
 import codecs
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,18 @@ async def write_upload(path: Path, body: AsyncIterator[bytes], max_bytes: int) -
     if not n_bytes:
         raise invalid("the file is empty; send its text as the body")
     return n_lines + (last != b"\n")
+
+
+def check_text(path: Path) -> None:
+    """Raise RefusedError for a file of JSON lines, whose braces and keys would be translated with its texts."""
+    with path.open(encoding="utf-8-sig") as lines:
+        first = next(filter(str.strip, lines), "")
+    try:
+        is_object = isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return
+    if is_object:
+        raise invalid("the file has JSON lines; send the texts alone, one a line, with input_fields for all of them")
 
 
 def _check_utf8(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> None:

@@ -45,7 +45,7 @@ def test_one_at_a_time_holds_a_lock_and_the_error_names_the_holder(tmp_path: Pat
 def test_of_a_lock_that_names_nobody_another_process_is_the_holder(text: str | None, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / "lock").write_text(text)
-    expected = f"{tmp_path} is in use by another process; wait for it, stop it, or choose another run=…"
+    expected = f"{tmp_path} is in use by another process; wait for it, stop it, or choose another folder"
     assert str(in_use_error(tmp_path / "lock")) == expected
 
 
