@@ -17,6 +17,8 @@ from s2s.config.ranges import Range, check_ranges
 from s2s.registry import Choice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
     from random import Random
 
     from s2s.data.tokenizer import Tokenizer
@@ -62,8 +64,24 @@ class NoiseConfig(Choice):
 class Noise(ABC):
     """One kind of noise, on pairs that are drawn for it."""
 
+    symbols: Sequence[str] = ()
+    """Texts that it adds, of which each has to be one token"""
+
     def __init__(self, config: NoiseConfig) -> None:
         self.share = config.share
+
+    def files(self) -> Sequence[Path]:
+        """Files that its options name: when their contents change, the corpora are prepared again."""
+        return ()
+
+    def learn(self, pairs: Iterable[tuple[str, str]], path: Path) -> None:  # noqa: B027  most have nothing to learn
+        """Write to `path`, beside the tokenisers and before these are learnt, what `load` reads; the default: nothing.
+
+        pairs: all usable training pairs.
+        """
+
+    def load(self, path: Path) -> None:  # noqa: B027
+        """Take over what `learn` wrote, which is read no earlier than it is needed."""
 
     @abstractmethod
     def altered(self, src: str, tgt: str, draw: Random) -> tuple[str, str]:

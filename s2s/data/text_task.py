@@ -19,7 +19,7 @@ from s2s.data.context import (
 from s2s.data.corpus_task import CorpusTask
 from s2s.data.noise import UnknownSymbols
 from s2s.data.pair_files import PAIR_FILES, languages_of
-from s2s.data.text_variation import TextVariation, build_noises, noisy
+from s2s.data.text_variation import TextVariation, build_noises, learn_noises, load_noises, noisy
 from s2s.data.tokenizer import tokenizer_kind
 from s2s.errors import ConfigError, DataError, did_you_mean
 from s2s.io.json_files import read_json
@@ -93,7 +93,8 @@ class TextTask(CorpusTask):
         return ()
 
     def _all_symbols(self) -> list[str]:
-        return [*self.symbols(), *([SEPARATOR] if self.context else [])]
+        of_noises = dict.fromkeys(symbol for noise in self.noises for symbol in noise.symbols)
+        return [*self.symbols(), *([SEPARATOR] if self.context else []), *of_noises]
 
     def settings(self) -> dict[str, Any]:
         """Every option that determines ids."""
@@ -108,8 +109,8 @@ class TextTask(CorpusTask):
         return settings | {name: value for name, value in others.items() if value}
 
     def files(self) -> Sequence[Path]:
-        """Those of the tokeniser."""
-        return self.tokenizer_kind.files()
+        """Those of the tokeniser, and of noise."""
+        return [*self.tokenizer_kind.files(), *(path for noise in self.noises for path in noise.files())]
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """The pairs of one corpus, lower-cased if task.lowercase is set, with the sentences before them as context."""
@@ -122,7 +123,8 @@ class TextTask(CorpusTask):
         return "task.vocab_size" if self.tokenizer_kind.learns and self.config.vocab_size is None else ""
 
     def learn(self, directory: Path) -> None:
-        """Train one tokeniser on both sides, or one on each, from all usable training pairs."""
+        """Train one tokeniser on both sides, or one on each, from all usable training pairs with noise."""
+        learn_noises(self.noises, lambda: ((example.src, example.tgt) for example in self.usable()), directory)
         for side, (option, size) in self.config.sizes().items():
             path = directory / f"{side}.model"
             self.tokenizer_kind.learn(self._lines(side), path, size, symbols=self._all_symbols(), option=option)
@@ -150,6 +152,7 @@ class TextTask(CorpusTask):
         self.src, self.tgt = (joint.for_side("src"), joint.for_side("tgt")) if joint else (models["src"], models["tgt"])
         self.vocab = _vocab(self.src, self.tgt, joint=self.config.joint)
         self._separator = self.src.id_of(SEPARATOR) if self.context else None
+        load_noises(self.noises, directory)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Ids of both sides, without bos and eos."""
@@ -230,7 +233,7 @@ class TextTask(CorpusTask):
         share, alpha = self.config.unknown_symbols, self.config.subword_sampling
         unknown = [UnknownSymbols(share, self.src, self.tgt)] if share else []
         samplers = (self.src.sampler(alpha), self.tgt.sampler(alpha)) if alpha else ()
-        return TextVariation(self.src, self.tgt, [*unknown, *self.noises], samplers, self._text_begin)
+        return TextVariation(self.src, self.tgt, [*unknown, *self.noises], samplers, self._text_begin, self._cased)
 
     def _text_begin(self, src: Sequence[int]) -> int:
         """How many tokens of a source are context and marks."""
@@ -251,7 +254,7 @@ class TextTask(CorpusTask):
         """The training texts of one side, or of both."""
         for number, example in enumerate(self.usable()):
             texts = noisy((example.src, example.tgt), self.noises, number)
-            yield from texts if side == "joint" else texts[side == "tgt" :][:1]
+            yield from map(self._cased, texts if side == "joint" else texts[side == "tgt" :][:1])
 
 
 def _vocab(src: Tokenizer, tgt: Tokenizer, *, joint: bool) -> Vocab:

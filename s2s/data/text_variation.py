@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["TextVariation", "build_noises", "noisy"]
+__all__ = ["TextVariation", "build_noises", "learn_noises", "load_noises", "noisy"]
 
 from random import Random
 from typing import TYPE_CHECKING
@@ -12,7 +12,8 @@ from s2s.errors import ConfigError
 from s2s.task import Encoded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from s2s.data.noise import Noise
     from s2s.data.text_config import TextConfig
@@ -34,6 +35,19 @@ def build_noises(config: TextConfig, registry: Registry) -> list[Noise]:
     return noises
 
 
+def learn_noises(noises: Sequence[Noise], pairs: Callable[[], Iterable[tuple[str, str]]], directory: Path) -> None:
+    """Let each kind of noise learn from the training pairs, and keep what it learns in a folder."""
+    for n, noise in enumerate(noises):
+        noise.learn(pairs(), directory / f"noise.{n}")
+    load_noises(noises, directory)
+
+
+def load_noises(noises: Sequence[Noise], directory: Path) -> None:
+    """Let each kind of noise take over what it has learnt."""
+    for n, noise in enumerate(noises):
+        noise.load(directory / f"noise.{n}")
+
+
 class TextVariation:
     """A pair of ids in another form, which depends on the ids and on a seed of 64 bits alone.
 
@@ -48,12 +62,15 @@ class TextVariation:
         noises: Sequence[Noise] = (),
         samplers: Sequence[Callable[[Sequence[int], int], list[int]]] = (),
         text_begin: Callable[[Sequence[int]], int] = lambda _: 0,
+        cased: Callable[[str], str] = str,
     ) -> None:
         """samplers: of other subwords, of source and target; empty: none.
 
         text_begin: position in a source behind the tokens that no noise alters, such as marks.
+        cased: a text in the case in which the task encodes it.
         """
         self.src, self.tgt, self.noises, self.samplers, self.text_begin = src, tgt, noises, samplers, text_begin
+        self.cased = cased
 
     @property
     def share(self) -> float:
@@ -73,7 +90,7 @@ class TextVariation:
         begin = self.text_begin(pair.src)
         marks, ids = pair.src[:begin], pair.src[begin:]
         src, tgt = self.src.decode(ids), self.tgt.decode(pair.tgt)
-        new_src, new_tgt = noise.altered(src, tgt, draw)
+        new_src, new_tgt = map(self.cased, noise.altered(src, tgt, draw))
         src_ids, tgt_ids = _ids(self.src, ids, src, new_src), _ids(self.tgt, pair.tgt, tgt, new_tgt)
         return Encoded([*marks, *src_ids], tgt_ids) if src_ids and tgt_ids else pair
 

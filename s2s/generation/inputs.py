@@ -10,6 +10,7 @@ __all__ = [
     "INPUT_TYPES",
     "AnyInput",
     "InputFields",
+    "Note",
     "RequestConstraints",
     "Revision",
     "as_input",
@@ -17,10 +18,12 @@ __all__ = [
     "output_constraint",
     "registered_constraints",
     "sentence_constraint",
+    "sentence_notes",
     "sentence_revision",
 ]
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +144,11 @@ Revision = Callable[[str], SentenceConstraint | None]
 """The constraint of a second search, by the output text of the first; None: that output stays"""
 
 
+Note = tuple[int, int, str]
+"""Begin and end of characters of a text, and what is read behind them: it stands for them, or if there are none, for
+the character behind it"""
+
+
 class RequestConstraints:
     """What options and inputs require of outputs; subclasses override what they provide."""
 
@@ -156,6 +164,10 @@ class RequestConstraints:
     def for_sentence(self, config: GenerateConfig, task: Task, sentence: Input) -> SentenceConstraint | None:
         """The constraint that an input sets on its own output, such as by its prefix and phrases; None: none."""
         return None
+
+    def notes(self, config: GenerateConfig, task: Task, sentence: Input) -> Sequence[Note]:
+        """What the model reads beside a sentence, in the order in which it is read, as it was trained to read it."""
+        return ()
 
     def revision(self, config: GenerateConfig, task: Task, sentence: Input) -> Revision | None:
         """What a second search requires where the first output does not satisfy it; None: nothing.
@@ -194,6 +206,22 @@ def sentence_constraint(
         raise DataError("prefix and phrases: no loaded plugin constrains outputs to them; leave them out")
     pairs = [(provider, provider.for_sentence(config, task, sentence)) for provider in constraints]
     return _only([(provider, constraint) for provider, constraint in pairs if constraint is not None])
+
+
+def sentence_notes(
+    config: GenerateConfig, task: Task, sentence: Input, constraints: Sequence[RequestConstraints]
+) -> Callable[[str], Sequence[Note]]:
+    """A function from what is read of a sentence to what is read beside it.
+
+    It raises DataError if several plugins add something, since each would add it to what the others have not seen.
+    """
+
+    def notes(read: str) -> Sequence[Note]:
+        one = replace(sentence, src=read)
+        pairs = [(provider, provider.notes(config, task, one)) for provider in constraints]
+        return _only([pair for pair in pairs if pair[1]]) or ()
+
+    return notes
 
 
 def sentence_revision(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from s2s.data.invisible import visible
 from s2s.errors import DataError, PluginError
 from s2s.generation.context import with_previous_pieces
-from s2s.generation.inputs import InputFields, sentence_constraint, sentence_revision
+from s2s.generation.inputs import InputFields, sentence_constraint, sentence_notes, sentence_revision
 from s2s.generation.kept_parts import KeptParts
 from s2s.generation.literals import NOTHING, Literals
 from s2s.generation.piece_inputs import piece_inputs
@@ -107,9 +107,9 @@ class Reader:
         required = NOTHING
         if source.prefix or any(source.phrases):
             required, source, kept = self.literals.required(source, kept, is_complete=is_complete)
-        if self.layout is None:
-            return SourcePart.build(piece, source, kept, str, len, required)
-        return SourcePart.build(piece, source, kept, visible, self._n_tokens, required)
+        shown, n_tokens = (visible, self._n_tokens) if self.layout else (str, len)
+        part = SourcePart.build(piece, source, kept, shown, n_tokens, required)
+        return part.annotated(sentence_notes(self.config, self.task, source, self.constraints))
 
     def _in_context(self, pieces: list[Input], unit: Unit | None) -> list[Input]:
         """The pieces of one input, each with those before it as context, if the task reads any."""
@@ -190,7 +190,7 @@ class Reader:
         pieces = list(unbroken(text, part.kept, partial(layout.pieces, language=language, unit="sentence")))
         sources = self._in_context([replace(part.source, src=piece.text) for piece, _ in pieces], "sentence")
         built = zip(pieces, sources, strict=True)
-        sentences = [SourcePart.build(piece, source, kept, visible, self._n_tokens) for (piece, kept), source in built]
+        sentences = [self._part(piece, source, kept) for (piece, kept), source in built]
         encoded = self._encoded([sentence.example for sentence in sentences])
         some = list(map(self._segment, sentences, encoded))
         some[0] = replace(some[0], before=before + some[0].before)

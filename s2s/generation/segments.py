@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from s2s.generation.candidates import Input
+    from s2s.generation.inputs import Note
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,12 @@ class SourcePart(NamedTuple):
         example = Example(text.read, fields=source.fields)
         other = rest if rest.has_words and len(unknown) < len(kept) else None
         return cls(piece, source, kept, text, example, other, required)
+
+    def annotated(self, notes: Callable[[str], Sequence[Note]]) -> SourcePart:
+        """The part with what is read beside its text."""
+        text = self.text.annotated(notes(self.text.read))
+        rest = self.rest and self.rest.annotated(notes(self.rest.read))
+        return self._replace(text=text, rest=rest, example=replace(self.example, src=text.read))
 
     @property
     def left_in(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["SourceText"]
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Self
 
@@ -17,6 +17,7 @@ from s2s.text.words import CLOSING, OPENING, is_unspaced
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from s2s.generation.inputs import Note
     from s2s.text.annotated import Link
 
 
@@ -62,6 +63,17 @@ class SourceText:
         read = "".join(" " if place in blanks else text[place] for place in places)
         return cls(text, shown := visible(read), tuple(_remaining(places, read, shown)), parts)
 
+    def annotated(self, notes: Sequence[Note]) -> Self:
+        """The same text with what is read beside it."""
+        read, origins, end = "", list[int](), 0
+        for begin, place, note in notes:
+            read += self.read[end:place] + note
+            meant = self.origins[begin:place] or self.origins[place : place + 1]
+            origins += self.origins[end:place]
+            origins += (meant[n * len(meant) // len(note)] for n in range(len(note)))
+            end = place
+        return replace(self, read=read + self.read[end:], origins=(*origins, *self.origins[end:])) if notes else self
+
     @property
     def has_words(self) -> bool:
         """Whether anything is left to translate."""
@@ -86,7 +98,7 @@ class SourceText:
         """The characters of the original that were read as these, without the parts between them, and blanks."""
         first = begin
         for n in range(begin, end):
-            if n + 1 == end or self.origins[n + 1] != self.origins[n] + 1 or self.read[n].isspace():
+            if n + 1 == end or self.origins[n + 1] - self.origins[n] not in (0, 1) or self.read[n].isspace():
                 if self.read[first : n + 1].strip():
                     yield self.origins[first], self.origins[n] + 1
                 first = n + 1

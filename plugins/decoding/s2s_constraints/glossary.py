@@ -7,11 +7,13 @@ Of terms that overlap the longest counts, and the first of equally long ones.
 
 from __future__ import annotations
 
-__all__ = ["Glossary", "Term", "read_glossary"]
+__all__ = ["SEPARATOR", "Glossary", "Occurrence", "Term", "read_glossary"]
 
 import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
+
+import regex
 
 from s2s import DataError
 from s2s.data import read_lines
@@ -19,7 +21,7 @@ from s2s.io import expand_user
 from s2s_constraints.symbols import joins
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 SEPARATOR = "|"
@@ -32,6 +34,16 @@ class Term(NamedTuple):
     source: str
     targets: tuple[str, ...]
     """Its translations, of which any will do"""
+
+
+class Occurrence(NamedTuple):
+    """Where a term is in a text."""
+
+    begin: int
+    end: int
+    term: Term
+    written: str
+    """As there, composed and with single blanks"""
 
 
 class Glossary:
@@ -52,32 +64,55 @@ class Glossary:
 
     def terms_in(self, text: str) -> list[tuple[Term, str]]:
         """The terms that occur in a text, in their order, and how each is written there where it occurs first."""
+        terms: dict[Term, str] = {}
+        for _, _, term, written in self.occurrences(text):
+            terms.setdefault(term, written)
+        return list(terms.items())
+
+    def occurrences(self, text: str) -> list[Occurrence]:
+        """The terms of a text, wherever they occur, in their order."""
         if not self.terms:
             return []
-        text = _normal(text)
+        text, places = _with_places(text)
         chosen: dict[int, int] = {}
         for begin, end in sorted(self._places(_without_case(text)), key=lambda one: (one[0] - one[1], one[0])):
             if all(end <= other or begin >= other_end for other, other_end in chosen.items()):
                 chosen[begin] = end
-        terms: dict[Term, str] = {}
-        for begin in sorted(chosen):
-            written = text[begin : chosen[begin]]
-            spellings = self._spellings[_without_case(written)]
-            terms.setdefault(self.terms[written if written in spellings else spellings[0]], written)
-        return list(terms.items())
+        found = list[Occurrence]()
+        for begin, end in sorted(chosen.items()):
+            spellings = self._spellings[_without_case(written := text[begin:end])]
+            term = self.terms[written if written in spellings else spellings[0]]
+            found.append(Occurrence(places[begin], places[end], term, written))
+        return found
 
     def _places(self, text: str) -> Iterator[tuple[int, int]]:
         """Beginnings and ends of all terms in a text without case, overlapping ones, too."""
         for begin, first in enumerate(text):
             if first in self._lengths and not joins(text[begin - 1 : begin] if begin else "", first):
                 for end in (begin + length for length in self._lengths[first]):
-                    if text[begin:end] in self._spellings and not joins(text[end - 1 : end], text[end : end + 1]):
+                    is_term = end <= len(text) and text[begin:end] in self._spellings
+                    if is_term and not joins(text[end - 1], text[end : end + 1]):
                         yield begin, end
 
 
 def _normal(text: str) -> str:
     """Composed, with single blanks between words."""
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _with_places(text: str) -> tuple[str, Sequence[int]]:
+    """The text composed, with single blanks, and where each of its characters begins in the text as given; and its end.
+
+    Characters that composition joins are one to the reader, and so have one place.
+    """
+    if unicodedata.is_normalized("NFC", text) and " ".join(text.split()) == text:
+        return text, range(len(text) + 1)
+    shown, places = "", list[int]()
+    for match in regex.finditer(r"\s+|\X", text):
+        one = " " if match[0].isspace() else unicodedata.normalize("NFC", match[0])
+        shown += one
+        places += [match.start()] * len(one)
+    return shown, [*places, len(text)]
 
 
 def _without_case(text: str) -> str:

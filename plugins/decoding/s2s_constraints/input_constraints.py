@@ -6,8 +6,9 @@ __all__ = ["LexicalConstraints"]
 
 from typing import TYPE_CHECKING
 
-from s2s import Example
+from s2s import ConfigError, Example
 from s2s.generation import RequestConstraints
+from s2s_constraints.annotation import reads_annotations, term_notes
 from s2s_constraints.lexical import LexicalConstraint
 from s2s_constraints.spelling import Spelling
 from s2s_constraints.symbols import symbols_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from s2s.decoding import FixedWidthConstraint
     from s2s.generation import Input
     from s2s_constraints import ConstraintOptions
+    from s2s_constraints.glossary import Glossary
 
 
 def _constraint(config: ConstraintOptions, texts: TaskTexts, sentence: Input) -> LexicalConstraint:
@@ -28,6 +30,10 @@ def _constraint(config: ConstraintOptions, texts: TaskTexts, sentence: Input) ->
     prefixes, whole = texts.prefixes(sentence.prefix) if sentence.prefix else (), config.phrases_match == "words"
     phrases = tuple(texts.phrase(phrase, whole=whole) for phrase in sentence.phrases if phrase)
     return LexicalConstraint(texts.spelling, prefixes, phrases)
+
+
+def _glossary(config: ConstraintOptions, sentence: Input) -> Glossary:
+    return glossary_of(config.terms, sentence.fields.get("terms", {}))
 
 
 class LexicalConstraints(RequestConstraints):
@@ -44,8 +50,13 @@ class LexicalConstraints(RequestConstraints):
         config: ConstraintOptions,  # type: ignore[override]  # which this plugin adds to GenerateConfig
         task: Task,
     ) -> Sequence[FixedWidthConstraint]:
-        """None; a bad file of terms is refused before anything is decoded."""
+        """None; a bad file of terms is refused before anything is decoded, and so are annotations that are not read."""
         glossary_of(config.terms, {})
+        if config.terms_by == "annotation" and not reads_annotations(task):
+            raise ConfigError(
+                "terms_by=annotation: the model was trained without task.noise=[terms] and does not read annotations; "
+                "give terms_by=constraint, or train it with this noise"
+            )
         return ()
 
     def for_sentence(
@@ -59,6 +70,17 @@ class LexicalConstraints(RequestConstraints):
             return _constraint(config, self._texts(task, sentence), sentence)
         return None
 
+    def notes(
+        self,
+        config: ConstraintOptions,  # type: ignore[override]
+        task: Task,
+        sentence: Input,
+    ) -> list[tuple[int, int, str]]:
+        """The translations of terms, for a model that was trained to read them."""
+        if config.terms_by == "constraint" or not reads_annotations(task):
+            return []
+        return term_notes(_glossary(config, sentence), sentence.src, task.covers)
+
     def revision(
         self,
         config: ConstraintOptions,  # type: ignore[override]
@@ -66,7 +88,7 @@ class LexicalConstraints(RequestConstraints):
         sentence: Input,
     ) -> Terms | None:
         """The terms that the sentence has, in addition to its prefix and phrases."""
-        glossary = glossary_of(config.terms, sentence.fields.get("terms", {}))
+        glossary = _glossary(config, sentence)
         if not glossary.terms_in(sentence.src):
             return None
         texts = self._texts(task, sentence)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["form_in", "required_forms"]
+__all__ = ["form_in", "required_forms", "words"]
 
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from s2s_constraints.symbols import joins, without_blanks
@@ -25,12 +26,12 @@ def form_in(output: str, target: str) -> str | None:
     A stem is a word of up to 5 letters, or a longer one without its last 2. In scripts without blanks, and where the
     target has no letters, the target itself may be anywhere.
     """
-    stems = [_stem(word) for _, _, word in _words(target)]
+    stems = [_stem(word) for _, _, word in words(target)]
     if not stems or any(map(without_blanks, target)):
         return target if target.casefold() in output.casefold() else None
-    words = list(_words(output))
-    for first in range(len(words) - len(stems) + 1):
-        some = words[first : first + len(stems)]
+    written = words(output)
+    for first in range(len(written) - len(stems) + 1):
+        some = written[first : first + len(stems)]
         if all(word.startswith(stem) for (_, _, word), stem in zip(some, stems, strict=True)):
             return output[some[0][0] : some[-1][1]]
     return None
@@ -46,8 +47,13 @@ def _stem(word: str) -> str:
     return word if len(word) <= LONGEST_STEM else word[:-ENDING]
 
 
-def _words(text: str) -> Iterator[tuple[int, int, str]]:
+@lru_cache(maxsize=1000)
+def words(text: str) -> tuple[tuple[int, int, str], ...]:
     """Begin, end and case-folded text of each run of characters that belong to words."""
+    return tuple(_words(text))
+
+
+def _words(text: str) -> Iterator[tuple[int, int, str]]:
     begin = 0
     for end in range(1, len(text) + 1):
         if end == len(text) or not joins(text[end - 1], text[end]):
