@@ -211,7 +211,7 @@ class Reader:
             self.counts.unknown += are_copied or any(self.task.vocab.unk in segment.ids for segment in segments)
 
     def _count_longer(self, segments: Sequence[Segment], longest: int) -> None:
-        longer = [segment for segment in segments if len(segment.ids) > longest]
+        longer = [segment for segment in segments if segment.n_read(self._n_tokens) > longest]
         if longer and not self.counts.longer:
             worst = max(longer, key=lambda segment: len(segment.ids))
             logger.warning(

@@ -64,6 +64,10 @@ class Segment:
         """What the model reads."""
         return self.source.read if self.source else self.src
 
+    def n_read(self, n_tokens: Callable[[str], int]) -> int:
+        """How many tokens are read of it, without those beside its text."""
+        return len(self.ids) - (n_tokens(self.source.beside) if self.source and self.source.beside else 0)
+
     def lacks(self, hyp: str) -> bool:
         """Whether an output is without one of the parts that it must copy, or has it another number of times."""
         return bool(self.left_in) and occurrences(hyp, self.left_in) != occurrences(self.src, self.left_in)

@@ -30,6 +30,8 @@ class SourceText:
     origins: tuple[int, ...]
     """For each character that is read its place in the original"""
     taken_out: tuple[Part, ...] = ()
+    beside: str = ""
+    """What is read that stands beside the text"""
 
     @classmethod
     def without(
@@ -72,7 +74,8 @@ class SourceText:
             origins += self.origins[end:place]
             origins += (meant[n * len(meant) // len(note)] for n in range(len(note)))
             end = place
-        return replace(self, read=read + self.read[end:], origins=(*origins, *self.origins[end:])) if notes else self
+        rest, beside = self.read[end:], "".join(note for _, _, note in notes)
+        return replace(self, read=read + rest, origins=(*origins, *self.origins[end:]), beside=beside)
 
     @property
     def has_words(self) -> bool:

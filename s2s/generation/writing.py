@@ -139,9 +139,12 @@ class Writer:
 
     def _is_short(self, segments: Sequence[Segment], outputs: Sequence[Output]) -> bool:
         """Whether a text that should be about as long as its input is not, though it is not empty."""
-        n_read, n_written = sum(len(segment.ids) for segment in segments), sum(part.n_tokens for part in outputs)
+        n_read, n_written = sum(map(self._n_read, segments)), sum(part.n_tokens for part in outputs)
         is_text = self.task.running_text and any(part.hyp.strip() for part in outputs)
         return is_text and n_read >= LONG and 4 * n_written < n_read
+
+    def _n_read(self, segment: Segment) -> int:
+        return segment.n_read(lambda text: len(self.task.encode_source([text])[0]))
 
 
 def _distinct(ranked: Sequence[tuple[int, float]], texts: Sequence[str]) -> list[tuple[int, float]]:

@@ -10,6 +10,7 @@ import pytest
 import s2s
 from harness.shipped_plugins import shipped
 from harness.tiny_runs import SMALL, call, train_tiny
+from s2s.cli import train
 from s2s.compose.conversion import build_choice
 from s2s.generation.kept_parts import Part
 from s2s.generation.source_text import SourceText
@@ -162,6 +163,20 @@ def test_each_part_of_a_source_that_is_too_long_has_its_own_terms(folder: Path, 
     assert all(text.count("<|is|>") == 3 for text in read)
 
 
+def test_what_is_read_beside_a_text_does_not_make_it_long(folder: Path, model: s2s.TrainedModel, caplog: Any) -> None:
+    """Neither longer than training text, nor so long that its output is suspiciously short."""
+    options: Any = {"terms": str(folder / "terms.tsv"), "search": {"max_len_a": 0.0, "max_len_b": 2}}
+    sources = ["the cat sees the old dog", "a dog"]
+    (long, short), _ = model.generator(**options).read(list(map(s2s.generation.Input, sources)))
+    assert len(long[0].ids) > 21 > len(model.task.encode_source(sources[:1])[0]), "21: the longest of the training text"
+    assert len(short[0].ids) > 8 > len(model.task.encode_source(sources[1:])[0])
+    generator = model.generator(**options)
+    assert len(list(generator(sources[1:]))) == 1
+    assert (generator.counts.longer, generator.counts.short, caplog.text) == (0, 0, "")
+    model.generator(**options).read([s2s.generation.Input(sources[0])])
+    assert caplog.text == ""
+
+
 def test_annotations_are_in_lower_case_if_the_task_is(tmp_path: Path) -> None:
     (tmp_path / "terms.tsv").write_text("Cat\tKATER\n")
     train_tiny(tmp_path, NOISE, "task.vocab_size=60", "task.lowercase=true", "task.unknown_symbols=0")
@@ -225,3 +240,47 @@ def test_training_refuses_to_learn_terms_from_too_few_words(folder: Path, capsys
     code, _, err = call("s2s-train", [*SMALL, "task.noise=[terms]", "train.steps=2", "run=y", "--quiet"], capsys)
     assert code == 2
     assert "task.noise: the training pairs have too few words to learn terms from" in err
+
+
+def noun(draw: Random, consonants: str, last: str) -> str:
+    """A made-up word."""
+    return "".join(draw.choice(consonants) + draw.choice("aeiou") for _ in range(draw.choice((3, 4)))) + last
+
+
+def sentence(draw: Random, terms: list[tuple[str, str]]) -> tuple[str, str]:
+    """A pair whose second noun has an ending in the target that terms do not have."""
+    (a, b), (c, d) = draw.sample(terms, 2)
+    verb, of_verb = draw.choice([("sees", "sieht"), ("eats", "isst"), ("finds", "findet"), ("likes", "mag")])
+    old, alte = draw.choice([("", ""), ("old ", "alte ")])
+    return f"the {old}{a} {verb} the {c}", f"der {alte}{b} {of_verb} den {d}en"
+
+
+@pytest.mark.slow
+def test_a_model_inflects_terms_that_it_has_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a constraint has the terms as they are, and too late to translate the rest."""
+    draw = Random(1)
+    terms = list({noun(draw, "bdfgklm", "p"): noun(draw, "nprstvz", "k").capitalize() for _ in range(2200)}.items())
+    seen, unseen = terms[100:], terms[:100]
+    pairs = [sentence(draw, seen) for _ in range(6000)]
+    for name, lines in (("a.en", [src for src, _ in pairs]), ("a.de", [tgt for _, tgt in pairs])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    for name, some in (("seen.tsv", seen), ("unseen.tsv", unseen)):
+        (tmp_path / name).write_text("".join(f"{source}\t{target}\n" for source, target in some))
+    monkeypatch.chdir(tmp_path)
+    size = ("arch.d_model=64", "arch.d_ff=128", "arch.n_heads=4", "arch.n_encoder_layers=2", "arch.n_decoder_layers=2")
+    noise = "task.noise=[{name: terms, file: seen.tsv, share: 0.9}]"
+    learning = ("task.vocab_size=150", "task.unknown_symbols=0", "arch.dropout=0", "schedule.warmup=300")
+    amount = ("train.steps=1200", "train.tokens=1500", "checkpoint.every=1200")
+    arguments = [*SMALL, *size, noise, *learning, *amount, "run=x", "--quiet"]
+    assert train.main(arguments) == 0
+    model = s2s.load("runs/x", search={"beam": 4}, terms="unseen.tsv")
+    test = [sentence(draw, unseen) for _ in range(16)]
+    exact = {
+        by: sum(
+            out == tgt
+            for out, (_, tgt) in zip(model.translate([src for src, _ in test], terms_by=by), test, strict=True)
+        )
+        for by in ("annotation", "constraint")
+    }
+    assert exact["annotation"] >= 12, exact
+    assert exact["constraint"] <= 4, exact
