@@ -176,7 +176,7 @@ class Reader:
             align=bool(part.text.taken_out or part.source.spans),
             required=part.required,
             left_in=part.left_in,
-            revision=sentence_revision(self.config, self.task, part.source, self.constraints) if ids else None,
+            revision=sentence_revision(self.config, self.task, part.translated, self.constraints) if ids else None,
         )
         if part.rest is None:
             return segment

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from s2s.generation.inputs import Note
 
 
+NAME = "\ufffc"
+"""U+FFFC, which stands for what is no text, and is in no word"""
+
+
 @dataclass(frozen=True)
 class Segment:
     """An input, or a part of one that is decoded by itself."""
@@ -110,10 +114,21 @@ class SourcePart(NamedTuple):
         return cls(piece, source, kept, text, example, other, required)
 
     def annotated(self, notes: Callable[[str], Sequence[Note]]) -> SourcePart:
-        """The part with what is read beside its text."""
-        text = self.text.annotated(notes(self.text.read))
-        rest = self.rest and self.rest.annotated(notes(self.rest.read))
+        """The part with what is read beside its text. notes: of a text without kept names."""
+        text = self.text.annotated(notes(self._without_names(self.text)))
+        rest = self.rest and self.rest.annotated(notes(self._without_names(self.rest)))
         return self._replace(text=text, rest=rest, example=replace(self.example, src=text.read))
+
+    @property
+    def translated(self) -> Input:
+        """The input without kept names."""
+        return replace(self.source, src=self._without_names(SourceText.without(self.piece.text, ())))
+
+    def _without_names(self, text: SourceText) -> str:
+        """What is read, with NAME for each character of a kept part with letters, whose words are not translated."""
+        parts = ((part, self.piece.text[part.begin : part.end]) for part in self.kept)
+        names = {n for part, kept in parts if any(map(str.isalpha, kept)) for n in range(part.begin, part.end)}
+        return "".join(NAME if n in names else one for n, one in zip(text.origins, text.read, strict=True))
 
     @property
     def left_in(self) -> tuple[str, ...]:

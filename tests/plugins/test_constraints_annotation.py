@@ -198,6 +198,18 @@ def test_outputs_have_the_terms_whatever_the_model_has_learnt(model: s2s.Trained
     assert not any(symbol in output for symbol in SYMBOLS)
 
 
+@pytest.mark.parametrize("name", ["{cat}", "https://example.org/cat", "%(cat)s", "cat@old.org"])
+@pytest.mark.parametrize("by", ["annotation", "constraint"])
+def test_terms_in_what_is_copied_are_none(name: str, by: str, model: s2s.TrainedModel) -> None:
+    """They are neither annotated nor required."""
+    asked = {"src": f"the {name} sees the old dog", "terms": {"cat": "hund", "old": "der"}}
+    assert not any("hund" in read for read in read_of(model, asked, terms_by=by))
+    (plain,) = model.generate([{**asked, "terms": {"old": "der"}}], terms_by=by)
+    (output,) = model.generate([asked], terms_by=by)
+    assert output == plain
+    assert output.hyp.count(name) == 1
+
+
 def test_links_are_between_the_input_and_its_output(model: s2s.TrainedModel) -> None:
     """Ω is copied, and so asks for links."""
     (output,) = model.generate([{"src": "the cat Ω sees a dog", "terms": {"cat": "hund"}}])
