@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["STATE", "SUFFIX", "groups", "verify", "write_manifest"]
+__all__ = ["STATE", "SUFFIX", "check_replaceable", "groups", "verify", "write_manifest"]
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,15 @@ def verify(path: Path, only: Collection[str] | None = None) -> None:
     for file in path.glob(f"[!.]*{SUFFIX}"):
         if file.name not in files:
             raise CheckpointError(f"{file} is not in the manifest beside it: remove it")
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise CheckpointError if `path` is there and no checkpoint, or holds another file."""
+    if not os.path.lexists(path):
+        return
+    others = {file.name for file in path.iterdir()} - {MANIFEST, *_read(path)} if path.is_dir() else {path.name}
+    if others:
+        raise CheckpointError(f"{path} holds {min(others)}, which s2s did not write: move it, or give another name")
 
 
 def _verify_file(file: Path, n_bytes: int, sha256: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Options", "guard", "run_command"]
+__all__ = ["Options", "check_output", "guard", "run_command"]
 
 from typing import TYPE_CHECKING
 
@@ -11,5 +11,6 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.cli.command import Options, run_command
     from s2s.cli.failures import guard
+    from s2s.cli.outputs import check_output
 
-__getattr__ = lazy_names(__name__, "command", "failures")
+__getattr__ = lazy_names(__name__, "command", "failures", "outputs")

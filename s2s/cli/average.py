@@ -29,6 +29,7 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
     """Write `checkpoints/<output>`, and print its members."""
     from s2s.checkpoint import steps
     from s2s.checkpoint.directory import best_steps, save
+    from s2s.checkpoint.manifest import check_replaceable
     from s2s.checkpoint.weights import average_weights
     from s2s.run import find_run
 
@@ -46,6 +47,7 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
     if len(members) < max(config.last, config.best):
         kept = f"checkpoint.keep_{'last' if config.last > 0 else 'best'}"
         raise CheckpointError(f"{folder} has only {len(members)} of them; the run decides by {kept} how many stay")
+    check_replaceable(folder / config.output)
     mean = average_weights(members)
     if not options.dry_run:
         newest = int(steps(folder)[-1].name.removeprefix("step-"))

@@ -9,9 +9,11 @@ import logging
 import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
+from s2s.cli.outputs import check_output
 from s2s.config import GenerateConfig
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     if form := document_files.chosen_format(config, plugins.registry):
         return _generate_document(composed, plugins, options, form)
     output = opening.open_output(config)
+    _check_output(composed, output.files(), is_new=not output.supports_resume)
     from s2s.generation import load  # torch, which --help and errors about files do without
 
     logging.basicConfig(format="warning: %(message)s")
@@ -60,6 +63,16 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     return _finished(options, generator, started, description)
 
 
+def _check_output(composed: ComposedConfig[GenerateConfig], written: Sequence[Path], *, is_new: bool) -> None:
+    from s2s.generation.files.streams import is_stream
+
+    config = composed.config
+    if not is_stream(config.output):
+        check_output(composed, "output", written)
+        if is_new:
+            check_output(composed, "output", [Path(config.output).resolve()], overwrite=config.overwrite)
+
+
 def _generate_document(
     composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options, form: DocumentFormat
 ) -> None:
@@ -67,6 +80,7 @@ def _generate_document(
     from s2s.generation.files import document_files
 
     file = document_files.DocumentFile.read(composed.config, form)
+    _check_output(composed, [Path(file.output)], is_new=True)
     from s2s.generation import load
 
     logging.basicConfig(format="warning: %(message)s")

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
 from s2s.cli.input_files import check_files
+from s2s.cli.outputs import check_output
 from s2s.compose import compose, flatten
 from s2s.config import Config
 from s2s.config.data import PrepareConfig
 from s2s.errors import ConfigError
+from s2s.io.paths import expand_user
 from s2s.training.planner import planner_of
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, opti
         if key.startswith("task.") and by.startswith("recipe=")
     ]
     task = plugins.registry.get("task", config.task.name).build(config.task)
+    check_output(composed, "data.prepared", [expand_user(config.data.prepared, "data.prepared")])
     if options.dry_run:
         spec = PreparationSpec(task, config.data)
         for file in spec.files:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
 from s2s.cli.input_files import check_files
+from s2s.cli.outputs import check_output
 from s2s.config import Config
 from s2s.distributed.strategy import chosen_strategy, join
 from s2s.training.planner import planner_of
@@ -41,6 +42,7 @@ def train_or_launch(
 ) -> int:
     """Train here, or in processes that the strategy starts with `arguments`."""
     if "RANK" not in os.environ:  # which torchrun sets
+        _check_run(composed)
         check_files(composed.config, plugins)
         strategy = chosen_strategy(composed.config.train, plugins.registry)
         code = strategy.launch(composed.config.train, arguments) if strategy else None
@@ -57,6 +59,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return train_or_launch(composed, plugins, options, arguments)
 
     return run_command(Config, train_or_launch_here, arguments, _shown)
+
+
+def _check_run(composed: ComposedConfig[Config]) -> None:
+    """Raise ConfigError for a run in another one that is read, such as that of a teacher."""
+    if composed.config.run:
+        from s2s.run.paths import run_path  # torch
+
+        check_output(composed, "run", [run_path(composed.config.run)])
 
 
 def _shown(composed: ComposedConfig[Config], plugins: Plugins) -> ComposedConfig[Config]:

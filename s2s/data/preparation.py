@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from s2s.data.preparation_spec import PreparationSpec
 from s2s.data.source_shape import SourceCounts, SourceShape
 from s2s.errors import DataError
 from s2s.io.atomic import write_file
-from s2s.io.atomic_folder import replace_folder
+from s2s.io.atomic_folder import new_folder, remove_remnant
 from s2s.io.kernel_lock import flock
 from s2s.io.own_file import open_own
 
@@ -100,6 +99,7 @@ def prepare(
     spec, progress = PreparationSpec(task, config), ProgressReporter(report, every)
     with _locked(spec.directory, progress):
         existing = _find(spec, progress, FileStamp.is_intact if verify else FileStamp.has_contents)
+        remove_remnant(spec.directory)
         manifest = existing or _build(spec, progress)
         task.load(spec.directory / TOKENIZER)
         return _open(spec, manifest, "found" if existing else "made")
@@ -184,18 +184,12 @@ def _restamped(directory: Path, manifest: Manifest, files: list[Path]) -> Manife
 def _build(spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
     """Train the tokenisers, encode, and rename the complete folder."""
     directory = spec.directory
-    temp = directory.with_name(f".{directory.name}.tmp")
-    shutil.rmtree(temp, ignore_errors=True)  # left by a process that was killed
     try:
-        temp.mkdir()  # refuses a link
-        (temp / TOKENIZER).mkdir()
-        manifest = _fill(temp, spec, progress)
-        replace_folder(temp, directory)
+        with new_folder(directory) as temp:
+            (temp / TOKENIZER).mkdir()
+            return _fill(temp, spec, progress)
     except OSError as error:
         raise _unwritable(directory, error) from error
-    finally:
-        shutil.rmtree(temp, ignore_errors=True)
-    return manifest
 
 
 def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> Manifest:

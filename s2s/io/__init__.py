@@ -8,15 +8,16 @@ __all__ = [
     "dump_record",
     "end_with_parent",
     "expand_user",
+    "new_folder",
     "open_own",
     "parse_json",
     "read_bytes",
     "read_json",
     "read_record",
-    "replace_folder",
     "sha256",
     "write_file",
     "write_lines",
+    "write_output",
 ]
 
 from typing import TYPE_CHECKING
@@ -25,15 +26,26 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.io.atomic import sha256, write_file
-    from s2s.io.atomic_folder import replace_folder
+    from s2s.io.atomic_folder import new_folder
     from s2s.io.exit_status import ExitStatus
     from s2s.io.json_files import dump_record, parse_json, read_bytes, read_json, read_record
     from s2s.io.line_file import write_lines
     from s2s.io.lock import FileLock
+    from s2s.io.outputs import write_output
     from s2s.io.own_file import open_own
     from s2s.io.parent import end_with_parent
     from s2s.io.paths import expand_user
 
 __getattr__ = lazy_names(
-    __name__, "atomic", "atomic_folder", "exit_status", "json_files", "line_file", "lock", "own_file", "parent", "paths"
+    __name__,
+    "atomic",
+    "atomic_folder",
+    "exit_status",
+    "json_files",
+    "line_file",
+    "lock",
+    "outputs",
+    "own_file",
+    "parent",
+    "paths",
 )

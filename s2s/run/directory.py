@@ -34,7 +34,19 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
     from s2s.registry import Registry
 
-REPLACED = ("config.yaml", "env.json", "status.json", "log.jsonl", "tokenizer", "best", "last")
+REPLACED = (
+    *(
+        "config.yaml",
+        "env.json",
+        "status.json",
+        "provenance.json",
+        "log.jsonl",
+        "train.log",
+        "report.html",
+        "report.md",
+    ),
+    *("tokenizer", "best", "last"),
+)
 """Files that a run overwrites when it starts or resumes."""
 
 

@@ -44,6 +44,8 @@ class ExportConfig:
     output: str = ""
     """Folder to write; empty: export/FORMAT in the run's directory. An existing folder is replaced only if it is an
     export."""
+    overwrite: bool = False
+    """Replace an export even if it holds files that s2s-export did not write, or that have been changed since."""
     input: str = ""
     """Sentences on which both must agree, one per line; empty: sources of the task's development or training set."""
     sentences: int = 64

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError, did_you_mean
-from s2s.cli import Options, run_command
+from s2s.cli import Options, check_output, run_command
 from s2s_export import ExportConfig, ExportInput
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
 
     from s2s.io import sha256
     from s2s.run import Run, find_run
-    from s2s_export.export import export
+    from s2s_export.export import check_own, export
 
     config, registry = composed.config, plugins.registry
     logging.basicConfig(format="warning: %(message)s")
@@ -49,6 +49,9 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
     model = _export_input(run, exporter, config, registry)
     lines = _lines(config, run)
     folder = Path(config.output) if config.output else directory / "export" / config.format
+    if folder != directory / "export" / config.format:
+        check_output(composed, "output", [folder])
+    check_own(folder, overwrite=config.overwrite)
     if options.dry_run:
         return
     checkpoint = run.checkpoint_path

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["MANIFEST", "Agreement", "export", "read_manifest", "sentences", "subwords_of"]
+__all__ = ["MANIFEST", "Agreement", "check_own", "export", "read_manifest", "sentences", "subwords_of"]
 
 import json
-import shutil
+import os
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
@@ -14,7 +14,7 @@ import torch
 from s2s import CheckpointError, ConfigError, DataError, Example, make_batch
 from s2s.data import Tokenizer
 from s2s.decoding import GreedyConfig, SearchRequest, greedy, search_all
-from s2s.io import read_json, replace_folder
+from s2s.io import new_folder, read_json, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,19 +49,17 @@ def export(
     origin: dict[str, Any],
 ) -> Agreement:
     """Write to a temporary folder, load, compare, then rename; on an error the temporary folder is removed."""
-    _check_own(folder)
-    temp = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(temp, ignore_errors=True)
-    temp.mkdir(parents=True)
-    try:
+    with new_folder(folder) as temp:
         exporter.write(exported, temp)
         agreement = _compare(exporter.read(temp), model, task, lines)
-        manifest = {**origin, "checked": agreement._asdict()}
+        manifest = {**origin, "checked": agreement._asdict(), "files": _hashes(temp)}
         (temp / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        replace_folder(temp, folder)
-    finally:
-        shutil.rmtree(temp, ignore_errors=True)
     return agreement
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """The sha256 of every file in it, by its name."""
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -102,10 +100,21 @@ def _sources(task: Task, split: str) -> Iterator[str]:
                 yield example.src
 
 
-def _check_own(folder: Path) -> None:
-    """Raise ConfigError unless the folder is new or an older export."""
-    if folder.exists() and not (folder / MANIFEST).is_file():
+def check_own(folder: Path, *, overwrite: bool) -> None:
+    """Raise ConfigError unless the folder is new, or an older export with nothing else in it, unless `overwrite`."""
+    if not os.path.lexists(folder):
+        return
+    if not (folder / MANIFEST).is_file():
         raise ConfigError(f"output={folder} is there already and no exported model; give another name, or remove it")
+    written = read_manifest(folder).get("files")
+    found = _hashes(folder)
+    del found[MANIFEST]
+    others = [name for name, digest in found.items() if not isinstance(written, dict) or written.get(name) != digest]
+    if others and not overwrite:
+        raise ConfigError(
+            f"output={folder}: s2s-export did not write {others[0]} in it, or not as it is now; give another name, or "
+            "overwrite=true"
+        )
 
 
 def _compare(theirs: ExportedModel, model: Seq2Seq, task: Task, lines: Sequence[str]) -> Agreement:

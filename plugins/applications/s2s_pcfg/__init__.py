@@ -24,6 +24,8 @@ class TrainConfig:
     often as the weight of its corpus says."""
     output: str = "grammar.npz"
     """File for the grammar."""
+    overwrite: bool = False
+    """Replace what is there even if s2s did not write it, or it has been changed since."""
     leaves: Literal["words", "tags"] = "words"
     """words: as in the sentences, rare ones by their shape. tags: parts of speech, which must then be provided."""
     splits: int = 4
@@ -64,6 +66,8 @@ class ParseConfig:
     """File of sentences, words separated by spaces; for a grammar of tags, each word as word/TAG. -: standard input."""
     output: str = "-"
     """File for the trees. -: standard output."""
+    overwrite: bool = False
+    """Replace what is there even if s2s did not write it, or it has been changed since."""
     threshold: float = 1e-5
     """Minimum posterior in the coarse chart for an item to be kept for the refined grammar."""
     plugins: list[str] = field(default_factory=list)

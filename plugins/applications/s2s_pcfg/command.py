@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s import DataError, Example, did_you_mean
-from s2s.cli import Options, run_command
+from s2s.cli import Options, check_output, run_command
 from s2s.data import read_lines
 from s2s.generation import standard_input
-from s2s.io import write_file
+from s2s.io import write_output
 from s2s_pcfg import ParseConfig, TrainConfig
 from s2s_pcfg.words import WordClasses, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Plugins
+    from s2s import Plugins, Task
     from s2s.compose import ComposedConfig
     from s2s_pcfg.parser import Parser
 
@@ -50,7 +50,10 @@ def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, optio
 
     config = composed.config
     report = (lambda _: None) if options.quiet else (lambda line: print(line, flush=True))
-    examples, weights = _weighted_examples(config, plugins)
+    task = plugins.registry.get("task", config.task.name).build(config.task)
+    files = task.dependencies().files
+    check_output(composed, "output", [Path(config.output)], files, overwrite=config.overwrite)
+    examples, weights = _weighted_examples(task)
     by_words = config.leaves == "words"
     classes = WordClasses.learn((w for e in examples for w in split_words(e.src)), config.rare) if by_words else None
     symbols, words = Symbols(), Symbols()
@@ -75,9 +78,8 @@ def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, optio
     report(f"written  {config.output}")
 
 
-def _weighted_examples(config: TrainConfig, plugins: Plugins) -> tuple[list[Example], list[float]]:
+def _weighted_examples(task: Task) -> tuple[list[Example], list[float]]:
     """The usable training pairs of the task, and the weight of each, which is that of its corpus."""
-    task = plugins.registry.get("task", config.task.name).build(config.task)
     examples, weights = list[Example](), list[float]()
     for name, weight in task.corpora("train"):
         examples += (e for e in task.examples("train", name) if isinstance(e, Example))
@@ -94,6 +96,8 @@ def parse_lines(
     from s2s_pcfg.parser import Parser
 
     config = composed.config
+    if config.output != "-":
+        check_output(composed, "output", [Path(config.output)], overwrite=config.overwrite)
     parser = Parser(Path(config.grammar), config.threshold)
     lines = _lines(config.input)
     if options.dry_run:
@@ -103,7 +107,7 @@ def parse_lines(
     if config.output == "-":
         sys.stdout.write(text)
     else:
-        write_file(Path(config.output), text.encode())
+        write_output(Path(config.output), text.encode())
     if parser.n_failed and not options.quiet:
         failed = f"{parser.n_failed:,} of {len(trees):,} sentences"
         print(f"{failed} have no parse: their words are in one bracket", file=sys.stderr)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from s2s import DataError
-from s2s.io import write_file
+from s2s.io import write_output
 from s2s_pcfg.treebank import Symbols
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Grammar:
         names = {"symbols": np.array(self.symbols.names), "words": np.array(self.words.names)}
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays, **names, **more)  # type: ignore[arg-type]  # its stub
-        write_file(path, buffer.getvalue())
+        write_output(path, buffer.getvalue())
 
     @classmethod
     def load(cls, path: Path) -> tuple[Grammar, dict[str, np.ndarray]]:

@@ -45,6 +45,8 @@ class ReportConfig:
     task, bleu and chrf of files."""
     output: str = ""
     """Files to write, without the extensions .html and .md; empty: report in the first run's directory, or here."""
+    overwrite: bool = False
+    """Replace what is there even if s2s did not write it, or it has been changed since."""
     split: Literal["test", "valid"] = "valid"
     """Examples that are decoded: the first run's development or test set."""
     sentences: int = 200

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError
-from s2s.cli import Options, run_command
-from s2s.io import write_file
+from s2s.cli import Options, check_output, run_command
+from s2s.io import write_file, write_output
 from s2s_report import ReportConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from s2s import Plugins, TrainedModel, TrainerView
     from s2s.compose import ComposedConfig
@@ -38,25 +38,27 @@ def report(composed: ComposedConfig[ReportConfig], plugins: Plugins, options: Op
 
     config = composed.config
     if config.hyp:
-        return _report_files(config, plugins, options)
+        return _report_files(composed, plugins, options)
     directories = {Path(find_run(run)).name: find_run(run) for run in config.runs}
     if len(directories) < len(config.runs):
         raise ConfigError(f"run=[{','.join(config.runs)}]: two of them have one name")
+    target = _target(composed, next(iter(directories.values())))
     if options.dry_run:
         return None
     # Not the backend that measures fastest at the moment, which may rank the alternatives in another order.
     models = {name: load(str(directory), matmul="exact") for name, directory in directories.items()}
     sections = _sections(config, plugins, models, directories)
-    target = Path(config.output) if config.output else next(iter(directories.values())) / "report"
     return _finish(target, f"{', '.join(directories)}: report", sections, options)
 
 
-def _report_files(config: ReportConfig, plugins: Plugins, options: Options) -> None:
+def _report_files(composed: ComposedConfig[ReportConfig], plugins: Plugins, options: Options) -> None:
     """Compare outputs in files, and write both files."""
     from s2s_report import outcome_sections as of_outputs
     from s2s_report.document import Section, Text
     from s2s_report.text_files import file_statistics, read_outcome
 
+    config = composed.config
+    target = _target(composed, Path())
     outcome = read_outcome(config, plugins)
     if options.dry_run:
         return
@@ -64,11 +66,25 @@ def _report_files(config: ReportConfig, plugins: Plugins, options: Options) -> N
     sections = [Section("Verdict", [Text(said, strong=True), Text(f"Made by: {again(config)}")])]
     sections += _score_sections(outcome)
     sections += _outcome_sections(outcome, config, file_statistics(config, outcome), {})
-    _finish(Path(config.output or "report"), f"{', '.join(outcome.outputs)}: report", sections, options)
+    _finish(target, f"{', '.join(outcome.outputs)}: report", sections, options)
+
+
+def _target(composed: ComposedConfig[ReportConfig], folder: Path) -> Path:
+    """Where the files go, without extensions; raises ConfigError if something is there that may not be replaced."""
+    config, default = composed.config, folder / "report"
+    target = Path(config.output) if config.output else default
+    if target != default or not (folder / "resolved.yaml").is_file():  # the report in a run is its own
+        check_output(composed, "output", _files(target), overwrite=config.overwrite)
+    return target
+
+
+def _files(target: Path) -> list[Path]:
+    return [target.with_name(f"{target.name}{ending}") for ending in (".html", ".md")]
 
 
 def _finish(target: Path, title: str, sections: list[Section], options: Options) -> None:
-    _write(target, title, sections)
+    is_of_run = (target.parent / "resolved.yaml").is_file()
+    _write(target, title, sections, write_file if is_of_run else write_output)
     if not options.quiet:
         print(f"written  {target}.html and {target}.md")
 
@@ -143,7 +159,7 @@ def again(config: ReportConfig) -> str:
     """The command that reproduces the report."""
     default = ReportConfig(run="any")
     what = f"hyp={_listed(list(config.files.values()))}" if config.hyp else f"run={_listed(config.runs)}"
-    options = [each.name for each in fields(config) if each.name not in ("run", "hyp", "output")]
+    options = [each.name for each in fields(config) if each.name not in ("run", "hyp", "output", "overwrite")]
     changed = [(name, getattr(config, name)) for name in options if getattr(config, name) != getattr(default, name)]
     return " ".join([f"s2s-report {what}", *(f"{name}={value}" for name, value in changed)])
 
@@ -163,16 +179,17 @@ def write_training_report(trainer: TrainerView) -> None:
     verdict = Section("Verdict", [Text(training_verdict(log, trainer.config.valid.best), strong=True), Text(more)])
     size = sum(parameter.numel() for parameter in trainer.train_step.model.parameters())
     sections = [cost([log], {log.name: size}), configuration({log.name: trainer.config})]
-    _write(trainer.directory / "report", f"{log.name}: report", [verdict, curves([log]), *sections])
+    _write(trainer.directory / "report", f"{log.name}: report", [verdict, curves([log]), *sections], write_file)
 
 
-def _write(target: Path, title: str, sections: list[Section]) -> None:
+def _write(target: Path, title: str, sections: list[Section], write: Callable[[Path, bytes], None]) -> None:
     from s2s_report.attention import script
     from s2s_report.document import as_html, as_markdown
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_file(target.with_name(f"{target.name}.html"), as_html(title, sections, script()).encode())
-    write_file(target.with_name(f"{target.name}.md"), as_markdown(title, sections).encode())
+    html, markdown = _files(target)
+    write(html, as_html(title, sections, script()).encode())
+    write(markdown, as_markdown(title, sections).encode())
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ import logging
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError
-from s2s.cli import Options, run_command
+from s2s.cli import Options, check_output, run_command
 from s2s_serve import ServeConfig
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
     """Load all runs, and answer requests until SIGTERM or SIGINT; running requests are finished."""
     config = composed.config
     logging.basicConfig(format="%(levelname)s: %(message)s")
+    if config.jobs:
+        check_output(composed, "jobs", [Path(config.jobs)])
     try:
         import uvicorn
 

@@ -73,6 +73,8 @@ class StudyConfig:
     """Caption of the table."""
     output: str = ""
     """Folder of jobs, runs and tables; empty: studies/ and the name of the study's file."""
+    overwrite: bool = False
+    """Replace tables in it even if s2s-study did not write them, or they have been changed since."""
     base: dict[str, Any] = field(default_factory=dict)
     """Settings that all runs share, in the form of a configuration file of s2s-train."""
     rows: dict[str, Any] = field(default_factory=dict)

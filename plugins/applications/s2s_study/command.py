@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError, load_plugins
-from s2s.cli import Options, run_command
+from s2s.cli import Options, check_output, run_command
 from s2s.compose import entry_config
-from s2s.io import expand_user, write_file
+from s2s.io import expand_user, write_output
 from s2s_study import StudyConfig
 
 if TYPE_CHECKING:
@@ -42,9 +42,12 @@ def run_study(composed: ComposedConfig[StudyConfig], plugins: Plugins, options: 
     """Run the unfinished jobs, write the tables, and print one; 1 if a job has failed."""
     from s2s_study.halving import halve
     from s2s_study.jobs import plan
+    from s2s_study.table import FORMATS
 
     config, local = composed.config, composed.local_plugins
     output = _output(config, composed.arguments)
+    tables = [output / f"table.{ending}" for ending in FORMATS]
+    check_output(composed, "output", tables, overwrite=config.overwrite)
     config = replace(config, title=config.title or output.name)
     runner = Runner(config, output, plugins, quiet=options.quiet)
     if config.tune.method == "halving" and not options.dry_run:
@@ -125,7 +128,7 @@ class Runner:
 
         report_table = table(config.title, config.measures, *collect(config, study, self.folder, self.plugins))
         for ending, write in FORMATS.items():
-            write_file(self.output / f"table.{ending}", write(report_table))
+            write_output(self.output / f"table.{ending}", write(report_table).encode())
         done, total = self.count(study)
         if show:
             print(

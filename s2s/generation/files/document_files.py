@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s.errors import ConfigError, DataError
-from s2s.generation.files.streams import check_not_gzip, is_stream, standard_input
+from s2s.generation.files.streams import check_not_gzip, standard_input
 from s2s.generation.markup_documents import format_by_extension, named_format, read_file, translate_document
-from s2s.io.atomic import write_file
+from s2s.io.outputs import write_output
 
 if TYPE_CHECKING:
     from s2s.config import GenerateConfig
@@ -90,10 +90,8 @@ class DocumentFile(NamedTuple):
     def write(self, generator: Generator) -> None:
         """Write the translation; a file is complete, or as it was before."""
         data = translate_document(self.document, generator)
-        if self.output != "-" and not is_stream(self.output):
-            write_file(Path(self.output), data)
-        elif self.output != "-":
-            Path(self.output).write_bytes(data)
+        if self.output != "-":
+            write_output(Path(self.output), data)
         elif sys.stdout is None:
             raise ConfigError("output=-: standard output is closed; give output=FILE")
         else:

@@ -43,7 +43,7 @@ def _output(config: GenerateConfig) -> OutputStream:
     shard = find_shard(config, is_file=is_file)
     if shard is None and not is_file:
         return OutputStream(config.output)
-    file = ShardFile(shard, config) if shard else ResumableFile(Path(config.output))
+    file = ShardFile(shard, config) if shard else ResumableFile(Path(config.output), overwrite=config.overwrite)
     if config.resume:
         file.supports_resume, file.line_counting_option = True, "resume=true"
     return file

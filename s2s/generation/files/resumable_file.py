@@ -26,6 +26,7 @@ from s2s.generation.files.output_stream import OutputStream, ended
 from s2s.io.atomic import fsync, sha256, temporary, write_file
 from s2s.io.json_files import dump_record, read_record
 from s2s.io.kernel_lock import flock
+from s2s.io.outputs import check_replaceable, is_ours, record_of, record_output
 from s2s.io.own_file import open_own, own_descriptor
 
 if TYPE_CHECKING:
@@ -47,16 +48,16 @@ class ResumableFile(OutputStream):
     otherwise = "leave out resume=true"
     """Advice for a file that cannot be continued"""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, overwrite: bool = False) -> None:
         path = _behind_links(path)
         if not path.parent.is_dir():
             raise DataError(f"output={path}: there is no folder {path.parent}; make it first")
         super().__init__(str(path))
-        self.path = path
+        self.path, self.overwrite = path, overwrite
         self.partial = path.with_name(f"{path.name}.partial")
         self.header = path.with_name(f"{path.name}.partial.json")
         self.checksums = path.with_name(f"{path.name}.partial.crc")
-        self.record = path.with_name(f".{path.name}.made-of.json")
+        self.record = record_of(path)
         self.descriptor = -1
 
     def files(self) -> list[Path]:
@@ -66,13 +67,11 @@ class ResumableFile(OutputStream):
 
     def is_done(self, provenance: Mapping[str, Any]) -> bool:
         """Whether an earlier command finished the file; DataError if it is the output of something else."""
-        if not self.path.exists() or self.partial.exists():
+        if not self.path.exists() or self.partial.exists() or (self.overwrite and not is_ours(self.path)):
             return False
         if self._read(self.record) is None:
-            raise DataError(
-                f"{self.path} is there, and nothing says what it was made of; remove it, or {self.otherwise}"
-            )
-        self._check_same(f"{self.path} is another output", self.provenance(f"or {self.otherwise}"), provenance)
+            raise DataError(f"{self.path} is there, and nothing says what it was made of; remove it, or overwrite=true")
+        self._check_same(f"{self.path} is another output", self.provenance("or overwrite=true"), provenance)
         if self._read(self.header):  # the command was killed after it had renamed FILE.partial
             self._tidy_up()
         return True
@@ -122,7 +121,7 @@ class ResumableFile(OutputStream):
     def finish(self) -> None:
         """Rename FILE.partial to FILE."""
         os.fsync(self.descriptor)
-        write_file(self.record, dump_record({**self._header(), "sha256": sha256(self.partial)}))
+        record_output(self.path, {**self._header(), "sha256": sha256(self.partial)})
         os.replace(self.partial, self.path)  # noqa: PTH105  next to os.fsync, since their order matters
         fsync(self.path.parent)
         self._tidy_up()
@@ -159,6 +158,7 @@ class ResumableFile(OutputStream):
     def _open(self) -> None:
         """Open FILE.partial and lock it, if the file system supports locks."""
         self._check_own_files()
+        check_replaceable(f"output={self.path}", self.path, overwrite=self.overwrite)
         try:
             self.descriptor = own_descriptor(self.partial, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         except OSError as error:  # the name is too long, a folder is in the way, …

@@ -56,8 +56,12 @@ class ShardFile(ResumableFile):
     supports_resume = True
 
     def __init__(self, shard: Shard, config: GenerateConfig) -> None:
-        super().__init__(shard.path(config.output))
-        self.shard, self.config, self.whole = shard, config, ResumableFile(Path(config.output))
+        super().__init__(shard.path(config.output), overwrite=config.overwrite)
+        self.shard, self.config, self.whole = (
+            shard,
+            config,
+            ResumableFile(Path(config.output), overwrite=config.overwrite),
+        )
         self.whole.otherwise = self.otherwise
 
     def inputs(self) -> range:

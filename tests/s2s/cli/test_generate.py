@@ -31,6 +31,7 @@ from s2s.generation.files.resumable_file import ENTRY
 from s2s.generation.generator import Generator
 from s2s.io.atomic import sha256
 from s2s.io.json_files import dump_record, read_record
+from s2s.io.outputs import write_output
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
 
@@ -678,9 +679,13 @@ def test_a_finished_output_of_unknown_making_is_refused_by_resume(tmp_path: Path
     change(tmp_path / "out")
     before = (tmp_path / "out").read_bytes()
     assert run("input=in", "output=out", "resume=true") == 2
-    assert "leave out resume=true" in capsys.readouterr().err
+    assert "overwrite=true" in capsys.readouterr().err
+    for arguments in ([], ["shard=1/1"]):
+        assert run("input=in", "output=out", *arguments) == 2
+        assert "overwrite=true" in capsys.readouterr().err
     assert (tmp_path / "out").read_bytes() == before
-    assert run("input=in", "output=out") == 0
+    assert run("input=in", "output=out", "overwrite=true", "resume=true") == 0
+    assert (tmp_path / "out").read_text().split("\n") == [*TEXT, ""]
 
 
 def test_an_unfinished_file_with_more_outputs_than_inputs_is_refused(tmp_path: Path, capsys: Any) -> None:
@@ -703,7 +708,7 @@ def test_what_was_added_to_an_unfinished_file_is_cut_off(tmp_path: Path) -> None
 
 def test_without_resume_it_starts_anew_and_the_old_output_stays_until_the_end(tmp_path: Path) -> None:
     arguments = unfinished(tmp_path)[:-1]
-    (tmp_path / "out").write_text("old\n")
+    write_output(tmp_path / "out", b"old\n")
     with pytest.MonkeyPatch.context() as patch:
         kill_at(patch, 6)
         with pytest.raises(Killed):

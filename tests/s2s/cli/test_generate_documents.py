@@ -93,7 +93,9 @@ def test_all_around_the_texts_of_a_file_keeps_its_bytes(folder: Path, split: str
     if split == "true":  # else a line is one text
         source = source.replace("the cat", "the cat\r\ra dog\u2028the dog\x0ba dog\x85the\x1ccat")
     (folder / "a.txt").write_bytes(source.encode())
-    assert call("s2s-generate", [*RUN, "input=a.txt", "output=b.txt", f"split={split}"], capsys)[0] == 0
+    assert (
+        call("s2s-generate", [*RUN, "input=a.txt", "output=b.txt", f"split={split}", "overwrite=true"], capsys)[0] == 0
+    )
     around = re.compile(r"(?:[^\S ]|[\u200b\u2060\ufeff])+| (?=\s)|(?<=\s) |^ | $")
     written = (folder / "b.txt").read_bytes().decode()
     assert around.findall(written) == around.findall(source)
@@ -121,7 +123,7 @@ def test_what_no_document_can_have_is_refused(folder: Path, option: str, message
     (folder / "bad.xml").write_bytes(b"<a></b>")
     (folder / "old.html").write_bytes(b"old")
     form = ["input_format=xml"] if "bad" in option else ["input_format=html"]
-    given = [*RUN, "input=a.html", "output=old.html", *form, option]
+    given = [*RUN, "input=a.html", "output=old.html", "overwrite=true", *form, option]
     code, out, err = call("s2s-generate", list({one.partition("=")[0]: one for one in given}.values()), capsys)
     assert (code, out) == (2, "")
     assert message in err

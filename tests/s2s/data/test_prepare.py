@@ -384,7 +384,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     def refuse(*_: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(prepare_module, "replace_folder", refuse)
+    monkeypatch.setattr(prepare_module, "new_folder", refuse)
     with pytest.raises(DataError, match=rf"^data.prepared={config.prepared}: {os.strerror(code)}; .*data.prepared=…"):
         prepare(Words(files), config)
     assert not any(p.is_dir() for p in Path(config.prepared).iterdir())

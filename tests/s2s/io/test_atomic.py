@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from s2s.errors import ConfigError
+from s2s.errors import ConfigError, DataError
 from s2s.io.atomic import read_link, sha256, temporary, write_file, write_link
-from s2s.io.atomic_folder import replace_folder
+from s2s.io.atomic_folder import MARK, new_folder
 from s2s.io.paths import expand_user
 
 
@@ -55,12 +55,34 @@ def test_a_link_names_its_target_relatively_and_may_be_replaced(
 def test_a_folder_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
     target = tmp_path / "x"
     for name in ("one", "two"):
-        built = tmp_path / "built"
-        (built / "deep").mkdir(parents=True)
-        (built / "deep" / name).write_text(name)
-        replace_folder(built, target)
+        with new_folder(target) as built:
+            (built / "deep").mkdir()
+            (built / "deep" / name).write_text(name)
         assert [str(path.relative_to(target)) for path in sorted(target.rglob("*"))] == ["deep", f"deep/{name}"]
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_folder_that_fails_leaves_the_older_one(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    with pytest.raises(FileNotFoundError), new_folder(tmp_path / "x") as built:
+        (built / "no" / "folder").touch()
+    assert [path.name for path in tmp_path.rglob("*")] == ["x"]
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    """A folder of that name that s2s did not make stays as it is."""
+    place = tmp_path / ".x.tmp"
+    for is_ours in (True, False):
+        (place / "old").mkdir(parents=True)
+        (place / "old" / "precious").write_text("1")
+        if is_ours:
+            (place / MARK).touch()
+            with new_folder(tmp_path / "x"):
+                pass
+            assert not place.exists()
+    with pytest.raises(DataError, match=r"\.x\.tmp is in the way, and s2s did not make it"), new_folder(tmp_path / "x"):
+        pass
+    assert (place / "old" / "precious").read_text() == "1"
 
 
 def test_a_path_may_begin_with_the_home_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
