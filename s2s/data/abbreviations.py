@@ -77,7 +77,9 @@ HOST_ENDINGS = _words(
     """
     com net org edu gov info biz io app dev de fr uk us eu ru ch at nl pl ua jp cn
     exe dll txt pdf doc docx xls xlsx ppt csv xml html htm php js ts py rb java cpp md json yaml yml zip tar gz jpg jpeg
-    png gif svg mp3 mp4 odt ods odp
+    png gif svg mp3 mp4 odt ods odp int cz dk fi gr hu kr nz br mx xyz
+    log sql db tmp toml ini cfg conf tsv jsonl rst tex rtf pptx xliff tmx bmp tiff webp ico wav ogg flac avi mkv
+    webm srt vtt tgz bz2 xz rar iso msi dmg apk deb rpm jar ipynb css scss rs sh ps1 epub ttf pem
     """
 )
 """Ends of the names of hosts and files"""

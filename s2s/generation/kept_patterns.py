@@ -7,7 +7,7 @@ __all__ = ["GATE", "PATTERNS", "Pattern"]
 import re
 from typing import NamedTuple
 
-from s2s.data.abbreviations import GERMAN_MONTHS
+from s2s.data.abbreviations import GERMAN_MONTHS, HOST_ENDINGS, OPENING_WORDS
 from s2s.text.words import UNSPACED
 
 
@@ -38,15 +38,18 @@ BEGIN = rf"(?:(?<![\w.@/\\:-])|(?<={WIDE}))"
 BRACED = r"(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+"
 MONTHS = "|".join(sorted(GERMAN_MONTHS))
 NUMERAL = r"(?:\d{1,3}(?:\.(?:\d{1,3}|[a-z]))*+[a-z]?|[A-Za-z]|(?i:(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3})))"
+OPENERS = "|".join(sorted(OPENING_WORDS))
+ENDINGS = "|".join(sorted(HOST_ENDINGS))
 TIME = r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?|\d{1,2}:\d\d(?::\d\d)?)"
 ITEM = (
     r"(?:[-–—*+•‣◦⁃∙·▪▫●○■□>→]+|\#{1,6}|\.{2,3}"
     rf"|\(?{NUMERAL}\.?\)|\[(?:{NUMERAL}|{TIME}|\ )\]|\({TIME}\)"
-    rf"|{NUMERAL}[.:](?=[ \t]+(?!\p{{Ll}}|\d|(?i:{MONTHS})\b))"
+    rf"|(?![A-Z]\.[ \t]+(?!(?i:{OPENERS})\b)){NUMERAL}[.:](?=[ \t]+(?!\p{{Ll}}|\d|(?i:{MONTHS})\b))"
     rf"|(?:§§?\ ?\d+[a-z]?|\d{{1,2}}(?:\.\d{{1,2}})++|\d{{1,3}}[°º]|{TIME}:?(?!\ (?:Uhr|[AP]M)\b)|\d{{1,3}}(?=\ [-–—]))"
     r"(?=[ \t]+(?:[-–—][ \t]+)?[\"'“„«‘(\[]?\p{Lu}))"
 )
-"""What stands before an item of a list or a paragraph; a number without punctuation only before a capital letter"""
+"""What stands before an item of a list or a paragraph; a number without punctuation only before a capital letter.
+A capital letter and a full stop are an initial, except before a word that opens sentences"""
 WIDE_ITEM = r"(?:(?:\d{1,3}|[一二三四五六七八九十]{1,3})[、．]|[（(][一二三四五六七八九十]{1,3}[）)])"
 ICU = "plural|select|selectordinal|choice|number|date|time|duration|spellout|ordinal|list"
 CODES = "mailto|tel|sms|urn|sip|xmpp|magnet|geo|doi"
@@ -76,8 +79,9 @@ PATTERNS = (
         "names",
         r"\b[A-Za-z]:\\(?:[\w.$~()-]++(?:\ [\w.$~()-]++){0,3}+\\)*+(?:[\w.$~()-]*\w)?"  # C:\x
         r"|\\\\\w[\w.$-]*+(?:\\[\w.$~-]++)++|(?<![\w/.])(?:~|\.{1,2})?/\w[\w.+~@%-]*(?:/[\w.+~@%-]+)*/?(?<!\.)"  # /etc
-        rf"|{BEGIN}{LABEL}(?:\.{LABEL})*\.(?:[a-z][a-z\d]+|(?<=[A-Z\d]\.)[A-Z]{{3,4}})(?!\w)"
-        rf"(?:\(\)|(?::\d+)?(?:[/?\#](?!\s|$){ADDRESS})?)"  # example.org, report.pdf
+        rf"|{BEGIN}{LABEL}(?:\.{LABEL})*"
+        rf"(?:\.(?:(?:{ENDINGS})|(?<=[A-Z\d]\.)(?i:{ENDINGS}))(?!\w)(?:\(\)|(?::\d+)?(?:[/?\#](?!\s|$){ADDRESS})?)"
+        rf"|\.[a-z][a-z\d]++(?:\(\)|(?::\d+)?/(?!\s|$){ADDRESS}|:\d+))"  # example.org, report.pdf, x.call(), youtu.be/x
         rf"|{BEGIN}(?:localhost|\d{{1,3}}(?:\.\d{{1,3}}){{3}})(?:(?::\d+)(?:/{ADDRESS})?)?(?!\.?\w)"
         rf"|{BEGIN}v?\d{{1,3}}(?:\.\d{{1,2}}){{2,}}+(?!\.?\w)|{BEGIN}v\d++(?:\.\d++)++(?!\.?\w)"  # versions
         rf"|{BEGIN}(?!\d+_)[A-Za-z\d]++(?:_++[A-Za-z\d]++)++(?:\(\))?|{BEGIN}[A-Za-z_]\w*+\(\)"  # snake_case, call()
