@@ -71,7 +71,8 @@ class TextTask(CorpusTask):
     @cached_property
     def languages(self) -> tuple[str, str]:
         """Of sources and targets: as the options say, else by the names of the training files; empty: unknown."""
-        named = {languages_of(corpus.options.get("files", ())) for corpus in self.named_corpora("train")}
+        corpora = self.named_corpora("train") if self.config.train else ()
+        named = {languages_of(corpus.options.get("files", ())) for corpus in corpora}
         src, tgt = named.pop() if len(named) == 1 else ("", "")
         return self.config.src_lang or src, self.config.tgt_lang or tgt
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 __all__ = ["Translation"]
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError
 from s2s.data import CorpusOptions, TextTask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from s2s_translation import TranslationConfig
 
@@ -33,10 +33,13 @@ class Translation(TextTask):
         options = {"src": src, "tgt": tgt, "pairs": self.config.pairs, "seed": self.config.synthetic_seed}
         return [CorpusOptions(SYNTHETIC, SYNTHETIC, options, key="task")]
 
-    @cached_property
-    def languages(self) -> tuple[str, str]:
-        """As in the base class, and those of the synthetic corpus."""
-        return super().languages if self.config.train else synthetic_direction(self.config)
+    def directions(self) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
+        """As in the base class, or that of the synthetic corpus."""
+        return super().directions() if self.config.train else [(*synthetic_direction(self.config), {})]
+
+    def source_language(self, fields: Mapping[str, Any]) -> str:
+        """As in the base class, or that of the synthetic corpus."""
+        return super().source_language(fields) if self.config.train else synthetic_direction(self.config)[0]
 
     def describe(self) -> Iterable[str]:
         """Whether the synthetic corpus is used, and in which direction; then the lines that corpora report."""

@@ -226,8 +226,8 @@ def test_the_paper_gives_the_default_sizes(files: list[str]) -> None:
         (["a.en", "b.en"], {}, ("", "")),
         (["train.src", "train.tgt"], {}, ("", "")),
         ("pairs.tsv", {}, ("", "")),
-        (None, {}, ("en", "de")),
-        (None, {"src_lang": "de"}, ("de", "en")),
+        (None, {}, ("", "")),
+        (None, {"tgt_lang": "fr"}, ("", "fr")),
     ],
 )
 def test_languages_are_given_or_the_ends_of_file_names(
@@ -235,9 +235,18 @@ def test_languages_are_given_or_the_ends_of_file_names(
 ) -> None:
     task = translation(train, **options)
     assert task.languages == languages
-    assert list(task.directions()) == ([(*languages, {})] if all(languages) else [])
-    assert task.source_language({}) == languages[0]
+    if train:
+        assert list(task.directions()) == ([(*languages, {})] if all(languages) else [])
+        assert task.source_language({}) == languages[0]
     assert task.metric_options == ({"lang": languages[1]} if languages[1] else {})
+
+
+def test_the_synthetic_corpus_has_languages_which_scores_of_other_text_do_not_use() -> None:
+    for options, languages in (({}, ("en", "de")), ({"src_lang": "de"}, ("de", "en"))):
+        task = translation(None, **options)
+        assert list(task.directions()) == [(*languages, {})]
+        assert task.source_language({}) == languages[0]
+        assert task.metric_options == {}
 
 
 def test_registering_does_not_import_torch() -> None:

@@ -26,6 +26,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
     calls = list[Options]()
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.setattr(command, "train", lambda composed, plugins, options: calls.append(options) or 7)
+    monkeypatch.setattr(command, "check_files", lambda config, plugins: None)
     return calls
 
 

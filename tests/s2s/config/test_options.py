@@ -35,7 +35,7 @@ def refusal(make: Callable[[], object]) -> str:
         (ValidConfig, {"every": 1000, "score": True, "sentences": 500, "patience": 0}),
         (CheckpointConfig, {"every": 1000, "minutes": 0, "keep_last": 5, "keep_best": 1}),
         (LogConfig, {"every": 50, "tensorboard": True}),
-        (GenerateConfig, {"raw": False, "nbest": 1, "tokens": 0, "constrained": True, "candidates": 0, "threads": 0}),
+        (GenerateConfig, {"raw": None, "nbest": 1, "tokens": 0, "constrained": True, "candidates": 0, "threads": 0}),
         (GenerateConfig, {"buffer_size": 2000, "max_source": 1024}),
         (Config, {"seed": 1}),
     ],

@@ -285,6 +285,7 @@ def test_what_is_validated_is_the_average_of_the_weights_if_there_is_one(
     one.ema, one.run_validation = SimpleNamespace(applied=applied) if has_ema else None, run_validation
     assert one.validate() is among_best
     around = ["in", "validated", "out"] if has_ema else ["validated"]
+    assert heard[-1].pop("seconds") >= 0
     assert heard == [*around, {"step": 7, "best": (0.5, 4), "nll": 2.0}]
 
 

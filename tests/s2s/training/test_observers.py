@@ -18,6 +18,8 @@ from s2s.training import Trainer
 class Noting(Observer):
     """Writes down how training ended."""
 
+    step = 0
+
     def __init__(self, heard: list[Any], name: str, raised: Exception | None = None) -> None:
         self.heard, self.name, self.raised = heard, name, raised
 
@@ -30,7 +32,8 @@ class Noting(Observer):
 def trainer(log: Observer, *observers: Observer) -> Any:
     """With a hook that gives these observers; hooks answer with the plugin that was loaded last first."""
     hook = SimpleNamespace(s2s_observe=lambda trainer: list(reversed(observers)))
-    config = SimpleNamespace(train=SimpleNamespace(steps=3), log=SimpleNamespace(every=1))
+    valid = SimpleNamespace(best="nll")
+    config = SimpleNamespace(train=SimpleNamespace(steps=3), log=SimpleNamespace(every=1), valid=valid)
     train_step = SimpleNamespace(objective=SimpleNamespace(extras=("nll",)))
     checkpoints = SimpleNamespace(observers={})
     parts = {"log": log, "train_step": train_step, "checkpoints": checkpoints}
