@@ -272,7 +272,9 @@ def lines_in(data: bytes) -> int | None:
         text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
     except (UnicodeDecodeError, OSError, EOFError, zlib.error):
         return None
-    return None if "\0" in text or text.startswith("PK\3\4") else len(text.removesuffix("\n").split("\n")) if text else 0
+    return (
+        None if "\0" in text or text.startswith("PK\3\4") else len(text.removesuffix("\n").split("\n")) if text else 0
+    )
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
