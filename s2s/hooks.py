@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from s2s.compose import Setting
     from s2s.config import Config, GenerateConfig
     from s2s.data import MappedCorpus
     from s2s.distributed import World
@@ -41,6 +42,11 @@ class Hooks:
     @hookspec
     def s2s_register(self, registry: Registry) -> None:
         """Add entries of groups, such as architectures, searches and metrics, presets, and options of commands."""
+
+    @hookspec
+    def s2s_settings(self, settings: Sequence[Setting], schema: type, plugins: Plugins) -> Sequence[Setting] | None:
+        """What follows from the settings of files and the command line, such as the options of another run that one
+        names; weaker than these, stronger than presets of groups. schema: the options of the command."""
 
     @hookspec
     def s2s_operators(self) -> str | None:

@@ -27,6 +27,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from s2s.errors import ConfigError
 from s2s.text.offsets import Offset, offsets_by_prefix, offsets_by_words
 from s2s.vocab import Effect, Guide, Side, Vocab
 
@@ -150,6 +151,13 @@ class Task(ABC):
     def learn(self, directory: Path) -> None:
         """Train the tokenisers from the training corpora, write them into `directory`, which exists, and `load` it."""
 
+    def extend(self, directory: Path, n_tokens: int) -> None:
+        """Add at most `n_tokens` tokens, learnt from the training corpora, behind those of the loaded tokenisers in
+        `directory`, and `load` them. Raises ConfigError for a task that cannot."""
+        raise ConfigError(
+            f"data.new_tokens={n_tokens}: task={self.config.name} cannot extend a vocabulary; leave it out"
+        )
+
     @abstractmethod
     def load(self, directory: Path) -> None:
         """Read the tokenisers that `learn` wrote, and set `vocab`."""
@@ -233,6 +241,10 @@ class Task(ABC):
         None: not known; weights can then only come from runs with the same tokeniser.
         """
         return None
+
+    def token_pieces(self, token: str, side: Side) -> list[int]:
+        """Ids of the tokens that spell a token of another vocabulary, from whose rows it starts; empty: none do."""
+        return []
 
     def source_offsets(self, src: str) -> Sequence[Offset | None]:
         """Which characters of `src` each of its tokens stands for, from begin to end; None: for none of them.

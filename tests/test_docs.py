@@ -255,7 +255,7 @@ def test_the_stages_of_the_page_follow_each_other(
     for command in stages():
         assert train([*command, *small]) == 0, command
     said = capsys.readouterr().out
-    assert "joint vocabulary: the rows of " in said
+    assert "taking the vocabulary of runs/general" in said
     assert "frozen" in said
     assert "as initialised: encoder.2." in said
 

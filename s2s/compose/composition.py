@@ -66,15 +66,18 @@ def compose(
     measured: Sequence[Setting] = (),
     ignored: Collection[str] = (),
     experiment: str = "",
+    *,
+    complete: bool = False,
 ) -> ComposedConfig[T]:
     """The configuration that the arguments specify: `[file.yaml …] group=choice dotted.key=value`.
 
     The settings of a `recipe` rank between presets and files; those that were `measured` override everything. Of what
     files set, the options `ignored`, by their dotted keys, are left out. `experiment` applies if the arguments name
-    none; what it leaves to its user may then stay open.
+    none; what it leaves to its user may then stay open. complete: the arguments set every option, so that nothing
+    follows from them (`s2s_settings`).
     """
     schema = plugins.registry.with_options(schema)
-    settings = _settings(schema, arguments, plugins, recipe, ignored, experiment)
+    settings = _settings(schema, arguments, plugins, recipe, ignored, experiment, complete=complete)
     composed = build_config(merge(schema, [*settings, *measured], plugins.registry))
     return replace(composed, arguments=tuple(arguments))
 
@@ -88,7 +91,7 @@ def recompose(config: T, explicit: Mapping[str, Any], plugins: Plugins) -> T:
 def merge_groups(groups: Sequence[str], arguments: Sequence[str], plugins: Plugins) -> MergedSettings:
     """Some groups by themselves, to be described; with the sections of a run, which they may refer to."""
     schema = _schema_of(groups, plugins.registry)
-    return merge(schema, _settings(schema, arguments, plugins), plugins.registry)
+    return merge(schema, _settings(schema, arguments, plugins, complete=True), plugins.registry)
 
 
 def choice_config(group: str, name: str, options: Mapping[str, Any], registry: Registry) -> Choice:
@@ -115,6 +118,8 @@ def _settings(
     recipe: Sequence[Setting] = (),
     ignored: Collection[str] = (),
     advised: str = "",
+    *,
+    complete: bool,
 ) -> list[Setting]:
     """The settings of presets, recipe, files and command line, the weakest first."""
     asked = read_arguments(arguments)
@@ -132,7 +137,24 @@ def _settings(
     presets = (
         experiment_settings(experiment, plugins.registry, by) if experiment else _advised(advised, plugins.registry)
     )
-    return [*presets, *recipe, *file_settings, *asked.settings]
+    given = [*presets, *file_settings, *asked.settings]
+    of_plugins = [] if complete else plugins.hook.s2s_settings(settings=given, schema=schema, plugins=plugins)
+    implied = [setting for settings in of_plugins for setting in settings]
+    presets, file_settings, own = (
+        [_without_choice(setting, implied) for setting in some] for some in (presets, file_settings, asked.settings)
+    )
+    return [*implied, *presets, *recipe, *file_settings, *own]
+
+
+def _without_choice(setting: Setting, implied: Sequence[Setting]) -> Setting:
+    """A setting without its choice of what `implied` chooses as well, so that the implied options are kept."""
+    chosen = [other.value for other in implied if other.key == setting.key and isinstance(other.value, str)]
+    is_choice = len(setting.key) == 1 and setting.key[0] in GROUPS and isinstance(setting.value, str | Mapping)
+    if not chosen or not is_choice:
+        return setting
+    options = {"name": setting.value} if isinstance(setting.value, str) else dict(setting.value)
+    same = options.get("name") == chosen[-1]
+    return setting._replace(value={k: v for k, v in options.items() if k != "name"}) if same else setting
 
 
 def _advised(experiment: str, registry: Registry) -> list[Setting]:

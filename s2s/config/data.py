@@ -7,7 +7,7 @@ __all__ = ["DataConfig", "PrepareConfig"]
 from dataclasses import dataclass, field
 
 from s2s.config.marks import Mark
-from s2s.config.ranges import THREADS, at_least, check_ranges
+from s2s.config.ranges import THREADS, Range, at_least, check_ranges
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 
@@ -18,6 +18,14 @@ class DataConfig:
 
     prepared: str = field(default="runs/prepared", metadata=Mark.NEUTRAL)
     """Folder of the prepared corpora; created when missing, rebuilt when its inputs change."""
+    tokenizer: str = ""
+    """Run, or folder of a tokeniser, whose vocabulary is used instead of learning one from the training text."""
+    new_tokens: int = 0
+    """Tokens to add to those of data.tokenizer, at most: pieces of words that occur ten times in the training text."""
+    replay: str = ""
+    """Run whose training text is mixed in; its vocabulary is the same, or was extended by data.new_tokens."""
+    replay_share: float = 0.0
+    """Share of the pairs of an epoch that come from data.replay."""
     max_len: int = 256
     """Longest source or target, in tokens with eos; longer pairs are dropped and counted."""
     max_ratio: float | None = None
@@ -29,8 +37,19 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         check_ranges(
-            "data", self, max_len=at_least(2), max_ratio=at_least(1), workers=THREADS, timeout=at_least(0.1, 1e7)
+            "data",
+            self,
+            max_len=at_least(2),
+            max_ratio=at_least(1),
+            workers=THREADS,
+            timeout=at_least(0.1, 1e7),
+            new_tokens=at_least(0),
+            replay_share=Range(0, 0.99),
         )
+        if self.new_tokens and not self.tokenizer:
+            raise ConfigError(f"data.new_tokens={self.new_tokens} extends a vocabulary; give data.tokenizer, too")
+        if bool(self.replay) != bool(self.replay_share):
+            raise ConfigError(f"data.replay={self.replay} data.replay_share={self.replay_share}: give both, or neither")
         if not self.prepared.strip():
             raise ConfigError("data.prepared=: give a folder, such as runs/prepared, or leave it out")
 

@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -194,8 +195,7 @@ def _build(spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
 
 def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
     inputs = {file: FileStamp.read(file) for file in spec.files}
-    progress.begin(f"task={spec.task.config.name}: learning its vocabulary")
-    spec.task.learn(temp / TOKENIZER)
+    _provide_tokenizer(temp / TOKENIZER, spec, progress)
     reports = [_encode(temp, number, spec, progress) for number in range(len(spec.corpora))]
     for file, stamp in inputs.items():
         if not file.exists() or not stamp.has_time(file):
@@ -209,6 +209,28 @@ def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> Mani
     )
     (temp / MANIFEST).write_bytes(manifest.dump())
     return manifest
+
+
+def _provide_tokenizer(target: Path, spec: PreparationSpec, progress: ProgressReporter) -> None:
+    """Copy the tokeniser of data.tokenizer, or learn one."""
+    source = spec.tokenizer
+    if source is None:
+        progress.begin(f"task={spec.task.config.name}: learning its vocabulary")
+        spec.task.learn(target)
+        return
+    if not spec.tokenizer_files:
+        raise DataError(
+            f"data.tokenizer={spec.config.tokenizer}: no run and no folder with a tokeniser; check the path"
+        )
+    progress.begin(f"task={spec.task.config.name}: taking the vocabulary of {source}")
+    for file in spec.tokenizer_files:
+        copy = target / file.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+    spec.task.load(target)
+    if spec.config.new_tokens:
+        progress.begin(f"task={spec.task.config.name}: extending its vocabulary")
+        spec.task.extend(target, spec.config.new_tokens)
 
 
 def _encode(temp: Path, number: int, spec: PreparationSpec, progress: ProgressReporter) -> CorpusReport:

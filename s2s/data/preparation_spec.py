@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.config.data import DataConfig
 from s2s.data.encode import LengthLimits
-from s2s.data.manifest import Manifest
+from s2s.data.manifest import MANIFEST, Manifest
 from s2s.errors import DataError, PluginError
 from s2s.io.paths import expand_user
 from s2s.task import Task
@@ -37,7 +37,21 @@ class PreparationSpec:
     @cached_property
     def files(self) -> list[Path]:
         """The input files, sorted."""
-        return sorted({Path(file) for file in self.task.dependencies().files})
+        return sorted({*map(Path, self.task.dependencies().files), *self.tokenizer_files})
+
+    @cached_property
+    def tokenizer(self) -> Path | None:
+        """The folder of data.tokenizer, in which a run has its tokeniser; None: a vocabulary is learnt."""
+        if not self.config.tokenizer:
+            return None
+        folder = expand_user(self.config.tokenizer, "data.tokenizer")
+        return folder / "tokenizer" if (folder / "tokenizer").is_dir() else folder
+
+    @cached_property
+    def tokenizer_files(self) -> list[Path]:
+        """The files of that tokeniser, without what a run records of them."""
+        files = sorted(self.tokenizer.rglob("[!.]*")) if self.tokenizer else []
+        return [file for file in files if file.is_file() and file.name != MANIFEST]
 
     @cached_property
     def corpora(self) -> list[tuple[str, str, float]]:
@@ -62,6 +76,8 @@ class PreparationSpec:
             "corpora": [[split, name] for split, name, _ in self.corpora],
             "max_len": self.config.max_len,
             "max_ratio": self.config.max_ratio,
+            **({"tokenizer": self.config.tokenizer} if self.config.tokenizer else {}),
+            **({"new_tokens": self.config.new_tokens} if self.config.new_tokens else {}),
         }
 
     @cached_property

@@ -129,6 +129,16 @@ class TextTask(CorpusTask):
         for side, (option, size) in self.config.sizes().items():
             path = directory / f"{side}.model"
             self.tokenizer_kind.learn(self._lines(side), path, size, symbols=self._all_symbols(), option=option)
+        self._record(directory)
+
+    def extend(self, directory: Path, n_tokens: int) -> None:
+        """Add tokens to the one tokeniser, or to each."""
+        for side in self.config.sizes():
+            self.tokenizer_kind.extend(self._lines(side), directory / f"{side}.model", n_tokens)
+        self._record(directory)
+
+    def _record(self, directory: Path) -> None:
+        """Write which tokenisers these are, and load them."""
         models = {side: self.tokenizer_kind.load(directory / f"{side}.model").identity for side in self.config.sizes()}
         written = {"lowercase": self.config.lowercase, "models": models}
         (directory / TASK_FILE).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
@@ -209,6 +219,10 @@ class TextTask(CorpusTask):
     def vocabulary(self, side: Side) -> Sequence[TokenNames]:
         """The tokens."""
         return self.src.pieces if side == "src" else self.tgt.pieces
+
+    def token_pieces(self, token: str, side: Side) -> list[int]:
+        """As the tokeniser of that side."""
+        return (self.src if side == "src" else self.tgt).split(token)
 
     def source_offsets(self, src: str) -> Sequence[Offset | None]:
         """As the source's tokeniser; marks stand for no characters."""

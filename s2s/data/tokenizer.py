@@ -118,6 +118,18 @@ class Tokenizer(ABC):
         spellings = self.spellings or []
         return b"".join(spellings[i] for i in ids)
 
+    def split(self, token: str) -> list[int]:
+        """Ids of the fewest tokens that spell a token of another tokeniser; empty: none do."""
+        best: list[list[int] | None] = [[]]
+        for end in range(1, len(token) + 1):
+            ways = [
+                [*before, self._ids[token[begin:end]]]
+                for begin, before in enumerate(best)
+                if before is not None and self._ids.get(token[begin:end], self.unk) not in self.special
+            ]
+            best.append(min(ways, key=len, default=None))
+        return best[-1] or []
+
     def sampler(self, alpha: float) -> Callable[[Sequence[int], int], list[int]]:
         """A function of only ids and a seed, the same in every process: the ids of the same text in other tokens."""
         raise ConfigError(f"task.subword_sampling={alpha}: this tokeniser has one way to write a text; leave it out")
@@ -128,6 +140,8 @@ class TokenizerKind(ABC):
 
     recorded: Any = ""
     """The choice of this kind with its options, for the settings on which prepared data depend"""
+    LEAST_NEW = 10
+    """Occurrences in a text for which `extend` adds a token"""
     learns = True
     """Whether `learn` makes a vocabulary of the size asked for; False: the options name a complete one."""
 
@@ -139,6 +153,13 @@ class TokenizerKind(ABC):
         wherever it occurs, such as the tag <2de>; `check_symbols` refuses what cannot be one. option: the option that
         sets the size, for error messages.
         """
+
+    def extend(self, lines: Iterable[str], path: Path, n_tokens: int) -> None:
+        """Add to the tokeniser at `path`, behind its own, at most `n_tokens` tokens that occur LEAST_NEW times.
+
+        Raises ConfigError for a kind whose vocabulary is complete.
+        """
+        raise ConfigError(f"data.new_tokens={n_tokens}: task.subword names a complete vocabulary; leave it out")
 
     @staticmethod
     def check_symbols(symbols: Iterable[str]) -> None:

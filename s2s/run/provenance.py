@@ -64,7 +64,9 @@ def read_config(directory: Path, plugins: Plugins) -> RunConfig:
         Setting(tuple(key.split(".")), option["value"], FILE) for key, option in recorded.items() if key not in absent
     ]
     earlier = earlier_settings(tree, plugins.registry)
-    config = compose(Config, [str(path)], plugins, recipe=settings, measured=earlier, ignored=ignored).config
+    config = compose(
+        Config, [str(path)], plugins, recipe=settings, measured=earlier, ignored=ignored, complete=True
+    ).config
     return RunConfig(config, [_note(key, option) for key, option in absent.items()])
 
 

@@ -34,6 +34,7 @@ from s2s.training.learning_rate import checked, following
 from s2s.training.objective_checks import check_module
 from s2s.training.objective_context import OtherRuns, RunContext
 from s2s.training.planner import planner_of
+from s2s.training.replay import with_replay
 from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
@@ -117,6 +118,7 @@ class _Builder:
         """Prepare missing corpora, rank 0 first; raises if a resumed run began with different data."""
         with self.world.main_process_first("prepare"):
             prepared = prepare(task, self.config.data, self.log.info, verify=self.world.local_rank == 0)
+            prepared = with_replay(prepared, task, self.config, self.plugins, self.log.info)
         if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
             raise DataError(f"task={self.config.task.name} has no training data; give task.train=…")
         if self.world.is_main:

@@ -83,7 +83,8 @@ def test_letters_of_both_vocabularies_have_the_logits_of_the_other_run(
 ) -> None:
     teacher_options, options = SHARING[sharing]
     assert train("teacher", *teacher_options) == 0
-    assert train("stage", *options, "train.init_from=teacher", "train.steps=0", "seed=7") == 0
+    anew = ["train.init_from=teacher", "train.init_vocab=new"]
+    assert train("stage", *options, *anew, "train.steps=0", "seed=7") == 0
     teacher, stage = load("teacher", plugins), load("stage", plugins)
     for source, target in (("abc", ""), ("dfa", "a"), ("bb", "cb")):
         expected, found = (logits_by_letter(run, source, target) for run in (teacher, stage))
@@ -95,7 +96,7 @@ def test_letters_of_both_vocabularies_have_the_logits_of_the_other_run(
 def test_the_report_counts_what_is_taken(here: Path) -> None:
     assert train("teacher", "task.tgt=abcdefgh", "arch.share_embeddings=target") == 0
     options = ["task.src=fxcbayd", "task.tgt=hgzbacfdq", "arch.share_embeddings=target", "train.init_from=teacher@last"]
-    assert train("stage", *options) == 0
+    assert train("stage", *options, "train.init_vocab=new") == 0
     said = log_of("stage")
     assert "source vocabulary: the rows of 9 of 11 tokens are taken, 2 are new" in said, said
     assert "target vocabulary: the rows of 11 of 13 tokens are taken, 2 are new" in said, said
@@ -113,7 +114,7 @@ def load_weights(run: str, name: str = "step-000003", group: str = "model") -> d
 
 def test_new_tokens_begin_as_they_would_without_the_other_run(here: Path) -> None:
     assert train("teacher") == 0
-    for run, more in (("stage", ["train.init_from=teacher"]), ("alone", [])):
+    for run, more in (("stage", ["train.init_from=teacher", "train.init_vocab=new"]), ("alone", [])):
         assert train(run, "task.src=fxcbayd", "train.steps=0", *more) == 0
     stage, alone = (load_weights(run, "step-000000")["embeddings.shared"] for run in ("stage", "alone"))
     new = [4 + "fxcbayd".index(c) for c in "xy"]
@@ -221,7 +222,8 @@ def test_vocabularies_that_a_task_does_not_list_must_be_the_same(
     assert train("teacher", "task.named=false") == 0
     assert train("same", "task.named=false", "train.init_from=teacher") == 0
     capsys.readouterr()
-    assert train("other", "task.named=false", "task.src=fedcba", "train.init_from=teacher") == 2
+    anew = ["train.init_from=teacher", "train.init_vocab=new"]
+    assert train("other", "task.named=false", "task.src=fedcba", *anew) == 2
     assert "define Task.vocabulary" in capsys.readouterr().err
 
 
@@ -259,6 +261,7 @@ def test_a_dry_run_reports_what_would_be_taken(here: Path, capsys: pytest.Captur
                 "run=stage",
                 "task.src=fxcbayd",
                 "train.init_from=teacher",
+                "train.init_vocab=new",
                 "--dry-run",
             ]
         )

@@ -194,11 +194,11 @@ def test_without_a_trained_run_it_is_refused_before_anything_is_prepared(
 def test_another_architecture_than_that_of_the_trained_run_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """By default arch.of is transformer_base; the message has the option to give, as it is written in a shell."""
+    """By default arch.of is that of the run; the message has the option to give, as it is written in a shell."""
     train_tiny(tmp_path)
     monkeypatch.chdir(tmp_path)
     arguments = [a for a in tuning("tuned", "x") if not a.startswith("arch.of")]
-    assert train.main(arguments) == 2
+    assert train.main([*arguments, "arch.of=transformer_tiny"]) == 2
     err = capsys.readouterr().err
     (option,) = re.findall(r"give the arch\.\* options of that run, '?(arch\.of='\{.*?\}')", err)
     assert train.main([*arguments, *shlex.split(option)]) == 0, capsys.readouterr().err

@@ -138,7 +138,7 @@ class _JobFactory:
             write_file(path, text)
             files.append(str(path))
         links = [f"train.init_from={start.runs[0]}"] if start else []
-        composed = compose(Config, [*files, f"seed={seed}", *links], self.plugins)
+        composed = compose(Config, [*files, f"seed={seed}", *links], self.plugins, complete=True)
         if composed.config.run:
             raise ConfigError(
                 f"rows: {row.name}: run={composed.config.run}: a study names its runs itself; leave run out"

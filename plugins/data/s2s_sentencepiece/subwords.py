@@ -18,7 +18,8 @@ from s2s import ConfigError, DataError
 from s2s.data import MAX_LINE, Tokenizer, TokenizerKind, missing_file_error
 from s2s.io import read_bytes, write_file
 from s2s_sentencepiece.byte_fallback import ByteFallback
-from s2s_sentencepiece.model_file import fixed_pieces
+from s2s_sentencepiece.extension import new_pieces
+from s2s_sentencepiece.model_file import fixed_pieces, piece_field
 from s2s_sentencepiece.normalization import visible_normalizer
 from s2s_sentencepiece.sampling import SubwordSampler
 
@@ -171,6 +172,15 @@ class SentencePiece(TokenizerKind):
             option=option,
         )
 
+    def extend(self, lines: Iterable[str], path: Path, n_tokens: int) -> None:
+        """Append pieces to the model in the file `path`."""
+        model = self.load(path)
+        known = dict(zip(model.pieces, model.scores, strict=True))
+        fixed = {piece for piece, is_fixed in zip(model.pieces, model.fixed, strict=True) if is_fixed}
+        words = (word for line in lines for word in model.words(_without_surrogates(line)))
+        tokens = new_pieces(model.kind, known, fixed, words, n_tokens, self.LEAST_NEW)
+        write_file(path, read_bytes(path) + b"".join(piece_field(*token) for token in tokens))
+
     def load(self, path: Path) -> Subwords:
         """Read a model."""
         return Subwords(path, self.algorithm)
@@ -229,12 +239,31 @@ class Subwords(Tokenizer):
         """A text normalised, with a blank before its first word."""
         return self._processor.normalize(_without_surrogates(text)).replace(BLANK, " ").encode()
 
+    def words(self, line: str) -> list[list[str]]:
+        """The pieces of each word of a line; a character without a piece is one, spelt by itself."""
+        words: list[list[str]] = []
+        for text, i in zip(self._processor.encode(line, out_type=str), self.encode([line])[0], strict=True):
+            for piece in text if i == Tokenizer.unk else [text]:  # unk stands for any number of unknown characters
+                if piece.startswith(BLANK) or not words:
+                    words.append([])
+                words[-1].append(piece)
+        return words
+
+    def split(self, token: str) -> list[int]:
+        """As texts are encoded, for a token that begins a word; the fewest pieces for others."""
+        ids = [i for i in self.encode([token.replace(BLANK, " ")])[0] if i not in self.special]
+        return ids if "".join(self.pieces[i] for i in ids) == token else super().split(token)
+
+    @cached_property
+    def fixed(self) -> list[bool]:
+        """By id, whether a piece is never part of another."""
+        return fixed_pieces(self._processor.serialized_model_proto())
+
     def sampler(self, alpha: float) -> Callable[[Sequence[int], int], list[int]]:
         """A sampler of other subwords; see `SubwordSampler` for alpha."""
         if self.kind == "char" or self.kind == "word":
             return super().sampler(alpha)
-        fixed = fixed_pieces(self._processor.serialized_model_proto())
-        return SubwordSampler(self.pieces, self.scores, self.kind, alpha, fixed)
+        return SubwordSampler(self.pieces, self.scores, self.kind, alpha, self.fixed)
 
     def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Ids of every line, without bos and eos; the same for any number of threads, which release the GIL.

@@ -110,6 +110,13 @@ class _ListedKind(TokenizerKind):
         written = {"symbols": whole, "pieces": pieces, "invisible": self.config.invisible}
         write_file(path, json.dumps(written).encode() + b"\n")
 
+    def extend(self, lines: Iterable[str], path: Path, n_tokens: int) -> None:
+        """List the most frequent tokens that are not listed yet behind the others."""
+        content, known = read_json(path), self.load(path)
+        counts = self._counted(lines, known, known.pieces)
+        new = [token for token, n in counts.most_common(n_tokens) if n >= self.LEAST_NEW]
+        write_file(path, json.dumps({**content, "pieces": [*known.pieces, *new]}).encode() + b"\n")
+
     def load(self, path: Path) -> Listed:
         """Read the list."""
         try:

@@ -5,19 +5,22 @@ train.init_from, train.init_map and train.freeze; no torch at import.
 
 from __future__ import annotations
 
-__all__ = ["FineTuningOptions", "s2s_prepare_model", "s2s_register"]
+__all__ = ["FineTuningOptions", "s2s_prepare_model", "s2s_register", "s2s_settings"]
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Literal, cast
 
 from s2s import ConfigError, Registry, hookimpl
-from s2s.config import Mark, TrainConfig
+from s2s.config import Mark, Range, TrainConfig, check_ranges
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from s2s import Plugins, Seq2Seq, Task
+    from s2s.compose import Setting
     from s2s.config import Config
     from s2s.distributed import World
 
@@ -27,8 +30,15 @@ class FineTuningOptions(TrainConfig):
     """Weights to start from, and weights that stay as they are."""
 
     init_from: str | None = field(default=None, metadata=Mark.AT_START)
-    """Run whose weights this one begins with, or RUN@CHECKPOINT (best, last, average, step-001000). Where vocabularies
-    differ, rows of embeddings and of the output projection follow their tokens."""
+    """Run whose weights this one begins with, or RUN@CHECKPOINT (best, last, average, step-001000). Options of task,
+    model, optimizer and search that are not given are that run's; the learning rate is low. Where vocabularies differ,
+    rows of embeddings and of the output projection follow their tokens."""
+    init_vocab: Literal["keep", "extend", "new"] = field(default="keep", metadata=Mark.AT_START)
+    """Vocabulary of a run that starts from another one: keep that one's, extend it by at most data.new_tokens tokens
+    of the training text, or learn a new one. Another task always learns one."""
+    init_replay: float = field(default=0.0, metadata=Mark.AT_START)
+    """Share of the pairs of an epoch that come from the training text of the run in init_from, such as 0.5: the new run
+    forgets less of it."""
     init_map: dict[str, str | None] = field(default_factory=dict, metadata=Mark.AT_START)
     """Where train.init_from finds a tensor: regular expression on the names of this model's tensors -> the name there,
     with \\1 for the first group; null keeps it as initialised. The first expression found in a name is used."""
@@ -37,6 +47,12 @@ class FineTuningOptions(TrainConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_ranges("train", self, init_replay=Range(0, 0.99))
+        if self.init_from is None and (self.init_vocab != "keep" or self.init_replay):
+            option = "init_replay" if self.init_replay else "init_vocab"
+            raise ConfigError(f"train.{option} says what to take of another run; give train.init_from=RUN, too")
+        if self.init_replay and self.init_vocab == "new":
+            raise ConfigError("train.init_replay needs the old vocabulary; leave out train.init_vocab=new")
         for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
             for pattern in patterns:
                 _check_expression(f"train.{option}", pattern)
@@ -54,6 +70,21 @@ def _check_expression(option: str, pattern: str) -> None:
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.options(FineTuningOptions)
+
+
+@hookimpl
+def s2s_settings(settings: Sequence[Setting], schema: type, plugins: Plugins) -> Sequence[Setting]:
+    """The options of the run in train.init_from, as far as `settings` leave them open."""
+    if "train" not in {item.name for item in fields(schema)} or not any(map(_names_a_run, settings)):
+        return ()
+    from s2s_fine_tuning.inherit import inherited  # brings torch
+
+    return inherited(settings, plugins)
+
+
+def _names_a_run(setting: Setting) -> bool:
+    in_section = isinstance(setting.value, Mapping) and "init_from" in setting.value
+    return setting.key == ("train", "init_from") or (setting.key == ("train",) and in_section)
 
 
 @hookimpl

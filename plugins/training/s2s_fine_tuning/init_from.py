@@ -5,10 +5,11 @@ from __future__ import annotations
 __all__ = ["init_from"]
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -17,13 +18,12 @@ from s2s import CheckpointError, ConfigError, Side, Task
 from s2s.compose import flatten
 from s2s.config import Config
 from s2s.io import sha256
-from s2s.run import Run, find_run, tokenizer
+from s2s.run import Run, tokenizer
 from s2s_fine_tuning.init_map import missing_part, names_in_source
-from s2s_fine_tuning.vocab_rows import match_tokens, rows_by_size, take_rows
+from s2s_fine_tuning.source import find_source
+from s2s_fine_tuning.vocab_rows import match_tokens, pieces_of_new, rows_by_size, take_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from s2s import Choice, Plugins, Registry, Seq2Seq, TokenNames
     from s2s.distributed import World
     from s2s_fine_tuning import FineTuningOptions
@@ -63,7 +63,7 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
     source, init_map = options.init_from, options.init_map
     assert source is not None
     try:
-        directory, checkpoint_name = _find(source)
+        directory, checkpoint_name = find_source(source)
         path, weights = Run.read_weights(directory, checkpoint_name)
         other_config, other_task = Run.load_task(directory, plugins)
         weights = _merged(other_config.arch, weights, plugins.registry)
@@ -85,6 +85,15 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
     return [f"{len(loaded.tensors)} of {len(state)} tensors from {path}{more}", *loaded.report]
 
 
+class Match(NamedTuple):
+    """Tokens of this model in another one's vocabulary."""
+
+    ids: Tensor
+    """`match_tokens`"""
+    pieces: Mapping[int, Sequence[int]]
+    """New token -> tokens there that spell it"""
+
+
 @dataclass
 class Loaded:
     """The tensors that a model takes from another run, with lines for the first screen."""
@@ -102,8 +111,8 @@ class Loader:
     other: Vocabularies
 
     def __post_init__(self) -> None:
-        self.matches: dict[tuple[Side, Side], Tensor] = {}
-        """Side of this model, side of the other run -> `match_tokens`"""
+        self.matches: dict[tuple[Side, Side], Match] = {}
+        """Side of this model, side of the other run -> where its tokens are there"""
 
     def load(self, state: Mapping[str, Tensor], weights: Mapping[str, Tensor], names: Mapping[str, str]) -> Loaded:
         """state: of this model. names: this model's names -> those in `weights`."""
@@ -136,9 +145,10 @@ class Loader:
                 f"train.init_from={self.source}: of '{name}' here and '{source_name}' there, one has a row for each "
                 "token and the other has not: say in train.init_map what to take instead, or null"
             )
-        return take_rows(current, tensor, self._matched(sides[0], sides[1]))
+        match = self._matched(sides[0], sides[1])
+        return take_rows(current, tensor, match.ids, match.pieces)
 
-    def _matched(self, side: Side, other_side: Side) -> Tensor:
+    def _matched(self, side: Side, other_side: Side) -> Match:
         if (side, other_side) not in self.matches:
             tokens, tokens_there = (
                 self.vocabularies.tokens(side, self.other),
@@ -150,19 +160,24 @@ class Loader:
                     f"train.init_from={self.source}: the tokenisers differ, and task={names} does not list its tokens: "
                     "define Task.vocabulary, or take a run with the same tokeniser"
                 )
-            self.matches[side, other_side] = match_tokens(tokens, tokens_there)
+            ids = match_tokens(tokens, tokens_there)
+            split = partial(self.other.task.token_pieces, side=other_side)
+            self.matches[side, other_side] = Match(ids, pieces_of_new(tokens, ids, split))
         return self.matches[side, other_side]
 
     def _line(self, side: Side, other_side: Side) -> str:
-        ids = self.matches[side, other_side]
+        ids, pieces = self.matches[side, other_side]
         n_known, n = int((ids >= 0).sum()), len(ids)
+        spelt = f", {len(pieces):,} of them from their pieces" if pieces else ""
         whose = "joint" if self.vocabularies.task.vocab.joint else NAMED[side]
         of = (
             ""
             if side == other_side or self.vocabularies.task.vocab.joint
             else f" (from the {NAMED[other_side]} side there)"
         )
-        return f"{whose} vocabulary: the rows of {n_known:,} of {n:,} tokens are taken{of}, {n - n_known:,} are new"
+        return (
+            f"{whose} vocabulary: the rows of {n_known:,} of {n:,} tokens are taken{of}, {n - n_known:,} are new{spelt}"
+        )
 
     def _advice(self, wrong: Sequence[tuple[str, str]]) -> str:
         what, part = wrong[0]
@@ -187,19 +202,6 @@ def _other_options(config: Config, other: Config) -> str:
         return f", arch.of='{json.dumps(chosen)}'"
     differing = [f"{key.removesuffix('.name')}={value}" for key, value in there.items() if here.get(key) != value]
     return ", " + " ".join(differing) if differing else ""
-
-
-def _find(source: str) -> tuple[Path, str]:
-    """The directory and checkpoint of RUN or RUN@CHECKPOINT; an existing run with @ in its name takes precedence."""
-    run, at, checkpoint_name = source.rpartition("@")
-    if "last" in (source, run):
-        raise ConfigError(f"train.init_from={source}: name the run, since run=last means this one once it has begun")
-    if not at:
-        return find_run(source, "train.init_from"), "auto"
-    try:
-        return find_run(source, "train.init_from"), "auto"
-    except CheckpointError:
-        return find_run(run, "train.init_from"), checkpoint_name
 
 
 def _check_same_ranks(path: Path, world: World) -> None:

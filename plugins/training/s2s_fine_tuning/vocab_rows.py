@@ -5,8 +5,9 @@ Shapes: V tokens of this model, U tokens of the other one.
 
 from __future__ import annotations
 
-__all__ = ["match_tokens", "rows_by_size", "take_rows"]
+__all__ = ["match_tokens", "pieces_of_new", "rows_by_size", "take_rows"]
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,9 +16,11 @@ from torch import Tensor, nn
 from s2s import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from s2s import Side, TokenNames, Vocab
+
+NO_PIECES: Mapping[int, Sequence[int]] = MappingProxyType({})
 
 
 def match_tokens(tokens: Sequence[TokenNames], other: Sequence[TokenNames]) -> Tensor:
@@ -34,11 +37,25 @@ def match_tokens(tokens: Sequence[TokenNames], other: Sequence[TokenNames]) -> T
     return torch.tensor([next((ids[name] for name in _names(names) if name in ids), -1) for names in tokens])
 
 
-def take_rows(current: Tensor, other: Tensor, ids: Tensor) -> Tensor:
-    """own [V, ...], other [U, ...], ids [V] -> [V, ...]: the other's row for each token, its own where ids is -1."""
+def pieces_of_new(
+    tokens: Sequence[TokenNames], ids: Tensor, split: Callable[[str], Sequence[int]]
+) -> dict[int, Sequence[int]]:
+    """Each token that `match_tokens` did not find, if the other model's tokens spell one of its names -> those."""
+    new = [i for i, at in enumerate(ids.tolist()) if at < 0]
+    found = {i: next(filter(None, map(split, _names(tokens[i]))), ()) for i in new}
+    return {i: pieces for i, pieces in found.items() if pieces}
+
+
+def take_rows(current: Tensor, other: Tensor, ids: Tensor, pieces: Mapping[int, Sequence[int]] = NO_PIECES) -> Tensor:
+    """own [V, ...], other [U, ...], ids [V] -> [V, ...]: the other's row for each token, its own where ids is -1.
+
+    pieces: new token -> tokens of the other model, of whose rows its own is the mean.
+    """
     known = (ids >= 0).to(current.device)
     rows = current.clone()
     rows[known] = other[ids[ids >= 0]].to(current)
+    for token, parts in pieces.items():
+        rows[token] = other[list(parts)].float().mean(dim=0).to(current)
     return rows
 
 

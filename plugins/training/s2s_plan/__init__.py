@@ -56,6 +56,7 @@ def no_recipe(_: Choice) -> Recipe:
 def s2s_register(registry: Registry) -> None:
     registry.options(PlanConfig)
     registry.recipe("auto", AutoConfig, "s2s_plan.rule:auto")
+    registry.recipe("fine_tuning", Choice, "s2s_plan.fine_tuning:fine_tuning")
     registry.recipe("none", Choice, no_recipe)
 
 

@@ -17,7 +17,7 @@ from s2s_plan.fingerprint import Fingerprint
 from s2s_plan.hardware import Hardware
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Mapping, Sequence
     from pathlib import Path
 
 
@@ -95,20 +95,28 @@ class Plan:
 
     def to_bytes(self) -> bytes:
         """The plan as stored in the run."""
-        return dump_record(asdict(self))
+        return dump_record(self.record())
+
+    def record(self) -> dict[str, Any]:
+        """The plan as a JSON-serialisable dictionary."""
+        return asdict(self)
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Self:
+        """The inverse of `record`."""
+        return cls(
+            recipe=record["recipe"],
+            decisions=tuple(Decision(**decision) for decision in record["decisions"]),
+            fingerprint=Fingerprint.of_record(record["fingerprint"]) if record["fingerprint"] else None,
+            hardware=Hardware(**record["hardware"]) if record["hardware"] else None,
+        )
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
         """The plan of a run; None if it was made without one."""
         path = folder / PLAN
         try:
-            record = read_record(path)
-            return cls(
-                recipe=record["recipe"],
-                decisions=tuple(Decision(**decision) for decision in record["decisions"]),
-                fingerprint=Fingerprint.of_record(record["fingerprint"]) if record["fingerprint"] else None,
-                hardware=Hardware(**record["hardware"]) if record["hardware"] else None,
-            )
+            return cls.of_record(read_record(path))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

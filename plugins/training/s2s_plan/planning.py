@@ -21,7 +21,7 @@ from s2s_plan.hardware import measure
 from s2s_plan.measured_pace import measure_pace
 from s2s_plan.plan import PLAN, Decision, Plan
 from s2s_plan.run_length import plan_options
-from s2s_plan.situation import Situation, is_advice, names_architecture, recipe_of, user_keys
+from s2s_plan.situation import FINE_TUNING, Situation, is_advice, names_architecture, recipe_of, user_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,7 +113,7 @@ class _Request:
         fingerprint = known.fingerprint if known else None
         with world.main_process_first("fingerprint"):
             plan = self._follow_recipe(hardware, fingerprint, reached) if world.is_main else None
-        return world.all_gather(plan)[0]
+        return Plan.of_record(world.all_gather(plan.record() if plan else {})[0])
 
     def with_budget(self, plan: Plan | None, world: World) -> Plan | None:
         """The plan with the number of updates that train.budget, if given, allows at the measured speed.
@@ -158,5 +158,6 @@ class _Request:
             advised=advised,
             experiment=experiment,
         )
-        first = [] if is_named else [Decision("recipe", name, "neither arch nor experiment is named")]
+        why = "train.init_from" if name == FINE_TUNING else "neither arch nor experiment is named"
+        first = [] if is_named else [Decision("recipe", name, why)]
         return Plan(f"recipe={name}", (*first, *entry.build(options)(situation)), fingerprint, hardware)

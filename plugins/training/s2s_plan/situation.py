@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 DEFAULT = "auto"
 """The recipe of a run for which the user names neither an architecture nor an experiment"""
+FINE_TUNING = "fine_tuning"
+"""The recipe of a run that starts from another one"""
 USERS = ("command line", "file ")
 """Prefixes of the origins of options that the user has set"""
 
@@ -54,9 +56,11 @@ def recipe_of(composed: ComposedConfig[Config]) -> str:
     asked = composed.config.recipe.name
     if asked:
         return "" if asked == "none" else asked
-    by_experiment = any(origin.startswith("preset experiment=") for origin in composed.origins.values())
-    continues = composed.explicit.get("train", {}).get("init_from")  # an option of a plugin, which may be absent
-    return "" if names_architecture(composed) or by_experiment or continues else DEFAULT
+    if any(origin.startswith("preset experiment=") for origin in composed.origins.values()):
+        return ""
+    if composed.explicit.get("train", {}).get("init_from"):  # an option of a plugin, which may be absent
+        return FINE_TUNING
+    return "" if names_architecture(composed) else DEFAULT
 
 
 def names_architecture(composed: ComposedConfig[Config]) -> bool:

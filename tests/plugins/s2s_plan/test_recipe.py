@@ -56,7 +56,9 @@ def resolved(run: Path) -> dict[str, str]:
         (["task=translation", "recipe=none"], ""),
         (["task=translation", "arch=transformer_tiny", "recipe=auto"], "auto"),
         (["experiment=demo"], ""),
-        (["task=translation", "train.init_from=runs/a"], ""),
+        (["task=translation", "train.init_from=runs/a"], "fine_tuning"),
+        (["task=translation", "train.init_from=runs/a", "recipe=none"], ""),
+        (["experiment=demo", "train.init_from=runs/a"], ""),
     ],
 )
 def test_who_names_an_architecture_or_an_experiment_gets_no_recipe(arguments: list[str], recipe: str) -> None:

@@ -1,0 +1,26 @@
+"""The run that train.init_from names."""
+
+from __future__ import annotations
+
+__all__ = ["find_source"]
+
+from typing import TYPE_CHECKING
+
+from s2s import CheckpointError, ConfigError
+from s2s.run import find_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def find_source(source: str) -> tuple[Path, str]:
+    """The directory and checkpoint of RUN or RUN@CHECKPOINT; an existing run with @ in its name takes precedence."""
+    run, at, checkpoint_name = source.rpartition("@")
+    if "last" in (source, run):
+        raise ConfigError(f"train.init_from={source}: name the run, since run=last means this one once it has begun")
+    if not at:
+        return find_run(source, "train.init_from"), "auto"
+    try:
+        return find_run(source, "train.init_from"), "auto"
+    except CheckpointError:
+        return find_run(run, "train.init_from"), checkpoint_name
