@@ -35,6 +35,7 @@ STARTS = {
     "keep": f"train.init_from=general {HELP}",
     "lora": f"train.init_from=general {HELP} arch=lora",
     "replay": f"train.init_from=general {HELP} train.init_replay=0.5",
+    "replay80": f"train.init_from=general {HELP} train.init_replay=0.8",
     "extend": f"train.init_from=general {HELP} train.init_vocab=extend train.init_replay=0.5",
 }
 """Run -> arguments of s2s-train"""
