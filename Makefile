@@ -19,12 +19,12 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)
 	$(BIN)/s2s-train experiment=demo
-	$(BIN)/python -m s2s_synthetic_corpus 200 --split test --side en > runs/demo/unseen.en
-	$(BIN)/python -m s2s_synthetic_corpus 200 --split test --side de > runs/demo/unseen.de
-	$(BIN)/s2s-generate run=demo input=runs/demo/unseen.en output=runs/demo/unseen.hyp
+	$(BIN)/python -m s2s_synthetic_corpus 200 --split test --side en > runs/unseen.en
+	$(BIN)/python -m s2s_synthetic_corpus 200 --split test --side de > runs/unseen.de
+	$(BIN)/s2s-generate run=demo input=runs/unseen.en output=runs/unseen.hyp
 	@echo; echo "Sentences it never saw: English, ours, reference"; echo
-	@paste -d '\n' runs/demo/unseen.en runs/demo/unseen.hyp runs/demo/unseen.de | awk '{ print } NR % 3 == 0 { print "" }' | head -24
-	$(BIN)/s2s-score task=translation hyp=runs/demo/unseen.hyp ref=runs/demo/unseen.de
+	@paste -d '\n' runs/unseen.en runs/unseen.hyp runs/unseen.de | awk '{ print } NR % 3 == 0 { print "" }' | head -24
+	$(BIN)/s2s-score task=translation hyp=runs/unseen.hyp ref=runs/unseen.de
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n $(WORKERS)

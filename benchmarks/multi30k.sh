@@ -8,7 +8,7 @@ shift
 run=runs/multi30k_en_de
 s2s-train experiment=multi30k_en_de "task.train=[$data/train.en,$data/train.de.gz]" \
     "task.valid=[$data/val.en,$data/val.de]" run=$run "$@"
-s2s-generate run=$run input="$data/test_2016_flickr.en" output=$run/test_2016_flickr.hyp
-s2s-score task=translation task.tgt_lang=de task.lowercase=true hyp=$run/test_2016_flickr.hyp \
+s2s-generate run=$run input="$data/test_2016_flickr.en" output=$run.test_2016_flickr.hyp
+s2s-score task=translation task.tgt_lang=de task.lowercase=true hyp=$run.test_2016_flickr.hyp \
     ref="$data/test_2016_flickr.de" \
     'metrics=[{name: bleu_moses, normalize: true, split_hyphens: false}, bleu, chrf, ter]'

@@ -11,7 +11,7 @@ python -m s2s_parsing.treebank "$test" > "$run/test.mrg"
 python -m s2s_parsing.treebank --words "$test" > "$run/test.words"
 for beam in 1 4 21; do
     for constrained in true false; do
-        output=$run/test.beam$beam.$constrained.mrg
+        output=$run.test.beam$beam.$constrained.mrg
         s2s-generate run="$run" search.beam=$beam constrained=$constrained threads=1 raw=false resume=true \
             input="$run/test.words" output="$output"
         s2s-score task=parsing hyp="$output" ref="$run/test.mrg" | tee "$output.score"
