@@ -149,6 +149,7 @@ BY_HAND = {
     "families": "the commands on its pages",
     "few_pairs": "benchmarks/few_pairs.sh FOLDER RESULTS",
     "figures": "benchmarks/paper_figures.py FOLDER",
+    "fine_tuning": "benchmarks/fine_tuning.py TATOEBA HELP WORK",
     "robustness": "make demo && python benchmarks/robustness.py > FILE",
     "markup": "benchmarks/markup.py RUN, a run of the plain pairs of LibreOffice's help",
     "multi30k_en_de": "benchmarks/multi30k.sh FOLDER",
