@@ -64,6 +64,11 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
 
 
+def named(value: Any) -> str:
+    """A command by its module, arguments by their end."""
+    return value.__module__ if callable(value) else str(value)[-60:]
+
+
 READ: list[tuple[Callable[[Sequence[str]], int], list[str]]] = [
     *((generate.main, [*LINES, f"output={name}"]) for name in ("two.txt", "hard.txt", "soft.txt")),
     *((generate.main, [*LINES, f"output=runs/x/{name}"]) for name in ("resolved.yaml", "new.txt", "tokenizer/x")),
@@ -85,7 +90,7 @@ READ: list[tuple[Callable[[Sequence[str]], int], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("command", "arguments"), READ, ids=lambda value: str(value)[-60:])
+@pytest.mark.parametrize(("command", "arguments"), READ, ids=named)
 def test_what_a_command_reads_is_never_written_over(
     folder: Path, command: Callable[[Sequence[str]], int], arguments: list[str], capsys: Any
 ) -> None:
@@ -107,7 +112,7 @@ OTHERS: list[tuple[Callable[[Sequence[str]], int], list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("command", "arguments", "mine"), OTHERS, ids=lambda value: str(value)[-40:])
+@pytest.mark.parametrize(("command", "arguments", "mine"), OTHERS, ids=named)
 def test_what_s2s_did_not_write_is_replaced_only_with_overwrite(
     folder: Path, tmp_path: Path, monkeypatch: Any, capsys: Any, command: Any, arguments: list[str], mine: str
 ) -> None:
