@@ -55,7 +55,11 @@ ICU = "plural|select|selectordinal|choice|number|date|time|duration|spellout|ord
 CODES = "mailto|tel|sms|urn|sip|xmpp|magnet|geo|doi"
 
 PATTERNS = (
-    Pattern("urls", rf"(?:(?i:\b[a-z][a-z\d+.-]{{0,20}}+://|\b(?:{CODES}):)(?=[^\s])|(?<!\w)www\.){ADDRESS}"),
+    Pattern(
+        "urls",
+        r"(?:(?i:https?://|\b(?!\w{1,20}https?://)[a-z][a-z\d+.-]{0,20}+://"  # the first also glued to a word
+        rf"|\b(?:{CODES}):)(?=[^\s])|(?<!\w)www\.){ADDRESS}",
+    ),
     Pattern("emails", r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+"),
     Pattern(
         "markup",

@@ -47,6 +47,7 @@ def texts(text: str, kinds: tuple[str, ...] = EVERY) -> list[str]:
         ("%s of %(n)d, %1$s at 100%, %.2f or 5%d", ["%s", "%(n)d", "%1$s", "%", "%.2f", "%d"]),
         ("$x$ ${HOME} $[name] %PRODUCTNAME %PATH% %1", ["$x$", "${HOME}", "$[name]", "%PRODUCTNAME", "%PATH%", "%1"]),
         ("See https://a.de/b?c=1&d=(e), or www.b.org.", ["https://a.de/b?c=1&d=(e)", "www.b.org"]),
+        ("theyhttps://a.de/b sftp://x.y git+ssh://a/b", ["https://a.de/b", "sftp://x.y", "git+ssh://a/b"]),
         ("(http://a.de/x_y).", ["(", "http://a.de/x_y", ")"]),
         ("Mail a.b+c@d-e.co.uk.", ["a.b+c@d-e.co.uk"]),
         ("A 😀 🚀 b👩‍👩‍👧, 🇩🇪 👍🏽 1️⃣ c", ["😀", "🚀", "👩‍👩‍👧", "🇩🇪", "👍🏽", "1️⃣"]),
