@@ -129,7 +129,10 @@ def test_the_options_of_every_training_command_are_options(page: str, plugins: P
         words = shlex.split(command.text)
         whole = words[0] == "s2s-train" and not {"--help", "…"} & set(words) and "[…]" not in command.text
         if command.page == page and whole and not words[1].endswith(".yaml"):  # those are of a run
-            compose(Config, [word for word in words[1:] if not word.startswith("--")], plugins)
+            given = [word for word in words[1:] if not word.startswith("--")]
+            if "train.init_from=" in command.text and not re.search(r"\btask=", command.text):
+                given.append("task=translation")  # that of the run, which is not there
+            compose(Config, given, plugins, complete=True)
 
 
 @pytest.fixture(scope="module")

@@ -97,7 +97,7 @@ def test_an_optimizer_state_that_nothing_can_step_with_is_no_bug(here: Path, cap
 
 
 def test_prepared_data_goes_into_a_folder_that_can_be(here: Path, capsys: Any) -> None:
-    for folder, complaint in {"": "give a folder", "~no-such-user/x": "no such user", "a.en": "choose another"}.items():
+    for folder, complaint in {"": "give a folder", "~no-such-user/x": "no such user", "a.en": "which is read"}.items():
         code, _, err = call("s2s-prepare", [*SMALL[:3], f"data.prepared={folder}"], capsys)
         assert code == 2
         assert complaint in err
