@@ -1,6 +1,6 @@
 """What a new user does in the first hours, on three corpora: what each step gives, and what it must give.
 
-python benchmarks/first_hour.py DATA [--budget 2m] [--busy 4] [--only 3,5] [--work FOLDER]
+python benchmarks/first_hour.py DATA [--budget 2m] [--busy 4] [--only trees,outputs] [--work FOLDER]
 
 DATA has tatoeba/en-de, treebanks/wsj_nltk_sample and g2p/sigmorphon2021/high. Every step is commands as they are typed,
 without options that a user would have to know. With --busy, so many processes keep the processor busy meanwhile; plans
@@ -104,7 +104,7 @@ def score(walk: Walk, hyp: str, ref: str) -> float:
 
 
 def parsing(walk: Walk) -> Result:
-    """Row 3."""
+    """F1 on the development trees of a parser by default, against its experiment."""
     f1 = {}
     for name, options in (("default", "task=parsing"), ("experiment", "experiment=wsj_sample")):
         walk.train(f"trees-{name}", f"{options} {TREES}")
@@ -115,7 +115,7 @@ def parsing(walk: Walk) -> Result:
 
 
 def empty_outputs(walk: Walk) -> Result:
-    """Row 5."""
+    """Empty outputs of a short run, and BLEU by other searches."""
     walk.train("mine", TATOEBA)
     bleu = {}
     for name, options in (
@@ -133,7 +133,7 @@ def empty_outputs(walk: Walk) -> Result:
 
 
 def few_symbols(walk: Walk) -> Result:
-    """Row 6."""
+    """A corpus of nine digits, and pronunciations."""
     walk.run("s2s-train task=translation task.train=digits.tsv task.valid=digits.tsv train.steps=20 run=digits")
     walk.train("sounds", "task=translation task.train=train.tsv task.valid=dev.tsv")
     bleu = [float(str(record["bleu"])) for record in walk.records("sounds") if "bleu" in record]
@@ -141,7 +141,7 @@ def few_symbols(walk: Walk) -> Result:
 
 
 def plans(walk: Walk) -> Result:
-    """Row 7."""
+    """The plan on an idle and on a busy machine."""
 
     def plan() -> str:
         said = walk.run(f"s2s-train {TATOEBA} train.budget=10m run=planned --dry-run")
@@ -154,7 +154,7 @@ def plans(walk: Walk) -> Result:
 
 
 def exports(walk: Walk) -> Result:
-    """Row 9."""
+    """The run by default, in both formats."""
     walk.train("mine", TATOEBA)
     said = [walk.run(f"s2s-export run=mine format={form} sentences=8") for form in ("ctranslate2", "hf")]
     n = sum("greedy outputs are the same" in one for one in said)
@@ -162,7 +162,7 @@ def exports(walk: Walk) -> Result:
 
 
 def budget(walk: Walk) -> Result:
-    """Row 11."""
+    """What train.budget takes, and what the log says of it."""
     text = walk.train("mine", TATOEBA)
     seconds = float((walk.folder / "mine.seconds").read_text())
     asked = {"s": 1, "m": 60, "h": 3600}[walk.budget[-1]] * float(walk.budget[:-1])
@@ -177,7 +177,7 @@ def budget(walk: Walk) -> Result:
 
 
 def languages(walk: Walk) -> Result:
-    """Row 12."""
+    """The languages of a run of two files."""
     walk.train("mine", TATOEBA)
     program = "import s2s; print(*s2s.load('mine').task.languages)"
     done = subprocess.run([sys.executable, "-c", program], cwd=walk.folder, capture_output=True, text=True, check=True)
@@ -185,7 +185,7 @@ def languages(walk: Walk) -> Result:
 
 
 def wrong_name(walk: Walk) -> Result:
-    """Row 15."""
+    """CPU seconds until a wrong name is reported."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     said = walk.run("s2s-train task=translation task.train=[trian.en,train.de]", expected=2)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -194,16 +194,16 @@ def wrong_name(walk: Walk) -> Result:
 
 
 STEPS: dict[str, tuple[str, str, Callable[[Walk], Result]]] = {
-    "15": ("a wrong name of a corpus", "under 0.5 s of CPU", wrong_name),
-    "6": ("few symbols", "trains", few_symbols),
-    "7": ("the plan beside 4 busy processes", "the same", plans),
-    "5": ("outputs of a short run", "hardly any empty, no search 0.5 BLEU better", empty_outputs),
-    "9": ("exports of a default model", "both", exports),
-    "11": ("train.budget", "within 10%, no rate rises, what `best` is by", budget),
-    "12": ("languages of a run", "en de", languages),
-    "3": ("task=parsing by default against its experiment", "0.95 of its F1", parsing),
+    "wrong-name": ("a wrong name of a corpus", "under 0.5 s of CPU", wrong_name),
+    "symbols": ("few symbols", "trains", few_symbols),
+    "plans": ("the plan beside 4 busy processes", "the same", plans),
+    "outputs": ("outputs of a short run", "hardly any empty, no search 0.5 BLEU better", empty_outputs),
+    "exports": ("exports of a default model", "both", exports),
+    "budget": ("train.budget", "within 10%, no rate rises, what `best` is by", budget),
+    "languages": ("languages of a run", "en de", languages),
+    "trees": ("task=parsing by default against its experiment", "0.95 of its F1", parsing),
 }
-"""Row -> what is done, what it must give, and the step"""
+"""Name -> what is done, what it must give, and the step"""
 
 
 def main() -> int:
@@ -211,7 +211,7 @@ def main() -> int:
     parser.add_argument("data", type=Path)
     parser.add_argument("--budget", default="2m", help="of each training, such as 5m")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="other processes that compute meanwhile")
-    parser.add_argument("--only", default=",".join(STEPS), help="rows, such as 3,5")
+    parser.add_argument("--only", default=",".join(STEPS), help="steps, such as trees,outputs")
     parser.add_argument("--work", type=Path, help="a folder to go on in")
     options = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -220,15 +220,18 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         write_corpora(options.data, folder)
         walk, n_wrong = Walk(folder.resolve(), options.budget), 0
-        print("| row | what | measured | must be | |\n| ---: | --- | --- | --- | --- |")
-        for row in options.only.split(","):
-            what, must, step = STEPS[row]
+        print("| step | what | measured | must be | |\n| --- | --- | --- | --- | --- |")
+        for step_name in options.only.split(","):
+            what, must, step = STEPS[step_name]
             try:
                 result = step(walk)
             except RuntimeError as error:
                 result = Result(str(error).replace("\n", " "), is_right=False)
             n_wrong += not result.is_right
-            print(f"| {row} | {what} | {result.measured} | {must} | {'yes' if result.is_right else 'NO'} |", flush=True)
+            print(
+                f"| {step_name} | {what} | {result.measured} | {must} | {'yes' if result.is_right else 'NO'} |",
+                flush=True,
+            )
     return int(n_wrong > 0)
 
 
