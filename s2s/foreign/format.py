@@ -28,6 +28,8 @@ class ForeignFormat(ABC):
 
     title: ClassVar[str]
     """The other program's name of its model, for messages"""
+    model_types: ClassVar[Sequence[str]] = ()
+    """The values of `model_type` in a Hugging Face folder's config.json that are this format; (): none"""
     options: ClassVar[Sequence[OptionNames]]
     """Options that both programs have"""
     implied: ClassVar[Mapping[str, Sequence[Any]]] = {}

@@ -13,6 +13,7 @@ import torch
 
 from s2s.errors import CheckpointError
 from s2s.foreign import open_tensors
+from s2s.plugin import load_plugins
 from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_export import ExportInput
@@ -185,3 +186,12 @@ def read_ctranslate2(path: Path) -> dict[str, Tensor]:
         at += n
     aliases = [(text(), text()) for _ in range(number("I"))]
     return variables | {alias: variables[name] for alias, name in aliases}
+
+
+def test_each_model_type_is_read_by_one_format() -> None:
+    """What an importer looks up in config.json."""
+    registry = load_plugins().registry
+    formats = [registry.get("foreign_format", name).load() for name in registry.names("foreign_format")]
+    types = [(model_type, form) for form in formats for model_type in form.model_types]
+    assert dict(types)["marian"] is Marian
+    assert len(dict(types)) == len(types)

@@ -48,6 +48,7 @@ class Marian(TransformerFormat):
     """With the paper's sinusoids, and one matrix for source, target and softmax."""
 
     title = "MarianMTModel"
+    model_types = ("marian", "pegasus")
     options = (
         OptionNames("norm", ["model_type"], {"post": "marian", "pre": "pegasus"}, default="marian"),
         OptionNames("n_encoder_layers", ["encoder_layers"]),
