@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from s2s.errors import CheckpointError
 from s2s.io import atomic
 from s2s.io.json_files import parse_json, read_bytes
+from s2s.io.manifest import check_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -58,13 +59,9 @@ def check_replaceable(path: Path) -> None:
 
 def _verify_file(file: Path, n_bytes: int, sha256: str) -> None:
     try:
-        size = file.stat().st_size
-        if size != n_bytes:
-            raise CheckpointError(f"{file} is damaged: {size} bytes, and the manifest says {n_bytes}")
-        if atomic.sha256(file) != sha256:
-            raise CheckpointError(f"{file} is damaged: its sha256 is not the manifest's")
-    except OSError as error:
-        raise CheckpointError(f"{file} cannot be read: {error}") from error
+        check_file(file, n_bytes, sha256)
+    except ValueError as error:
+        raise CheckpointError(str(error)) from None
 
 
 def _read(path: Path) -> dict[str, tuple[int, str]]:

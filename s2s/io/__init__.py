@@ -13,10 +13,12 @@ __all__ = [
     "parse_json",
     "read_bytes",
     "read_json",
+    "read_manifest",
     "read_record",
     "sha256",
     "write_file",
     "write_lines",
+    "write_manifest",
     "write_output",
 ]
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from s2s.io.json_files import dump_record, parse_json, read_bytes, read_json, read_record
     from s2s.io.line_file import write_lines
     from s2s.io.lock import FileLock
+    from s2s.io.manifest import read_manifest, write_manifest
     from s2s.io.outputs import write_output
     from s2s.io.own_file import open_own
     from s2s.io.parent import end_with_parent
@@ -44,6 +47,7 @@ __getattr__ = lazy_names(
     "json_files",
     "line_file",
     "lock",
+    "manifest",
     "outputs",
     "own_file",
     "parent",

@@ -76,13 +76,18 @@ def dump_checked(content: Mapping[str, Any]) -> str:
     return json.dumps({**content, "sha256": _checksum(content)}, indent=1) + "\n"
 
 
-def read_checked(path: Path) -> dict[str, Any]:
-    """What `dump_checked` wrote; raises OSError if it cannot be read and ValueError if it is no object, or damaged."""
+def read_checked(path: Path, *required: str) -> dict[str, Any]:
+    """What `dump_checked` wrote; raises OSError if it cannot be read and ValueError if it is no object, or damaged.
+
+    required: keys that it must have; without "sha256" among them, an object without a checksum is taken as it is.
+    """
     content = read_json(path)
     if not isinstance(content, dict):
         raise ValueError("no object")
+    if missing := [key for key in required if key not in content]:
+        raise ValueError(f"it has no '{missing[0]}'")
     checksum = content.pop("sha256", None)
-    if checksum not in (None, _checksum(content)):
+    if checksum != _checksum(content) and (checksum is not None or "sha256" in required):
         raise ValueError("its checksum does not match")
     return content
 

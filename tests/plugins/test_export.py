@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +26,7 @@ from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
 
 pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
 pytest.importorskip("transformers", reason="the extra `export` is not installed")
@@ -339,3 +341,58 @@ def test_a_constraint_is_named_and_may_be_left_out(
     assert code == 2
     assert "cannot express the constraint" in err
     assert call("s2s-export", ["run=x", "output=free", "sentences=1", "constrained=false"], capsys)[0] == 0
+
+
+def flipped(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def exchanged(file: Path) -> None:
+    """Two tokens of the target vocabulary trade their ids."""
+    tokens = json.loads(file.read_text())
+    tokens["tgt"][8], tokens["tgt"][9] = tokens["tgt"][9], tokens["tgt"][8]
+    file.write_text(json.dumps(tokens, ensure_ascii=False))
+
+
+def piped(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *((name, flipped) for name in ("model.bin", "config.json", "shared_vocabulary.json", "target.spm")),
+        ("tokens.json", exchanged),
+        *((name, piped) for name in ("model.bin", "export.json", "tokens.json")),
+        ("model.bin", lambda file: file.write_bytes(b"X" * file.stat().st_size)),
+        ("model.bin", Path.unlink),
+        ("export.json", flipped),
+        ("export.json", lambda file: file.write_text("[" * 100_000)),
+        ("shared_vocabulary.txt", Path.touch),
+    ],
+    ids=[
+        *("a bit of the weights", "of the options", "of the vocabulary", "of the subwords", "exchanged tokens"),
+        *(
+            "a pipe for weights",
+            "for the manifest",
+            "for tokens",
+            "other weights",
+            "no weights",
+            "a bit of the manifest",
+        ),
+        *("a nested manifest", "a second vocabulary"),
+    ],
+)
+def test_a_damaged_export_is_refused_in_a_line(
+    name: str, damage: Any, served: Path, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(served)
+    copy = shutil.copytree(served / "runs/x/export/ctranslate2", tmp_path / "export")
+    damage(copy / name)
+    arguments = ["run=x", "input=in.txt", "threads=1", "backend=ctranslate2", f"exported={copy}"]
+    code, out, err = call("s2s-generate", arguments, capsys)
+    assert (code, out) == (2, "")
+    assert name in err

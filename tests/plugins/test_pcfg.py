@@ -6,8 +6,10 @@ import functools
 import io
 import itertools
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -350,3 +352,34 @@ def test_training_is_the_same_for_the_same_seed() -> None:
     start = learnt(0)[0]
     first, second = (train(start, schedule, Plan(2, 3, 0.5, 0.01, 0.1, 0.1), 7, str) for _ in range(2))
     assert torch.equal(first.p_binary, second.p_binary)
+
+
+@pytest.mark.parametrize(
+    "trees",
+    ["(TOP (S (N dogs) (V see)))\n", "(TOP (S (VP (V see))))\n", "(TOP (N cats))\n"],
+    ids=["no unary rule", "no binary rule", "no rule but of words"],
+)
+def test_a_treebank_without_rules_of_a_kind_is_learnt(
+    trees: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("trees.mrg").write_text(trees)
+    assert main(["train", "task.train=trees.mrg", "splits=2", "iterations=2", "rare=0", "--quiet"]) == 0
+    Path("in.txt").write_text(" ".join(re.findall(r" ([a-z]+)\)", trees)) + "\n")
+    assert main(["parse", "input=in.txt", "--quiet"]) == 0
+    assert capsys.readouterr().out == trees
+
+
+@pytest.mark.parametrize(
+    "tree", ["", "a b", ")", "(A b) (C d)", "(A b", "(A (B c) d)", "(A)", "(A b c)", "((((", "(A (B c) (D))"]
+)
+def test_what_is_no_tree_is_refused(tree: str) -> None:
+    with pytest.raises(DataError, match="not a tree in brackets"):
+        forest_of([tree], Symbols(), Symbols(), lambda _tag, word, _position: word)
+
+
+def test_a_task_without_trees_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "task=translation_tiny", "--quiet"]) == 2
+    assert "a task whose outputs are trees?" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import sentencepiece
 
-from s2s import ConfigError
+from s2s import CheckpointError, ConfigError
 from s2s.io import read_json
 from s2s_export.checks import foreign_options, starting_token
 
@@ -64,9 +64,8 @@ class CTranslate2Model:
     """A written model in CTranslate2, with ids in and out."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
-        written = read_json(folder / TOKENS)
         self.source_spm = folder / "source.spm"
-        self.src, self.tgt, self.n_positions = written["src"], written["tgt"], int(written["positions"])
+        self.src, self.tgt, self.n_positions = _read_tokens(folder / TOKENS)
         self.ids = {token: i for i, token in enumerate(self.tgt)}
         self.forbidden = [[token] for token in ("<pad>", "<s>") if token in self.ids]
         """Tokens that an output never contains"""
@@ -91,7 +90,10 @@ class CTranslate2Model:
     def without_eos(self, tokens: Sequence[str]) -> tuple[list[int], int]:
         """Ids without eos, and the number of tokens, eos included unless the output was cut off at the limit."""
         ended = bool(tokens) and tokens[-1] == "</s>"
-        return [self.ids[token] for token in (tokens[:-1] if ended else tokens)], len(tokens)
+        try:
+            return [self.ids[token] for token in (tokens[:-1] if ended else tokens)], len(tokens)
+        except KeyError as error:
+            raise CheckpointError(f"the exported model has the token {error}, which {TOKENS} beside it lacks") from None
 
     def log_probs(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         """Log-probability of each token of the given targets, the last one of eos."""
@@ -114,9 +116,29 @@ class CTranslate2Model:
                 return
 
 
+def _read_tokens(path: Path) -> tuple[list[str], list[str], int]:
+    """Source and target tokens, and the number of positions; raises CheckpointError if the file has none."""
+    try:
+        written = read_json(path)
+        src, tgt, n_positions = written["src"], written["tgt"], written["positions"]
+        if not (_are_texts(src) and _are_texts(tgt) and type(n_positions) is int and n_positions > 0):
+            raise TypeError("expected two lists of texts and a number of positions")
+        return src, tgt, n_positions
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(f"{path}: no tokens of an exported model ({error}); run s2s-export again") from None
+
+
+def _are_texts(tokens: Any) -> bool:
+    return isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
+
+
 def open_translator(folder: Path, **options: Any) -> Any:
-    """A translator, in fp32 by default."""
-    return _library().Translator(str(folder), **{"compute_type": "float32", **options})
+    """A translator, in fp32 by default; raises CheckpointError if the library cannot load the model."""
+    library = _library()
+    try:
+        return library.Translator(str(folder), **{"compute_type": "float32", **options})
+    except (RuntimeError, ValueError) as error:
+        raise CheckpointError(f"CTranslate2 cannot load {folder}: {' '.join(str(error).split())[:200]}") from None
 
 
 def compute_types(device: str) -> set[str]:

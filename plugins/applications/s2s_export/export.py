@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-__all__ = ["MANIFEST", "Agreement", "check_own", "export", "read_manifest", "sentences", "subwords_of"]
+__all__ = ["MANIFEST", "Agreement", "check_own", "export", "read_export", "sentences", "subwords_of"]
 
-import json
 import os
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
@@ -14,7 +13,7 @@ import torch
 from s2s import CheckpointError, ConfigError, DataError, Example, make_batch
 from s2s.data import Tokenizer
 from s2s.decoding import GreedyConfig, SearchRequest, greedy, search_all
-from s2s.io import new_folder, read_json, sha256
+from s2s.io import new_folder, read_manifest, write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,24 +51,30 @@ def export(
     with new_folder(folder) as temp:
         exporter.write(exported, temp)
         agreement = _compare(exporter.read(temp), model, task, lines)
-        manifest = {**origin, "checked": agreement._asdict(), "files": _hashes(temp)}
-        (temp / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        write_manifest(temp / MANIFEST, {**origin, "checked": agreement._asdict()}, _names(temp))
     return agreement
 
 
-def _hashes(folder: Path) -> dict[str, str]:
-    """The sha256 of every file in it, by its name."""
-    return {path.relative_to(folder).as_posix(): sha256(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+def _names(folder: Path) -> list[str]:
+    """Everything in a folder but folders and its manifest."""
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir())
+    return [path.relative_to(folder).as_posix() for path in paths if path != folder / MANIFEST]
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of an exported folder; raises CheckpointError if there is none."""
+def read_export(folder: Path) -> dict[str, Any]:
+    """The manifest of an exported folder, whose files are as it says.
+
+    Raises CheckpointError if there is none, if a file is damaged, and if there is another one, which a program might
+    read in its place.
+    """
     try:
-        manifest = read_json(folder / MANIFEST)
-    except (OSError, ValueError):
-        manifest = None
-    if not isinstance(manifest, dict):
-        raise CheckpointError(f"{folder} is no exported model: it has no readable {MANIFEST}; run s2s-export first")
+        manifest = read_manifest(folder / MANIFEST)
+    except (FileNotFoundError, NotADirectoryError):
+        raise CheckpointError(f"{folder} is no exported model: it has no {MANIFEST}; run s2s-export first") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{folder} is not as s2s-export wrote it: {error}; run s2s-export again") from None
+    if others := [name for name in _names(folder) if name not in manifest["files"]]:
+        raise CheckpointError(f"{folder / others[0]} is not in the manifest beside it, {MANIFEST}: remove it")
     return manifest
 
 
@@ -106,15 +111,15 @@ def check_own(folder: Path, *, overwrite: bool) -> None:
         return
     if not (folder / MANIFEST).is_file():
         raise ConfigError(f"output={folder} is there already and no exported model; give another name, or remove it")
-    written = read_manifest(folder).get("files")
-    found = _hashes(folder)
-    del found[MANIFEST]
-    others = [name for name, digest in found.items() if not isinstance(written, dict) or written.get(name) != digest]
-    if others and not overwrite:
+    if overwrite:
+        return
+    try:
+        read_export(folder)
+    except CheckpointError as error:
         raise ConfigError(
-            f"output={folder}: s2s-export did not write {others[0]} in it, or not as it is now; give another name, or "
-            "overwrite=true"
-        )
+            f"output={folder}: s2s-export did not write all in it, or not as it is now ({error}); give another name, "
+            "or overwrite=true"
+        ) from None
 
 
 def _compare(theirs: ExportedModel, model: Seq2Seq, task: Task, lines: Sequence[str]) -> Agreement:

@@ -22,7 +22,7 @@ from s2s.decoding import (
 from s2s.io import sha256
 from s2s_export import InferenceOptions
 from s2s_export.ctranslate2 import CTranslate2Model, compute_types
-from s2s_export.export import read_manifest
+from s2s_export.export import read_export
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def open_export(engine_input: EngineInput) -> ExportedSearch:
     config, chosen, run = engine_input.config, engine_input.search, engine_input.run
     assert isinstance(config, InferenceOptions)
     folder = Path(config.exported) if config.exported else engine_input.directory / "export" / config.backend
-    manifest, checkpoint = read_manifest(folder), run.checkpoint_path
+    manifest, checkpoint = read_export(folder), run.checkpoint_path
     if manifest.get("checkpoint_sha256") != sha256(checkpoint / "MANIFEST.json"):
         raise CheckpointError(
             f"{folder} was exported from {manifest.get('checkpoint')}, not from {checkpoint.name}; run s2s-export "
@@ -61,6 +61,10 @@ def open_export(engine_input: EngineInput) -> ExportedSearch:
     exported = CTranslate2Model(
         folder, compute_type=compute, device=engine_input.device.type, intra_threads=config.threads
     )
+    vocab = run.task.vocab
+    if (len(exported.src), len(exported.tgt)) != (vocab.src, vocab.tgt):
+        raise CheckpointError(f"{folder} has {len(exported.src):,} source and {len(exported.tgt):,} target tokens, and "
+                              f"the run {vocab.src:,} and {vocab.tgt:,}; run s2s-export again")  # fmt: skip
     if config.max_source > exported.n_positions and not run.model.max_len:
         raise ConfigError(f"max_source={config.max_source}: the exported model has {exported.n_positions} positions")
     assert isinstance(chosen, BeamConfig | GreedyConfig)

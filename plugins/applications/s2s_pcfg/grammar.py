@@ -8,22 +8,24 @@ from __future__ import annotations
 
 __all__ = ["Grammar", "normalised", "smoothed"]
 
-import io
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from s2s import DataError
-from s2s.io import write_output
+from s2s_pcfg.grammar_file import read_arrays, write_arrays
 from s2s_pcfg.treebank import Symbols
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from s2s_pcfg.treebank import Forest
+
+ARRAYS = ("n_substates", "binary", "unary", "lexical", "p_root", "p_binary", "p_unary", "p_lexical")
 
 
 @dataclass(frozen=True)
@@ -73,31 +75,18 @@ class Grammar:
         """[X, K], True where a symbol has a substate."""
         return torch.arange(self.k) < self.n_substates[:, None]
 
-    def save(self, path: Path, **more: np.ndarray) -> None:
-        """Write an .npz file, which contains only arrays."""
+    def save(self, path: Path, more: dict[str, NDArray[Any]]) -> None:
+        """Write the grammar, and the other arrays of `grammar_file.SHAPES`."""
         arrays = {name: getattr(self, name).numpy() for name in ARRAYS}
         names = {"symbols": np.array(self.symbols.names), "words": np.array(self.words.names)}
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays, **names, **more)  # type: ignore[arg-type]  # its stub
-        write_output(path, buffer.getvalue())
+        write_arrays(path, {**arrays, **names, **more})
 
     @classmethod
-    def load(cls, path: Path) -> tuple[Grammar, dict[str, np.ndarray]]:
+    def load(cls, path: Path) -> tuple[Grammar, dict[str, NDArray[Any]]]:
         """The grammar of a file, and the other arrays saved with it; raises DataError if it is not a grammar."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = dict(file)
-            grammar = cls(
-                Symbols(arrays.pop("symbols").tolist()),
-                Symbols(arrays.pop("words").tolist()),
-                **{name: torch.from_numpy(arrays.pop(name)) for name in ARRAYS},
-            )
-        except (OSError, ValueError, KeyError) as error:
-            raise DataError(f"{path}: not a grammar of s2s-pcfg ({error})") from None
-        return grammar, arrays
-
-
-ARRAYS = ("n_substates", "binary", "unary", "lexical", "p_root", "p_binary", "p_unary", "p_lexical")
+        arrays = read_arrays(path)
+        symbols, words = (Symbols(arrays.pop(name).tolist()) for name in ("symbols", "words"))
+        return cls(symbols, words, **{name: torch.from_numpy(arrays.pop(name)) for name in ARRAYS}), arrays
 
 
 def normalised(counts: Grammar) -> Grammar:
@@ -122,8 +111,7 @@ def smoothed(grammar: Grammar, share: float, lexical_share: float) -> Grammar:
 
     def towards_mean(p: Tensor, upper: Tensor, share: float) -> Tensor:
         """p [rules, K, …]"""
-        flat = p.flatten(1) if p.dim() > 1 else p
-        flat = flat.view(len(p), p.size(1), -1)
+        flat = p.flatten(2) if p.dim() > 2 else p[..., None]  # [rules, K, …]
         mean = flat.sum(1, keepdim=True) / n[upper][:, None, None]
         return ((1 - share) * flat + share * mean * real[upper][..., None]).view_as(p)
 

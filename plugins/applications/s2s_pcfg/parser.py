@@ -13,7 +13,7 @@ from torch import Tensor
 from s2s_pcfg.coarse import CoarseChart, CoarseGrammar
 from s2s_pcfg.fine import best_tree
 from s2s_pcfg.grammar import Grammar
-from s2s_pcfg.treebank import written
+from s2s_pcfg.treebank import CHAIN, written
 from s2s_pcfg.words import WordClasses
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def save_parser(path: Path, grammar: Grammar, coarse: Grammar, classes: WordClas
     more = {f"coarse_{name}": getattr(coarse, name).flatten().numpy() for name in ("p_root", "p_binary", "p_unary")}
     more["coarse_p_lexical"] = coarse.p_lexical[:, 0].numpy()
     more["known"] = np.array(sorted(classes.known) if classes else [], dtype=np.str_)
-    grammar.save(path, **more, by_tags=np.array(classes is None))
+    more["by_tags"] = np.array(classes is None)
+    grammar.save(path, more)
 
 
 class Parser:
@@ -81,6 +82,6 @@ class Parser:
     def _flat(self, words: list[str], emissions: Tensor) -> str:
         """All words in one bracket, for a sentence without a parse."""
         names = self.grammar.symbols.names
-        label = names[int(self.coarse.root.argmax())]
+        label = names[int(self.coarse.root.argmax())].partition(CHAIN)[0]
         inner = " ".join(f"({names[int(e.argmax())]} {w})" for w, e in zip(words, emissions, strict=True))
         return f"(TOP ({label} {inner}))"

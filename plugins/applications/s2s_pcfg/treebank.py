@@ -146,23 +146,29 @@ def forest_of(
 def _read(tree: str, builder: _Builder) -> int:
     """Add one tree; returns its root. Not recursive, since trees can be arbitrarily deep."""
     stack: list[tuple[str, list[int]]] = []
-    tokens, done, n_words = iter(TOKEN.findall(tree)), -1, 0
+    tokens, n_words = iter(TOKEN.findall(tree)), 0
     for opened, close, word in tokens:
         if not close and not word:
             stack.append((opened, []))
             continue
-        label, children = stack.pop()
+        label, children = stack.pop() if stack else ("", [])
+        if bool(word) == bool(children):  # a word beside others, a bracket without any, or no bracket at all
+            break
         if word:
-            next(tokens)  # the end of its bracket
+            if not next(tokens, ("", "", ""))[1]:  # the end of its bracket
+                break
             done = builder.word(label, word, n_words)
             n_words += 1
         else:
             outermost = not stack and label == TOP and len(children) == 1
             done = children[0] if outermost else builder.bracket(label, children)
-        if not stack:
+        if stack:
+            stack[-1][1].append(done)
+        elif next(tokens, None) is None:
             return done
-        stack[-1][1].append(done)
-    raise DataError(f"not a tree in brackets: {tree[:60]!r}")
+        else:
+            break
+    raise DataError(f"not a tree in brackets: {tree[:60]!r}; is this a task whose outputs are trees?")
 
 
 def written(nodes: list[tuple[str, int, int]], words: list[str], root: int) -> str:

@@ -221,7 +221,9 @@ def test_an_export_with_somebody_s_files_is_not_replaced(
         assert export.main(arguments) == 0
         Path("model", name).write_text("mine")
         assert export.main(arguments) == 2
-        assert f"did not write {name} in it" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "did not write all in it" in said
+        assert f"model/{name} is " in said
         assert Path("model", name).read_text() == "mine"
         assert export.main([*arguments, "overwrite=true"]) == 0
         assert not Path("model", "notes.txt").exists()
