@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["STATE", "SUFFIX", "check_replaceable", "groups", "verify", "write_manifest"]
+__all__ = ["STATE", "SUFFIX", "check_replaceable", "groups", "manifest_hash", "verify", "write_manifest"]
 
 import json
 import os
@@ -34,6 +34,11 @@ def write_manifest(path: Path, names: Sequence[str]) -> None:
 def groups(path: Path) -> list[str]:
     """The groups of tensors that the manifest names, such as model and optim."""
     return [name.removesuffix(SUFFIX) for name in _read(path) if name.endswith(SUFFIX)]
+
+
+def manifest_hash(path: Path) -> str:
+    """A hash of the manifest, which holds those of all files: equal for equal checkpoints."""
+    return atomic.sha256(path / MANIFEST)
 
 
 def verify(path: Path, only: Collection[str] | None = None) -> None:

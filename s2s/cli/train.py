@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
     """Train or resume."""
     with StopSignal().handling() as stop:
-        from s2s.training.session import dry_run, run_training  # torch, which --help does without
+        from s2s.training.agreement import check_agreement, options_of  # torch, which --help does without
+        from s2s.training.session import dry_run, run_training
 
         world = join(composed.config.train, plugins.registry)
         try:
+            check_agreement(world, lambda: options_of(composed.config, plugins))
             if options.dry_run:
                 return dry_run(composed, plugins, world)
             return run_training(composed, plugins, world, stop, quiet=options.quiet)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["changes", "environment", "foreign_plugins"]
+__all__ = ["changes", "environment", "foreign_plugins", "versions"]
 
 import hashlib
 import platform
@@ -46,6 +46,17 @@ def environment(plugins: Plugins, world: World) -> dict[str, Any]:
         "host": socket.gethostname(),
         "platform": platform.platform(),
         "command": sys.argv,
+    }
+
+
+def versions(plugins: Plugins) -> dict[str, str | None]:
+    """Versions of Python and the packages, and hashes of the sources of s2s and its plugins: what may compute other
+    numbers on another machine."""
+    return {
+        "python": platform.python_version(),
+        **{package: _version(package) for package in PACKAGES},
+        "a hash of s2s": _code(s2s),
+        **{f"a hash of plugin '{name}'": _code(plugins.modules.get(name)) for name in plugins.loaded},
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["build_trainer", "check_names_free"]
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,6 +27,7 @@ from s2s.metrics import build_metrics
 from s2s.objective import HasAuxiliary, WithAuxiliary
 from s2s.plugin import Plugins
 from s2s.run.directory import RunDirectory
+from s2s.training.agreement import check_agreement, data_of, weights_of
 from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader, varied
@@ -87,7 +89,9 @@ class _Builder:
         search: Search = self.chosen("search")
         sharding = self.sharding()
         prepared = self.prepared(task)
+        check_agreement(self.world, partial(data_of, self.config, self.world, prepared))
         model, init_facts = build_model(self.config, self.plugins, self.world, task, prepared, run)
+        check_agreement(self.world, partial(weights_of, model))
         train_step = self.train_step(model, task, metrics, sharding)
         validation = self.validation(train_step, task, prepared, metrics, search)
         config, report = self.planned(train_step, [corpus for corpus, _ in prepared.train])

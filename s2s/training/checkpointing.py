@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.checkpoint import directory as checkpoint
 from s2s.checkpoint.directory import WORSE
+from s2s.checkpoint.manifest import manifest_hash
 from s2s.checkpoint.state_tree import flatten_state, unflatten_state
 from s2s.checkpoint.tensors import n_bytes, snapshot
 from s2s.checkpoint.weights import average_weights, load_weights
@@ -154,29 +155,35 @@ class CheckpointManager:
 
     def restore(self) -> TrainerState | None:
         """Load the newest valid checkpoint into model, optimizer and EMA; None if there is none."""
-        state = self._restore()
-        self.check_same_step(state.step if state else 0)
+        path = self._newest()
+        state = self._restore(path) if path else None
+        self.check_same(state.step if state else 0, manifest_hash(path) if path else "")
         return state
 
-    def check_same_step(self, step: int) -> None:
-        """Raise CheckpointError unless all ranks, each of which reads the checkpoints itself, are at the same step."""
-        steps = self.train_step.world.all_gather(step)
-        if len(set(steps)) > 1:
+    def check_same(self, step: int, identity: str) -> None:
+        """Raise CheckpointError unless all ranks, each of which reads the checkpoints itself, have read the same one.
+
+        step: its update; 0 if there is none. identity: a hash of its contents.
+        """
+        found = self.train_step.world.all_gather([step, identity])
+        if any(one != found[0] for one in found):
             raise CheckpointError(
-                f"the processes found different checkpoints in {self.folder} (after updates {steps}): put the "
-                "run on a file system that all machines share"
+                f"the processes found different checkpoints in {self.folder} (after updates {[n for n, _ in found]}): "
+                "put the run on a file system that all machines share"
             )
 
-    def _restore(self) -> TrainerState | None:
+    def _newest(self) -> Path | None:
+        """The newest valid checkpoint; None if there is none."""
         checkpoint.clean_up(self.folder)
         checkpoint.check_space(self.folder, self._expected_size())
         path, skipped = checkpoint.latest(self.folder)
         for reason in skipped:
             self.log.warn(f"checkpoint passed over: {reason}")
-        if path is None:
-            if skipped:
-                self.log.warn(f"no checkpoint in {self.folder} is valid: the run begins anew")
-            return None
+        if path is None and skipped:
+            self.log.warn(f"no checkpoint in {self.folder} is valid: the run begins anew")
+        return path
+
+    def _restore(self, path: Path) -> TrainerState:
         try:
             return self._load(checkpoint.load(path))
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:

@@ -14,7 +14,14 @@ from typing import Protocol
 
 from attack.verdicts import BAD, Case, Verdict
 
-FAMILIES = {"kills": "Kills", "flips": "Flips", "mistakes": "Mistakes", "crafted": "Crafted", "ranks": "Ranks"}
+FAMILIES = {
+    "kills": "Kills",
+    "flips": "Flips",
+    "mistakes": "Mistakes",
+    "crafted": "Crafted",
+    "ranks": "Ranks",
+    "disagreements": "Disagreements",
+}
 
 
 class Family(Protocol):

@@ -20,7 +20,7 @@ from torch.distributed.rendezvous import rendezvous
 from s2s import ConfigError
 from s2s.backend import device_of
 from s2s.distributed import World, pick_device
-from s2s_distributed.rendezvous import STORE, private_store
+from s2s_distributed.rendezvous import STORE, check_collectives, private_store
 from s2s_distributed.watchdog import Watchdog, exit_after
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ def join(device: str, timeout: timedelta) -> World:
     seconds = timeout.total_seconds()
     with exit_after(2 * seconds):
         store = private_store(store, rank, size, seconds)
+        check_collectives(store, rank, size, collectives, seconds)
     with exit_after(2 * seconds + GRACE.total_seconds()):
         dist.init_process_group(
             collectives,

@@ -8,7 +8,7 @@ that a reply to an earlier start is never taken for a reply to this one.
 
 from __future__ import annotations
 
-__all__ = ["STORE", "private_store"]
+__all__ = ["STORE", "check_collectives", "private_store"]
 
 import time
 import uuid
@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING
 from torch.distributed import DistStoreError
 from torch.distributed.distributed_c10d import PrefixStore
 
+from s2s import ConfigError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from torch.distributed.distributed_c10d import Store
 
 STORE = "S2S_STORE"
@@ -33,6 +37,41 @@ def private_store(store: Store, rank: int, size: int, seconds: float) -> PrefixS
     requests, deadline = PrefixStore("rendezvous", store), time.monotonic() + seconds
     prefix = _request_prefix(requests, rank, deadline) if rank else _send_prefix(requests, size, deadline)
     return PrefixStore(prefix, store)
+
+
+def check_collectives(store: PrefixStore, rank: int, size: int, name: str, seconds: float) -> None:
+    """Raise ConfigError on all ranks unless all have collectives of the same `name`: others never find each other.
+
+    Rank 0 raises last, since its process may host the store. Raises DistStoreError naming the ranks that are missing.
+    """
+    deadline = time.monotonic() + seconds
+    store.set(f"collectives/{rank}", name)
+    if rank == 0:
+        _wait(store, "collectives", range(size), deadline)
+        names = [store.get(f"collectives/{other}").decode() for other in range(size)]
+        other = next((other for other in range(size) if names[other] != name), None)
+        store.set("verdict/0", "" if other is None else _clash(other, name, names[other]))
+    _wait(store, "verdict", [0], deadline)
+    verdict = store.get("verdict/0").decode()
+    store.set(f"read/{rank}", "")
+    if verdict and rank == 0:
+        _wait(store, "read", range(size), deadline)
+    if verdict:
+        raise ConfigError(verdict)
+
+
+def _clash(rank: int, first: str, name: str) -> str:
+    return (
+        f"ranks 0 and {rank} were given different things: the collectives of their devices are {first} and {name}; "
+        "give all ranks train.device=TYPE, a type that all machines have"
+    )
+
+
+def _wait(store: PrefixStore, key: str, ranks: Iterable[int], deadline: float) -> None:
+    """Wait until each of the ranks has set its key."""
+    missing = list(ranks)
+    while missing := [rank for rank in missing if not store.check([f"{key}/{rank}"])]:
+        _sleep(deadline, missing)
 
 
 def _request_prefix(store: PrefixStore, rank: int, deadline: float) -> str:

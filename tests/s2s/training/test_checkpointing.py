@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import threading
 from types import SimpleNamespace
@@ -277,18 +278,27 @@ def test_the_average_is_that_of_the_checkpoints_that_are_kept(tmp_path: Path) ->
 @pytest.mark.parametrize(("steps", "same"), [([8], True), ([8, 8], True), ([0, 0, 0], True), ([8, 0], False)])
 def test_all_processes_are_at_one_step(tmp_path: Path, steps: list[int], same: bool) -> None:
     own = manager(tmp_path)
-    own.train_step.world = SimpleNamespace(all_gather=lambda step: steps)  # type: ignore[assignment]
+    own.train_step.world = SimpleNamespace(all_gather=lambda _: [[step, "x"] for step in steps])  # type: ignore[assignment]
     if same:
-        own.check_same_step(steps[0])
+        own.check_same(steps[0], "x")
     else:
         with pytest.raises(CheckpointError, match=r"found different checkpoints in .* \(after updates \[8, 0\]\)"):
-            own.check_same_step(8)
+            own.check_same(8, "x")
+
+
+def test_all_processes_read_one_checkpoint(tmp_path: Path) -> None:
+    own = manager(tmp_path)
+    own.train_step.world = SimpleNamespace(all_gather=lambda one: [one, [8, "y"]])  # type: ignore[assignment]
+    own.check_same(8, "y")
+    with pytest.raises(CheckpointError, match=r"found different checkpoints in .* \(after updates \[8, 8\]\)"):
+        own.check_same(8, "x")
 
 
 def test_a_process_without_a_checkpoint_is_at_the_beginning(tmp_path: Path) -> None:
-    own, told = manager(tmp_path), list[int]()
-    own.train_step.world = SimpleNamespace(all_gather=lambda step: told.append(step) or [step])  # type: ignore[assignment]
+    own, told = manager(tmp_path), list[list[object]]()
+    own.train_step.world = SimpleNamespace(all_gather=lambda found: told.append(found) or [found])  # type: ignore[assignment]
     own.restore()
     saved(own, 6)
     own.restore()
-    assert told == [0, 6]
+    manifest = (own.folder / "step-000006" / "MANIFEST.json").read_bytes()
+    assert told == [[0, ""], [6, hashlib.sha256(manifest).hexdigest()]]

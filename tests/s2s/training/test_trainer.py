@@ -391,10 +391,10 @@ def test_ranks_that_see_different_checkpoints_do_not_train(tmp_path: Path) -> No
     """As on machines that do not share a file system."""
     from s2s.errors import CheckpointError
 
-    world = SimpleNamespace(all_gather=lambda step: [step, 0])
+    world = SimpleNamespace(all_gather=lambda found: [found, [0, ""]])
     checkpoints = SimpleNamespace(folder="x", train_step=SimpleNamespace(world=world))
     with pytest.raises(CheckpointError, match=r"after updates \[8, 0\]"):
-        CheckpointManager.check_same_step(checkpoints, 8)  # type: ignore[arg-type]
+        CheckpointManager.check_same(checkpoints, 8, "x")  # type: ignore[arg-type]
 
 
 def test_data_that_do_not_come_end_the_run_in_one_line(
