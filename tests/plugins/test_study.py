@@ -13,10 +13,10 @@ import pytest
 
 from s2s import ConfigError
 from s2s_study import StudyConfig, TuneConfig
+from s2s_study.cells import Cell, Line, corrected
 from s2s_study.halving import rungs, survivors
-from s2s_study.results import Cell, Line
 from s2s_study.rows import rows_of, trials
-from s2s_study.t_test import half_width, t_quantile, two_sided, welch
+from s2s_study.t_test import half_width, holm, t_quantile, two_sided, welch
 from s2s_study.table import FORMATS, Table, table
 
 PUBLISHED = {1: 12.706, 2: 4.303, 4: 2.776, 10: 2.228, 30: 2.042, 10**6: 1.960}
@@ -46,6 +46,62 @@ def test_welchs_test_of_equal_groups_is_students() -> None:
     assert welch(a, a) == pytest.approx(1.0)
     assert welch([1.0], b) is None
     assert (welch([1.0, 1.0], [1.0, 1.0]), welch([1.0, 1.0], [2.0, 2.0])) == (1.0, 0.0)
+
+
+def test_holms_correction_finds_what_its_stepwise_test_finds() -> None:
+    """Holm (1979): from the smallest p on, reject while p <= level / (number of tests left)."""
+    p_values = [0.04, 0.001, 0.03, 0.0125, 0.6, 0.0124]
+    for level in (0.001, 0.006, 0.05, 0.06, 0.07, 0.12, 0.5, 0.7):
+        left, rejected = sorted(p_values), []
+        while left and left[0] <= level / len(left):
+            rejected.append(left.pop(0))
+        corrected = holm(p_values)
+        assert sorted(p for p, q in zip(p_values, corrected, strict=True) if q <= level + 1e-12) == rejected
+    assert (holm([0.2]), holm([]), holm([0.9, 0.9])) == ([0.2], [], [1.0, 1.0])
+
+
+def compared(measure_values: dict[str, tuple[float, ...]], published: dict[str, float]) -> list[Line]:
+    """Lines of one measure with what the first line's values and published value make of the others."""
+    base = measure_values["base"]
+    lines = []
+    for name, values in measure_values.items():
+        gap = published[name] - published["base"] if name in published and name != "base" else None
+        mean = sum(values) / len(values) - sum(base) / len(base)
+        tested = {} if name == "base" else {"difference": mean, "p_seeds": welch(values, base), "published": gap}
+        lines.append(Line(name, {"bleu": Cell(values, **tested)}, len(values), len(values)))
+    return corrected(lines, ["bleu"])
+
+
+def test_a_verdict_needs_a_corrected_p_and_takes_its_side_from_what_was_published() -> None:
+    values = {
+        "base": (20.0, 20.5, 19.5),
+        "worse": (10.0, 10.4, 9.8),
+        "better": (30.0, 30.4, 29.8),
+        "far": (30.1, 30.4, 29.8),
+        "near": (20.1, 20.4, 19.8),
+        "new": (40.0, 40.2, 40.4),
+        "alone": (10.0,),
+    }
+    published = {"base": 25.0, "worse": 24.0, "better": 24.0, "far": 25.0, "near": 24.0, "alone": 24.0}
+    cells = {line.name: line.cells["bleu"] for line in compared(values, published)}
+    assert {name: cell.verdict for name, cell in cells.items()} == {
+        "base": "",
+        "worse": "agrees",
+        "better": "contradicts",
+        "far": "contradicts",
+        "near": "open",
+        "new": "",
+        "alone": "open",
+    }
+    assert cells["alone"].p_holm is None
+
+
+def test_five_barely_different_rows_are_open_where_one_is_not() -> None:
+    rows = {"base": (1.0, 2.0, 3.0), **dict.fromkeys("abcde", (4.0, 5.0, 6.0))}
+    published = {"base": 1.0, **dict.fromkeys("abcde", 2.0)}
+    verdicts = [line.cells["bleu"].verdict for line in compared(rows, published)[1:]]
+    alone = compared({"base": rows["base"], "a": rows["a"]}, published)[1].cells["bleu"]
+    assert (verdicts, alone.verdict) == (["open"] * 5, "agrees")
 
 
 def tune(**options: Any) -> TuneConfig:
@@ -111,6 +167,12 @@ def test_a_trial_that_is_drawn_again_is_one_row() -> None:
         ({"tune": tune(method="grid", space={"x": {"low": 1}})}, "a grid needs a list"),
         ({"tune": tune(space={"x": {"low": 1}})}, "expected a list of values, or {low"),
         ({"tune": tune(), "rows": {"a": {}, "b": {"ensemble_of": "a"}}}, "cannot be tuned"),
+        ({"rows": {"a": {"seeds": 2}}}, "a: seeds=2: give a list of one or more, each once"),
+        ({"rows": {"a": {"seeds": []}}}, "a: seeds=.*: give a list of one or more"),
+        ({"rows": {"a": {"seeds": [1, 1]}}}, "each once"),
+        ({"rows": {"a": {}, "b": {"ensemble_of": "a", "seeds": [1]}}}, "an ensemble has those of a; leave seeds out"),
+        ({"rows": {"a": {"published": 27.3}}}, "published=27.3: expected measures and numbers"),
+        ({"rows": {"a": {"published": {"bleu": "27.3"}}}}, "expected measures and numbers"),
     ],
 )
 def test_a_mistake_in_rows_is_named(options: dict[str, Any], message: str) -> None:
@@ -159,6 +221,18 @@ def test_the_table_shows_means_intervals_differences_and_what_is_missing(made: T
     assert made.head == ["", "PPL", "BLEU", "difference", "p (sentences)", "parameters, millions"]
     assert made.body[0] == ["base", "4.50 [1.00, 8.00]", "21.0", "", "", "65"]
     assert made.body[1] == ["d_k=16 & 50% (1 of 2 runs)", "–", "19.0", "−2.0", "0.010", "–"]
+
+
+def test_a_table_with_seeds_shows_corrected_p_published_differences_and_verdicts() -> None:
+    lines = compared({"base": (20.0, 20.5), "worse": (10.0, 10.4), "more": (20.1, 20.3)}, {"base": 25.8, "worse": 24.9})
+    made = table("T", ["bleu"], lines, [])
+    assert made.head == ["", "BLEU", "difference", "p (seeds)", "published", "verdict"]
+    p = lines[1].cells["bleu"].p_seeds
+    assert p
+    assert made.body[1][2:] == ["−10.1", f"{2 * p:.3f}", "−0.9", "agrees"]
+    assert made.body[2][4:] == ["", ""], "nothing is published of it"
+    csv_rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](made))))
+    assert [row["verdict"] for row in csv_rows] == ["", "agrees", ""]
 
 
 def test_comma_separated_values_hold_every_number_unrounded(made: Table) -> None:

@@ -225,6 +225,23 @@ def test_an_ensemble_is_compared_with_the_outputs_of_all_seeds(folder: Path) -> 
     assert p_of_ensemble(folder, [2, 1], hyps, refs) == expected
 
 
+def test_a_row_has_its_own_seeds_and_is_compared_by_those_that_both_have(folder: Path) -> None:
+    rows = {"base": {"seeds": [1, 2, 3]}, "wide": {"arch": {"d_ff": 16}}, "two": {"seeds": [2]}}
+    write(folder, rows=rows, seeds=[2, 3])
+    assert study() == 0
+    found = table(folder)
+    assert [found[row, "bleu"]["n"] for row in rows] == ["3", "2", "1"]
+    runs = (folder / "studies/tiny/runs").iterdir()
+    assert sorted(run.name[:6] for run in runs) == ["base-1", "base-2", "base-3", "two-2-", "wide-2", "wide-3"]
+    one, two = outputs(folder, "base"), outputs(folder, "wide")
+    hyps = {"first": one[1]["hyps"] + one[2]["hyps"], "row": two[0]["hyps"] + two[1]["hyps"]}
+    expected = compare(Bleu(BleuConfig()), hyps, [one[0]["refs"] * 2], STUDY["samples"])[1].p_value
+    assert float(found["wide", "bleu"]["p_sentences"]) == expected
+    values = {row: [float(v) for v in found[row, "ppl"]["values"].split()] for row in rows}
+    assert values["two"] == [values["base"][1]], "the same configuration and seed"
+    assert "Seeds: 2, 3; base: 1, 2, 3; two: 2." in (folder / "studies/tiny/table.md").read_text()
+
+
 ECHO = "import sys; open(sys.argv[2], 'w').write(open(sys.argv[1]).read()); open(sys.argv[3], 'a').write('once ')"
 
 
@@ -344,6 +361,7 @@ def test_halving_continues_the_best_trials_to_the_end(folder: Path) -> None:
         ({"seeds": [1, 1]}, "give one or more, each once"),
         ({"rows": {"a": {}, "b": {"ensemble_of": "a"}}, "seeds": [1]}, "needs two seeds or more"),
         ({"measures": ["blue"]}, "measures: blue: no run gives it"),
+        ({"rows": {"a": {}, "b": {"init_from_row": "a", "seeds": [2]}}}, "init_from_row=a: that row has no seed 2"),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -65,11 +65,21 @@ def plan(config: StudyConfig, plugins: Plugins, local: Sequence[str], output: Pa
         if row.ensemble_of:
             jobs[row.name] = [_ensemble(row, jobs[row.ensemble_of])]
         else:
-            nothing: list[Job | None] = [None] * len(config.seeds)
-            starts, before = ([*jobs.get(name, nothing)] for name in (row.init_from_row, row.after_row))
             make = _JobFactory(config, plugins, local, output, steps, check)
-            jobs[row.name] = [make(row, *seed_inputs) for seed_inputs in zip(config.seeds, starts, before, strict=True)]
+            seeds = row.seeds or config.seeds
+            jobs[row.name] = [make(row, seed, *_before(row, seed, jobs)) for seed in seeds]
     return Study(rows, jobs)
+
+
+def _before(row: Row, seed: int, jobs: Mapping[str, Sequence[Job]]) -> list[Job | None]:
+    """The job from whose run the row's job of this seed starts, and the one that it waits for; raises ConfigError."""
+    found: list[Job | None] = []
+    for link, name in (("init_from_row", row.init_from_row), ("after_row", row.after_row)):
+        job = next((job for job in jobs.get(name, []) if job.seed == seed), None)
+        if name and job is None:
+            raise ConfigError(f"rows: {row.name}: {link}={name}: that row has no seed {seed}; give this row its seeds")
+        found.append(job)
+    return found
 
 
 def _evaluate(shared: Mapping[str, Any], row: Row) -> dict[str, Any]:

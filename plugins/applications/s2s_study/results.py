@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["Cell", "Line", "collect"]
+__all__ = ["collect"]
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,47 +15,17 @@ from s2s import ConfigError, Plugins, did_you_mean
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.metrics import build_metrics, compare
+from s2s_study.cells import VERDICTS, Cell, Line, corrected
 from s2s_study.jobs import Study
 from s2s_study.t_test import half_width, welch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from s2s import Task
     from s2s_study import StudyConfig
     from s2s_study.job_spec import Job
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One measure of one row."""
-
-    values: tuple[float, ...]
-    """One for each seed; empty if unknown"""
-    low: float | None = None
-    """Lower end of the 95% interval: over seeds by Student's t, or with one seed over sentences by bootstrap"""
-    high: float | None = None
-    difference: float | None = None
-    """From the first row, where the measure is compared"""
-    p_seeds: float | None = None
-    """p-value of the difference, over seeds (Welch)"""
-    p_sentences: float | None = None
-    """p-value of the difference, over sentences by paired bootstrap on the outputs of all seeds together"""
-
-    @property
-    def mean(self) -> float | None:
-        """The mean over seeds."""
-        return float(np.mean(self.values)) if self.values else None
-
-
-@dataclass(frozen=True)
-class Line:
-    """The results of a row, a line of the table."""
-
-    name: str
-    cells: Mapping[str, Cell] = field(default_factory=dict)
-    finished: int = 0
-    jobs: int = 0
+    from s2s_study.rows import Row
 
 
 def collect(config: StudyConfig, study: Study, folder: Path, plugins: Plugins) -> tuple[list[Line], list[str]]:
@@ -75,14 +44,18 @@ def collect(config: StudyConfig, study: Study, folder: Path, plugins: Plugins) -
         row_results, base = finished[row.name], finished[first]
         cells = {measure: _cell(row_results, measure) for measure in config.measures}
         for measure in compared if row.name != first and base else ():
-            p = (
-                tests.p_sentences(measure, first, row.name)
-                if row_results and measure in row_results[0]["scores"]
-                else None
-            )
-            cells[measure] = _compared(_cell(row_results, measure), _cell(base, measure), p)
+            scored = row_results and measure in row_results[0]["scores"]
+            p = tests.p_sentences(measure, first, row.name) if scored else None
+            cells[measure] = _compared(cells[measure], _cell(base, measure), p, _published(measure, row, study.rows[0]))
         lines.append(Line(row.name, cells, len(row_results), len(results[row.name])))
-    return lines, [*_notes(config, every), *([unknown] if unknown else [])]
+    lines = corrected(lines, compared)
+    return lines, [*_notes(config, study, every), *_test_notes(lines), *([unknown] if unknown else [])]
+
+
+def _published(measure: str, row: Row, first: Row) -> float | None:
+    if measure not in row.published or measure not in first.published:
+        return None
+    return row.published[measure] - first.published[measure]
 
 
 def _cell(results: Sequence[Mapping[str, Any]], measure: str) -> Cell:
@@ -94,11 +67,11 @@ def _cell(results: Sequence[Mapping[str, Any]], measure: str) -> Cell:
     return Cell(values) if half is None else Cell(values, mean - half, mean + half)
 
 
-def _compared(cell: Cell, base: Cell, p_sentences: float | None) -> Cell:
+def _compared(cell: Cell, base: Cell, p_sentences: float | None, published: float | None) -> Cell:
     if cell.mean is None or base.mean is None:
         return cell
-    difference = cell.mean - base.mean
-    return Cell(cell.values, cell.low, cell.high, difference, welch(cell.values, base.values), p_sentences)
+    difference, p_seeds = cell.mean - base.mean, welch(cell.values, base.values)
+    return replace(cell, difference=difference, p_seeds=p_seeds, p_sentences=p_sentences, published=published)
 
 
 @dataclass
@@ -113,24 +86,32 @@ class _Tests:
     def p_sentences(self, measure: str, first: str, row: str) -> float | None:
         """The p-value of the difference; None unless both rows have outputs for the same sentences and seeds.
 
-        The outputs of a row with one job, such as an ensemble, are compared with those of every seed.
+        Rows with different seeds are compared by those that both have; a row with one job, such as an ensemble, with
+        every seed of the other.
         """
-        found = [self._outputs(first), self._outputs(row)]
-        n = max(map(len, found))
-        repeated = [outputs * n if len(outputs) == 1 else outputs for outputs in found]
-        pairs = list(zip(*repeated, strict=True))
-        if not self.samples or not pairs or any(a is None or b is None or a["refs"] != b["refs"] for a, b in pairs):
+        one, two = self._outputs(first), self._outputs(row)
+        if len(two) == 1:
+            two = dict.fromkeys(one, next(iter(two.values())))
+        elif len(one) == 1:
+            one = dict.fromkeys(two, next(iter(one.values())))
+        pairs = []
+        for seed in sorted(one.keys() & two.keys()):
+            a, b = one[seed], two[seed]
+            if a is None or b is None or a["refs"] != b["refs"]:
+                return None
+            pairs.append((a, b))
+        if not self.samples or not pairs:
             return None
         hyps = [[hyp for pair in pairs for hyp in pair[side]["hyps"]] for side in (0, 1)]
-        refs = [[ref for one, _ in pairs for ref in one["refs"]]]
+        refs = [[ref for a, _ in pairs for ref in a["refs"]]]
         for metric in build_metrics(self._task(), self.plugins.registry):
             if metric.name == measure:
                 return compare(metric, {"first": hyps[0], "row": hyps[1]}, refs, self.samples)[1].p_value
         return None
 
-    def _outputs(self, row: str) -> list[dict[str, Any] | None]:
-        """The outputs of every seed, ordered by seed: resamples are the same however the study lists them."""
-        return [self._read(job) for job in sorted(self.study.jobs[row], key=lambda job: job.seed)]
+    def _outputs(self, row: str) -> dict[int, dict[str, Any] | None]:
+        """Seed -> outputs."""
+        return {job.seed: self._read(job) for job in self.study.jobs[row]}
 
     def _read(self, job: Job) -> dict[str, Any] | None:
         if job.result(self.folder) is None:
@@ -163,10 +144,12 @@ def _unknown_measure(config: StudyConfig, results: Sequence[Mapping[str, Any]]) 
     return ""
 
 
-def _notes(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> list[str]:
+def _notes(config: StudyConfig, study: Study, results: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a reader needs to judge the numbers."""
-    seeds = ", ".join(map(str, config.seeds))
-    notes = [f"Seeds: {seeds}. Intervals: 95%, {_interval_kind(config)}."]
+    seeds = "; ".join(
+        [_listed(config.seeds), *(f"{row.name}: {_listed(row.seeds)}" for row in study.rows if row.seeds)]
+    )
+    notes = [f"Seeds: {seeds}. Intervals: 95%, {_interval_kind(study, config.samples)}."]
     scores = {(name, s["signature"]) for r in results for name, s in r["scores"].items() if name in config.measures}
     notes += [f"{name}: {signature}" for name, signature in sorted(scores)]
     if results:
@@ -176,8 +159,20 @@ def _notes(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> list[st
     return notes + [f"Machine: {machine}." for machine in sorted({r["machine"] for r in results})]
 
 
-def _interval_kind(config: StudyConfig) -> str:
-    one_seed = f"over sentences by bootstrap of {config.samples:,} samples"
-    if len(config.seeds) == 1:
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def _test_notes(lines: Sequence[Line]) -> list[str]:
+    """How differences were tested, and what a verdict means."""
+    cells = [cell for line in lines for cell in line.cells.values()]
+    n = max((sum(line.cells[m].p_holm is not None for line in lines) for m in lines[0].cells), default=0)
+    notes = [f"p over seeds: Welch's test, corrected for {n} rows by Holm's method."] if n else []
+    return [*notes, VERDICTS] if any(cell.verdict for cell in cells) else notes
+
+
+def _interval_kind(study: Study, samples: int) -> str:
+    one_seed = f"over sentences by bootstrap of {samples:,} samples"
+    if all(len(jobs) == 1 for jobs in study.jobs.values()):
         return one_seed
     return f"of the mean over seeds by Student's t; of a single finished seed {one_seed}"

@@ -8,7 +8,7 @@ import itertools
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, did_you_mean
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from s2s_study import StudyConfig, TuneConfig
 
 LINKS = ("init_from_row", "ensemble_of", "after_row")
-OTHERS = ("commands", "evaluate")
+OTHERS = ("commands", "evaluate", "seeds", "published")
 """Settings of a row besides the options of its run"""
 DIGITS = (*(f".{n}g" for n in range(3, 18)), "#.17g")
 """Formats of a number in a name, the shortest first; the last distinguishes any number from the name of any other"""
@@ -43,6 +43,10 @@ class Row:
     """Run instead of s2s-train and s2s-generate; see `commands`"""
     evaluate: Mapping[str, Any] = field(default_factory=dict)
     """Differences from the study's `evaluate`"""
+    seeds: tuple[int, ...] = ()
+    """In place of the study's"""
+    published: Mapping[str, float] = field(default_factory=dict)
+    """Measure -> its value in the publication that the study repeats"""
 
 
 def rows_of(config: StudyConfig) -> list[Row]:
@@ -79,7 +83,32 @@ def _row(name: str, settings: Any) -> Row:
     for option in evaluate if isinstance(evaluate, dict) else [str(evaluate)]:
         if option not in known:
             raise ConfigError(f"rows: {name}: evaluate.{option}: no such option.{did_you_mean(option, known)}")
-    return Row(str(name), options, **links, commands=tuple(commands), evaluate=evaluate)
+    seeds, published = settings.get("seeds", []), settings.get("published", {})
+    if "seeds" in settings:
+        _check_seeds(str(name), seeds, ensemble_of=links.get("ensemble_of", ""))
+    if not isinstance(published, dict) or not all(_is_number(value) for value in published.values()):
+        raise ConfigError(f"rows: {name}: published={published}: expected measures and numbers, such as {{bleu: 27.3}}")
+    return Row(
+        str(name),
+        options,
+        **links,
+        commands=tuple(commands),
+        evaluate=evaluate,
+        seeds=tuple(seeds),
+        published=published,
+    )
+
+
+def _check_seeds(name: str, seeds: Any, *, ensemble_of: str) -> None:
+    if ensemble_of:
+        raise ConfigError(f"rows: {name}: seeds={seeds}: an ensemble has those of {ensemble_of}; leave seeds out")
+    numbers = isinstance(seeds, list) and all(isinstance(seed, int) and not isinstance(seed, bool) for seed in seeds)
+    if not numbers or not seeds or len(set(seeds)) < len(seeds):
+        raise ConfigError(f"rows: {name}: seeds={seeds}: give a list of one or more, each once")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _named(settings: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -106,7 +135,7 @@ def _tried(row: Row, name: str, trial: Mapping[str, Any], *, alone: bool) -> Row
     settings = dict(row.settings)
     for option, value in trial.items():
         settings = _with(settings, option.split("."), value)
-    return Row(name if alone else f"{row.name}, {name}", settings)
+    return replace(row, name=name if alone else f"{row.name}, {name}", settings=settings)
 
 
 def _with(tree: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""Student's t: intervals of a mean over seeds, and Welch's test of two means.
+"""Student's t: intervals of a mean over seeds, and Welch's test of two means, corrected for many tests.
 
 With x = sqrt(nu) tan(theta) the density is proportional to cos(theta) ** (nu - 1), whose integral is smooth.
 """
 
 from __future__ import annotations
 
-__all__ = ["half_width", "t_quantile", "two_sided", "welch"]
+__all__ = ["half_width", "holm", "t_quantile", "two_sided", "welch"]
 
 import math
 from typing import TYPE_CHECKING
@@ -51,3 +51,13 @@ def welch(a: Sequence[float], b: Sequence[float]) -> float | None:
         return 1.0 if difference == 0 else 0.0
     nu = (one + two) ** 2 / (one**2 / (len(a) - 1) + two**2 / (len(b) - 1))
     return two_sided(difference / math.sqrt(one + two), nu)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Each p, corrected for their number (Holm, 1979): below a level, it makes one false finding as rare as that."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    corrected, highest = [1.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        highest = max(highest, min((len(p_values) - rank) * p_values[i], 1.0))
+        corrected[i] = highest
+    return corrected

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s2s_study.results import Line
+from s2s_study.cells import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from s2s_study.results import Cell
+    from s2s_study.cells import Cell
 
 
 @dataclass(frozen=True)
@@ -63,24 +63,30 @@ EXACT = ("steps", "tokens", "parameters", "flops", "paper_flops", "hours", "memo
 def table(title: str, measures: Sequence[str], lines: Sequence[Line], notes: Sequence[str]) -> Table:
     """Rows and columns as text."""
     compared = [m for m in measures if any(m in line.cells and line.cells[m].difference is not None for line in lines)]
-    with_seeds = any(cell.p_seeds is not None for line in lines for cell in line.cells.values())
-    head = [""]
-    for measure in measures:
-        head.append(_title(measure))
-        if measure in compared:
-            head += ["difference", "p (sentences)", *(["p (seeds)"] if with_seeds else [])]
+    tests = {measure: _tests(measure, lines) for measure in compared}
+    head = ["", *(text for measure in measures for text in (_title(measure), *tests.get(measure, ())))]
     body = []
     for line in lines:
-        name = line.name if line.finished == line.jobs else f"{line.name} ({line.finished} of {line.jobs} runs)"
-        texts = [name]
+        texts = [line.name if line.finished == line.jobs else f"{line.name} ({line.finished} of {line.jobs} runs)"]
         for measure in measures:
             cell = line.cells[measure]
-            texts.append(_text(measure, cell))
-            if measure in compared:
-                texts += [_signed(measure, cell.difference), _p(cell.p_sentences)]
-                texts += [_p(cell.p_seeds)] if with_seeds else []
+            texts += [_text(measure, cell), *(show(cell) for show in tests.get(measure, {}).values())]
         body.append(texts)
     return Table(title, head, body, list(notes), lines)
+
+
+def _tests(measure: str, lines: Sequence[Line]) -> dict[str, Callable[[Cell], str]]:
+    """Heading -> text of a cell, for what there is about the differences of a measure."""
+    different = [cell for line in lines if (cell := line.cells[measure]).difference is not None]
+    columns: dict[str, tuple[bool, Callable[[Cell], str]]] = {
+        "difference": (True, lambda cell: _signed(measure, cell.difference)),
+        # p over sentences is of these runs alone, so it is left to rows that have no seeds to test
+        "p (sentences)": (any(c.p_seeds is None for c in different), lambda cell: _p(cell.p_sentences)),
+        "p (seeds)": (any(c.p_holm is not None for c in different), lambda cell: _p(cell.p_holm)),
+        "published": (any(c.published is not None for c in different), lambda cell: _signed(measure, cell.published)),
+        "verdict": (any(c.verdict for c in different), lambda cell: cell.verdict),
+    }
+    return {name: show for name, (is_shown, show) in columns.items() if is_shown}
 
 
 def _title(measure: str) -> str:
@@ -143,7 +149,7 @@ def comma_separated(results: Table) -> str:
     """One line for every row and measure, with all its statistics, unrounded."""
     file = io.StringIO()
     out = csv.writer(file, lineterminator="\n")
-    statistics = ("low", "high", "difference", "p_sentences", "p_seeds")
+    statistics = ("low", "high", "difference", "p_sentences", "p_seeds", "p_holm", "published", "verdict")
     out.writerow(["row", "measure", "n", "mean", *statistics, "values"])
     for line in results.lines:
         for measure, cell in line.cells.items():
