@@ -37,7 +37,9 @@ T = TypeVar("T")
 def load(run: str | Path | Sequence[str | Path], *arguments: str, **options: Any) -> TrainedModel:
     """A trained run, or several as an ensemble, ready to decode.
 
-    Options are those of s2s-generate: some concern the models (checkpoint, fusion, device, quantization, …), the others
+    run: its name or folder, as in `s2s-generate run=`, optionally with @checkpoint; an ensemble is a list.
+    arguments: options as on the command line, such as "search.beam=8".
+    options: those of s2s-generate: some concern the models (checkpoint, fusion, device, quantization, …), the others
     are defaults for every call of `translate`.
     """
     from s2s.trained_model import TrainedModel  # torch
@@ -48,7 +50,12 @@ def load(run: str | Path | Sequence[str | Path], *arguments: str, **options: Any
 
 
 def train(*arguments: str, quiet: bool = False, **options: Any) -> Path:
-    """Train, or continue an existing run; returns the run's directory, for `load`. Options are those of s2s-train."""
+    """Train, or continue an existing run; returns the run's directory, for `load`. Raises S2SError if training fails.
+
+    arguments: options as on the command line, and configuration files.
+    quiet: warnings and errors only.
+    options: those of s2s-train.
+    """
     from s2s.cli.command import Options
     from s2s.cli.train import train_or_launch
     from s2s.run import run_path
@@ -75,8 +82,13 @@ def evaluate(
 ) -> dict[str, Score]:
     """The scores of outputs against references, under the names of `metrics`: by default the task's.
 
-    refs: one for each output, or `[n_refs][n_sentences]`. None and NaN, as tables have them, are empty texts.
-    samples: of the bootstrap for the 95% intervals; 0: none. Options are those of metrics, such as `lowercase=True`.
+    hyps: the outputs. None and NaN, as tables have them, are empty texts.
+    refs: one for each output, or `[n_refs][n_sentences]`.
+    task: its name, or a mapping of its options with `name`.
+    metrics: names, or mappings with `name` and options, or a list of these.
+    samples: of the bootstrap for the 95% intervals; 0: none.
+    seed: of the bootstrap.
+    options: those of metrics, such as `lowercase=True`.
     """
     outputs, references = as_texts(hyps, "output"), _references(refs)
     for of in references:
@@ -93,7 +105,7 @@ def evaluate(
 
 
 def plugins(*local: str) -> Mapping[str, list[str]]:
-    """The names that each group accepts, presets included; `local` are modules or files of your own."""
+    """The names that each group accepts, presets included; local: modules or files of your own."""
     registry = load_plugins(_texts(local)).registry
     return {group: registry.names(group) for group in dict.fromkeys((*registry.groups, *PRESET_GROUPS))}
 

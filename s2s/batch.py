@@ -80,7 +80,11 @@ class Batch:
         tgt_lengths: NDArray[np.int64],
         packing: Packing | None = None,
     ) -> Self:
-        """From arrays of ids, and the lengths of both sides of each pair, eos included."""
+        """From arrays of ids.
+
+        src: [B, S]. tgt_in: [B, T]. tgt_out: [B, T]. pad: the id of padding. src_lengths: [B], eos included.
+        tgt_lengths: [B], eos included. packing: of a packed batch, whose arrays are [N].
+        """
         src_ids, tgt_ids = torch.from_numpy(src), torch.from_numpy(tgt_out)
         return cls(
             src=src_ids,
@@ -95,7 +99,7 @@ class Batch:
 
     @classmethod
     def extend(cls, batch: Batch, **values: Any) -> Self:
-        """The same pairs in a subclass with more fields, which have these values."""
+        """The same pairs in a subclass with more fields; values: those of its own fields."""
         return cls(**{item.name: getattr(batch, item.name) for item in fields(Batch)}, **values)
 
     @property
@@ -114,7 +118,11 @@ class Batch:
 def make_batch(
     pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab, starts: Sequence[Sequence[int]] | None = None
 ) -> Batch:
-    """Pad pairs of ids, given without starting tokens and eos; starts: those of each pair, by default the vocab's."""
+    """Pad pairs of ids.
+
+    pairs: without starting tokens and eos. vocab: what gives both, and padding.
+    starts: the starting tokens of each pair, by default the vocab's.
+    """
     starts = [vocab.starting_tokens] * len(pairs) if starts is None else starts
     before = np.array([len(start) - 1 for start in starts], dtype=np.int64)  # predictions that no loss counts
     src, src_lengths = _pad([src for src, _ in pairs], vocab.pad)
@@ -129,7 +137,7 @@ def make_batch(
 
 
 def batch_by_length(pairs: Sequence[tuple[Sentence, Sentence]], tokens: int) -> Iterator[list[int]]:
-    """Indices of pairs of similar length, in batches of at most `tokens` tokens of both sides, with padding and eos."""
+    """Indices of pairs of similar length, in batches; tokens: at most those of both sides, with padding and eos."""
     widths = [max(map(len, pair)) + 1 for pair in pairs]
     batch: list[int] = []
     for index in sorted(range(len(pairs)), key=widths.__getitem__):  # the last is the widest

@@ -40,7 +40,7 @@ class Memory:
     """[B, S], True at padding"""
 
     def select(self, rows: Tensor) -> Self:
-        """The memory of the sentences `rows` [B']; a sentence may occur more than once."""
+        """The memory of some sentences; rows: their indices [B'], one may occur more than once."""
         return map_tensors(lambda t: t.index_select(0, rows), self)
 
 
@@ -68,7 +68,7 @@ class State:
     """Tensors [B, K, ...]"""
 
     def reorder(self, parents: Tensor) -> Self:
-        """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K'] -> K' hypotheses."""
+        """Hypothesis k of sentence b continues hypothesis parents[b, k]; parents: [B, K'] -> K' hypotheses."""
         first = torch.arange(parents.size(0), device=parents.device)[:, None]
 
         def pick(t: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ class State:
         return replace(self, hypothesis=map_tensors(pick, self.hypothesis))
 
     def select(self, rows: Tensor) -> Self:
-        """The state of the sentences `rows` [B']: how finished sentences leave the batch."""
+        """The state of some sentences, which is how finished ones leave the batch; rows: their indices [B']."""
         pick = lambda t: t.index_select(0, rows)  # noqa: E731  the same for both halves
         return replace(self, sentence=map_tensors(pick, self.sentence), hypothesis=map_tensors(pick, self.hypothesis))
 
@@ -121,11 +121,12 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
-        """src ids [B, S], each ending in eos; pad [B, S], True at padding."""
+        """The encoder's output. src: ids [B, S], each ending in eos. pad: [B, S], True at padding."""
 
     @abstractmethod
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        """tgt [B, T], each beginning with `Vocab.starting_tokens` -> [B, T, ·], which `project` turns into logits."""
+        """[B, T, ·], which `project` turns into logits. tgt: [B, T], each beginning with `Vocab.starting_tokens`.
+        memory: as `encode` returns it."""
 
     def project(self, hidden: Tensor) -> Tensor:
         """[..., ·] -> logits [..., V]; separate from `decode`, so that a loss need not hold them all at once.
@@ -136,9 +137,10 @@ class Seq2Seq(nn.Module, ABC):
         return hidden
 
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
-        """Teacher forcing: src, pad [B, S], tgt [B, T] -> [B, T, ·], before `project`.
+        """Teacher forcing -> [B, T, ·], before `project`.
 
-        With `packing`, which only a model with `supports_packing` gets: src, pad [N], tgt [N'] -> [N', ·].
+        src: as for `encode`. pad: as for `encode`. tgt: as for `decode`.
+        packing: only a model with `supports_packing` gets it; then src, pad [N], tgt [N'] -> [N', ·].
         """
         assert packing is None, "this model takes padded batches"
         return self.decode(tgt, self.encode(src, pad))
@@ -166,8 +168,9 @@ class Seq2Seq(nn.Module, ABC):
         """How much each prediction attends to each source token: src, pad [B, S], tgt [B, T] -> [B, T, S] in fp32.
 
         Row t belongs to the token that is predicted after tgt[:, t]; it sums to 1, and is 0 at padding. Heads are
-        averaged. layer: the decoder's, from 1; None: the architecture's choice for alignments. The default is for an
-        architecture that cannot provide it.
+        averaged. The default is for an architecture that cannot provide it.
+
+        layer: the decoder's, from 1; None: the architecture's choice for alignments.
         """
         return None
 
@@ -193,7 +196,10 @@ class Seq2Seq(nn.Module, ABC):
         return State(sentence=memory, hypothesis=prefix)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
-        """Feed the newest token of each hypothesis: token [B, K] -> logits [B, K, V] of the next."""
+        """Feed the newest token of each hypothesis -> logits [B, K, V] of the next.
+
+        token: [B, K]. state: not used again.
+        """
         prefix = torch.cat([state.hypothesis, token[:, :, None]], dim=2)  # [B, K, t]
         n_sentences, beam, _ = prefix.shape
         rows = torch.arange(n_sentences, device=prefix.device).repeat_interleave(beam)

@@ -224,9 +224,9 @@ class Context(ABC):
     def load_run(self, name: str, option: str) -> Seq2Seq:
         """The model of another run, frozen, on this device and in evaluation mode, such as a teacher.
 
-        name: as in `s2s-generate run=`, optionally with @checkpoint. Raises ConfigError unless both runs have the
-        same vocabulary. Its weights are not saved with this run: a resumed run reads the same checkpoint again, and
-        raises ConfigError if it is gone or has changed.
+        Raises ConfigError unless both runs have the same vocabulary. Its weights are not saved with this run: a resumed
+        run reads the same checkpoint again, and raises ConfigError if it is gone or has changed.
+        name: as in `s2s-generate run=`, optionally with @checkpoint. option: the config key that errors name.
         """
 
     def texts(self, batch: Batch, outputs: Sequence[Sequence[Sequence[int]]]) -> list[list[str]]:

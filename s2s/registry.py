@@ -138,6 +138,8 @@ class Registry:
         """Open a group that the core does not have, such as a task's own kinds of tokens; `add` then adds its entries.
 
         Shipped plugins are loaded first, so that other plugins can add to the groups that they open.
+
+        name: of the group. contract: what its factories get and return, in words.
         """
         self._check_name("group", name)
         if name in (*self.groups, *PRESET_GROUPS):
@@ -145,7 +147,11 @@ class Registry:
         self.groups[name] = contract
 
     def add(self, group: str, name: str, config: type[Choice], factory: Factory | str) -> None:
-        """Register an entry; a second one of the same group and name is an error that names both plugins."""
+        """Register an entry; a second one of the same group and name is an error that names both plugins.
+
+        group: one of `groups`. name: what a configuration calls it. config: its options, with their defaults.
+        factory: called with the config and what the group's contract says, or "module:attribute" of such a callable.
+        """
         if group not in self.groups:
             raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, self.groups)}")
         self._check_name(group, name)
@@ -167,7 +173,11 @@ class Registry:
         return with_added(config, (one.config for one in self.added))
 
     def preset(self, group: str, name: str, source: Path | Mapping[str, Any]) -> None:
-        """Register a preset of `group`, or of "experiment"."""
+        """Register a named set of values.
+
+        group: a group of a configuration, or "experiment" or "study". name: what a configuration calls it.
+        source: a YAML file, or the values.
+        """
         if group not in PRESET_GROUPS:
             raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, PRESET_GROUPS)}")
         self._check_name(group, name)

@@ -80,16 +80,21 @@ class Constraint(Protocol):
     """
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """States of the empty outputs: src, pad [B, S]; limit [B], most tokens of each without eos -> [B, 1, ·].
+        """States of the empty outputs [B, 1, ·].
+
+        src: ids [B, S]. pad: [B, S], True at padding. limit: [B], the most tokens of each output, without eos.
 
         At its limit an output can only end: one that may not end there is lost, so a constraint should plan for it.
         """
 
     def allowed(self, state: Tensor) -> Tensor:
-        """State [B, K, ·] -> [B, K, V], True where the token may come next."""
+        """[B, K, V], True where the token may come next; state: [B, K, ·]."""
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K]. Dead hypotheses are included, with arbitrary tokens."""
+        """The states after one more token. Dead hypotheses are included, with arbitrary tokens.
+
+        state: [B, K, ·]. token: [B, K].
+        """
 
 
 class Task(ABC):

@@ -55,7 +55,7 @@ class TrainedModel:
     """A run, or several that decode together; made by `s2s.load`."""
 
     def __init__(self, arguments: Sequence[str], plugins: Plugins) -> None:
-        """`arguments`: those of s2s-generate."""
+        """arguments: those of s2s-generate. plugins: as `load_plugins` returns them."""
         self._arguments, self._plugins = list(arguments), plugins
         schema = plugins.registry.with_options(GenerateConfig)
         self._of_files, self._of_models = Mark.options(schema, Mark.OF_FILES), Mark.options(schema, Mark.OF_MODELS)
@@ -73,8 +73,8 @@ class TrainedModel:
     def translate(self, texts: AnyInput | Iterable[AnyInput], **options: Any) -> Any:
         """The output text of a text, or of each of several; with nbest=N > 1, the list of the N best.
 
-        A text with fields is a mapping, {"src": "A cat.", "language": "de"}; `input_fields` are fields of all. Options
-        are those of s2s-generate that do not concern the models: search={"beam": 8}, min_len=3, raw=True, ….
+        texts: one with fields is a mapping, {"src": "A cat.", "language": "de"}; `input_fields` are fields of all.
+        options: those of s2s-generate that do not concern the models: search={"beam": 8}, min_len=3, raw=True, ….
         """
         if isinstance(texts, INPUT_TYPES):
             return self.translate([texts], **options)[0]
@@ -84,7 +84,10 @@ class TrainedModel:
         return [[candidate.hyp for candidate in output.nbest] for output in outputs]
 
     def parse(self, texts: AnyInput | Iterable[AnyInput], **options: Any) -> Any:
-        """As `translate`, with every output text as the task's own object, such as an nltk.Tree."""
+        """As `translate`, with every output text as the task's own object, such as an nltk.Tree.
+
+        texts: as for `translate`. options: as for `translate`.
+        """
         if isinstance(texts, INPUT_TYPES):
             return self.parse([texts], **options)[0]
         outputs = self.translate(texts, **options)
@@ -94,14 +97,18 @@ class TrainedModel:
     def generate(self, texts: Iterable[AnyInput], **options: Any) -> Iterator[Output]:
         """The output of each text, in order, with its candidates, their scores, tokens and log-probabilities.
 
-        `texts` may be endless: `buffer_size` of them are read ahead; those of a list are checked at once. An
+        texts: may be endless: `buffer_size` of them are read ahead; those of a list are checked at once. An
         `s2s.generation.Input`, or a mapping with its keys, also says how the output begins, and what it contains.
+        options: as for `translate`.
         """
         inputs = as_inputs([texts] if isinstance(texts, INPUT_TYPES) else texts)
         return self.generator(**options)(inputs)
 
     def generator(self, **options: Any) -> Generator:
-        """What `generate` calls, with its counts of inputs and outputs; made once for each choice of options."""
+        """What `generate` calls, with its counts of inputs and outputs; made once for each choice of options.
+
+        options: as for `translate`.
+        """
         _check_options(options, self._of_files, "inputs are given, and outputs returned, as texts")
         _check_options(options, self._of_models, "it concerns the models; give it to s2s.load")
         words = arguments_of(GenerateConfig, options) if options else []
@@ -113,10 +120,12 @@ class TrainedModel:
 
     def translate_document(self, document: str | Path | bytes, format: Any = "", **options: Any) -> bytes:
         """The translation of a document, by its path or as bytes: its markup is put around the words aligned with those
-        that it was around, and all else comes back byte for byte.
+        that it was around, and all else comes back byte for byte. Raises DataError for bytes of no such format.
 
+        document: its path, or its content.
         format: a document format, such as html or {"name": "po", "retranslate": True}; by default that of the path's
-        extension. Raises DataError for bytes that are none of the format.
+        extension.
+        options: as for `translate`.
         """
         registry = self._plugins.registry
         if isinstance(document, bytes) and not format:
@@ -132,6 +141,8 @@ class TrainedModel:
     def score(self, src: AnyInput | Sequence[AnyInput], tgt: str | Sequence[str], tokens: int = 4000) -> Any:
         """The log-probability of each target under the models, in nats (`ScoredTarget.log_prob`), and of each token.
 
+        src: a source, or several.
+        tgt: as many targets.
         tokens: tokens of both sides in a batch.
         """
         if isinstance(src, INPUT_TYPES) and isinstance(tgt, str):
@@ -149,7 +160,11 @@ class TrainedModel:
     def evaluate(
         self, src: Iterable[AnyInput], refs: Iterable[str], metrics: Any = None, samples: int = 1000, **options: Any
     ) -> dict[str, Score]:
-        """The scores of the outputs for `src`, under the names of `metrics`: by default the task's."""
+        """The scores of the outputs for `src`, under the names of `metrics`: by default the task's.
+
+        src: as for `generate`. refs: one for each source. metrics: as for `s2s.evaluate`. samples: of the bootstrap for
+        the 95% intervals; 0: none. options: as for `translate`.
+        """
         sources, references = _pairs(src, refs, "reference")
         if not sources:
             raise DataError("there is nothing to score: no sources are given")
@@ -161,7 +176,10 @@ class TrainedModel:
 
     @torch.no_grad()
     def attention(self, src: AnyInput, tgt: str | None = None) -> PairAttention:
-        """The attention of every kind, layer and head while `tgt` is predicted; by default the model's own output."""
+        """The attention of every kind, layer and head while `tgt` is predicted.
+
+        src: as for `translate`. tgt: by default the model's own output.
+        """
         if tgt is not None and not isinstance(tgt, str):
             raise DataError(f"a target is a text, not {type(tgt).__name__}")
         if tgt is None:

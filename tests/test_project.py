@@ -44,7 +44,10 @@ def test_the_site_builds_and_no_link_of_it_leads_nowhere(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     pages = [page.relative_to(ROOT / "docs").with_suffix("") for page in (ROOT / "docs").rglob("*.md")]
     assert [page for page in pages if not (tmp_path / page / "index.html").is_file()] == []
-    assert 'id="s2s.api.load"' in (tmp_path / "reference" / "index.html").read_text(), "functions are described"
+    reference = (tmp_path / "reference" / "index.html").read_text()
+    assert 'id="s2s.api.load"' in reference, "functions are described"
+    assert "<th>parameter</th>" in reference
+    assert "<th>field</th>" in reference
 
 
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
