@@ -99,7 +99,7 @@ def prepare(
     """
     spec, progress = PreparationSpec(task, config), ProgressReporter(report, every)
     with _locked(spec.directory, progress):
-        existing = _find(spec, progress, FileStamp.is_intact if verify else FileStamp.has_contents)
+        existing = _find(spec, progress, verify=verify)
         remove_remnant(spec.directory)
         manifest = existing or _build(spec, progress)
         task.load(spec.directory / TOKENIZER)
@@ -138,13 +138,14 @@ def _unwritable(directory: Path, error: OSError) -> DataError:
     )
 
 
-def _find(
-    spec: PreparationSpec, progress: ProgressReporter, is_whole: Callable[[FileStamp, Path], bool]
-) -> Manifest | None:
+def _find(spec: PreparationSpec, progress: ProgressReporter, *, verify: bool) -> Manifest | None:
     """The manifest of an up-to-date folder, or None; reports why an existing folder cannot be used."""
     directory = spec.directory
     if not directory.exists():
         return None
+    is_whole, is_current = FileStamp.has_contents, FileStamp.has_contents
+    if verify:
+        is_whole, is_current = FileStamp.is_intact, FileStamp.is_current
     present = [file for file in spec.files if file.exists()]
     gone = next((file for file in spec.files if file not in present), None)
     try:
@@ -161,7 +162,7 @@ def _find(
         progress.begin(f"{directory / broken[0]} is damaged or missing; preparing again")
         return None
     stamps = {file: manifest.inputs.get(str(file)) for file in present}
-    changed = [file for file, stamp in stamps.items() if stamp is None or not stamp.has_contents(file)]
+    changed = [file for file, stamp in stamps.items() if stamp is None or not is_current(stamp, file)]
     if changed:
         progress.begin(f"{changed[0]} has changed; preparing again")
         return None
@@ -171,15 +172,13 @@ def _find(
 
 
 def _restamped(directory: Path, manifest: Manifest, files: list[Path]) -> Manifest:
-    """The manifest with the new times of touched files, so that they are not hashed again next time."""
-    touched = [f for f in files if not manifest.inputs[str(f)].has_time(f)]
-    if not touched:
-        return manifest
-    now = {str(f): replace(manifest.inputs[str(f)], mtime_ns=f.stat().st_mtime_ns) for f in touched}
-    manifest = replace(manifest, inputs=manifest.inputs | now)
-    if os.access(directory, os.W_OK):
-        write_file(directory / MANIFEST, manifest.dump())
-    return manifest
+    """The manifest with the new times of files that were touched or copied, so that they are not hashed next time."""
+    inputs = {str(file): manifest.inputs[str(file)].renewed(file) for file in files}
+    outputs = {name: stamp.renewed(directory / name) for name, stamp in manifest.outputs.items()}
+    renewed = replace(manifest, inputs=manifest.inputs | inputs, outputs=outputs)
+    if renewed != manifest and os.access(directory, os.W_OK):
+        write_file(directory / MANIFEST, renewed.dump())
+    return renewed
 
 
 def _build(spec: PreparationSpec, progress: ProgressReporter) -> Manifest:

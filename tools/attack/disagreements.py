@@ -30,7 +30,9 @@ ARGUMENTS = [*BEGIN, "train.steps=6", "task.valid=[few.en,few.de]", "train.timeo
 COMPOSED = [argument for argument in ARGUMENTS if argument != "--quiet"]
 MAY_DIFFER = ("data.prepared",)
 """Options that each rank may have its own of: both train"""
-WORDS = ("runs/z", "json", "fsdp", "a.b")
+OF_DEVICES = ("train.device",)
+"""Options with which a rank that has no other device is refused before it joins"""
+WORDS = ("fsdp", "json", "a.b")
 
 
 class Difference(NamedTuple):
@@ -53,7 +55,11 @@ class Disagreements:
     def differences(self) -> list[Difference]:
         """One for each key."""
         config = compose(Config, COMPOSED, shipped()).config
-        options = [found for key, value in flatten(config).items() if (found := another(key, value, config))]
+        options = [
+            found
+            for key, value in flatten(config).items()
+            if key not in OF_DEVICES and (found := another(key, value, config))
+        ]
         files = [
             *(Difference("the training data", file=name) for name in ("a.en", "a.de")),
             *(Difference("the development data", file=name) for name in ("few.en", "few.de")),
@@ -113,7 +119,7 @@ def others(key: str, value: Any, config: Config) -> list[Any]:
         return [value[::-1], ["^encoder"], [*value, "x"]]
     if isinstance(value, dict):
         return [{"^encoder": None}]
-    return [1, 0.5, True, 2, 3, *words] if value is None else [50, *words]
+    return [1, 0.5, True, 2, 3, *words] if value is None else [*words, 50]
 
 
 def literals(hint: Any) -> list[str]:
@@ -124,9 +130,9 @@ def literals(hint: Any) -> list[str]:
 def exchange(file: Path, draw: random.Random) -> None:
     """Two words of a text exchanged, so that its size and its vocabulary stay the same."""
     words = file.read_text().split(" ")
-    one = draw.randrange(len(words))
-    places = [i for i, word in enumerate(words) if word != words[one] and "\n" not in word + words[one]]
-    two = draw.choice(places or [one])
+    inside = [i for i, word in enumerate(words) if "\n" not in word]
+    one = draw.choice(inside)
+    two = draw.choice([i for i in inside if words[i] != words[one]])
     words[one], words[two] = words[two], words[one]
     file.write_text(" ".join(words))
 

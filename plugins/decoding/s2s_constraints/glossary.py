@@ -127,13 +127,14 @@ def read_glossary(path: str) -> Glossary:
     Raises DataError for a line without a second column, an empty term, and a source that has other targets before.
     """
     file = expand_user(path, "terms")
-    return _read(file, file.stat().st_mtime_ns if file.exists() else 0)
+    status = file.stat() if file.exists() else None
+    return _read(file, (status.st_size, status.st_mtime_ns, status.st_ctime_ns) if status else ())
 
 
 @lru_cache(maxsize=16)
-def _read(path: Path, changed: int) -> Glossary:
-    """changed: when the file was written, so that it is read again where another has taken its place."""
-    del changed
+def _read(path: Path, version: tuple[int, ...]) -> Glossary:
+    """version: size and times of the file, so that it is read again where another has taken its place."""
+    del version
     seen: dict[str, tuple[int, Term]] = {}
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip(" "):

@@ -18,6 +18,7 @@ from harness.forked_children import in_child
 from s2s.config.data import DataConfig
 from s2s.data import encode
 from s2s.data import preparation as prepare_module
+from s2s.data.manifest import Manifest
 from s2s.data.mapped_corpus import MappedCorpus
 from s2s.data.preparation import prepare
 from s2s.data.preparation_spec import PreparationSpec
@@ -253,6 +254,39 @@ def test_changed_files_are_prepared_again(files: dict[str, Any], config: DataCon
     assert told(Words(files), config)[0] == f"{changed} has changed; preparing again"
     assert first.train[0][0][0][0].tolist()  # who had it open keeps the old corpus
     assert [p.name for p in Path(config.prepared).iterdir() if not p.name.endswith(".lock")] == [first.directory.name]
+
+
+def test_files_of_equal_size_and_time_are_prepared_again_and_those_that_were_only_moved_are_not(
+    files: dict[str, Any], config: DataConfig, tmp_path: Path
+) -> None:
+    """As cp -p and rsync -t leave them."""
+    whole = contents(prepare(Words(files), config))
+    text = files["train"][0][1]
+    other = tmp_path / "other"
+    other.write_bytes(text.read_bytes())
+    shutil.copystat(text, other)
+    other.replace(text)
+    assert told(Words(files), config) == []
+    other.write_bytes(text.read_bytes().replace(b"w1", b"w9", 1))
+    shutil.copystat(text, other)
+    shutil.copy2(other, text)
+    assert told(Words(files), config)[0] == f"{text} has changed; preparing again"
+    assert contents(prepare(Words(files), config)) != whole
+
+
+def test_a_copy_of_a_prepared_folder_serves_and_its_new_times_are_recorded(
+    files: dict[str, Any], config: DataConfig, tmp_path: Path
+) -> None:
+    whole = prepare(Words(files), config)
+    copied = DataConfig(
+        prepared=str(tmp_path / "copied"), workers=1, max_len=config.max_len, max_ratio=config.max_ratio
+    )
+    shutil.copytree(config.prepared, copied.prepared, copy_function=shutil.copyfile)
+    assert told(Words(files), copied) == []
+    copy = tmp_path / "copied" / whole.directory.name
+    manifest = Manifest.read(copy)
+    assert all(stamp.has_time(copy / name) for name, stamp in manifest.outputs.items())
+    assert all(stamp.has_time(Path(name)) for name, stamp in manifest.inputs.items())
 
 
 @pytest.mark.parametrize(
