@@ -41,7 +41,7 @@ async def client_of(server: Server) -> AsyncIterator[httpx.AsyncClient]:
     app = create_app(server)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client,
     ):
         yield client
 
@@ -49,9 +49,18 @@ async def client_of(server: Server) -> AsyncIterator[httpx.AsyncClient]:
 @contextmanager
 def listening(server: Server) -> Iterator[str]:
     """The server on a port of the loopback; its address, with a slash at the end."""
+    with listening_app(create_app(server), server.config) as address:
+        yield address
+
+
+@contextmanager
+def listening_app(app: Any, config: ServeConfig) -> Iterator[str]:
+    """An application in the place of the server's."""
     import uvicorn
 
-    loop = uvicorn.Server(uvicorn.Config(create_app(server), port=0, log_level="error"))
+    from s2s_serve.protocol import server_settings
+
+    loop = uvicorn.Server(server_settings(app, config, port=0))
     thread = threading.Thread(target=loop.run)
     thread.start()
     while not loop.started:

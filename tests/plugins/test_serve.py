@@ -369,7 +369,7 @@ def test_a_client_that_goes_takes_its_sentences_out_of_the_batch(run: str) -> No
             "path": "/v1/generate",
             "query_string": b"",
             "http_version": "1.1",
-            "headers": [(b"content-type", b"application/json")],
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
         }
         async with app.router.lifespan_context(app):
             await app(scope, receive, send)

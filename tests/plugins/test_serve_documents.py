@@ -56,7 +56,7 @@ def test_a_file_is_translated_and_downloaded(server: Served) -> None:
     answer = upload(server, "eine Büchse.html", PAGE)
     assert answer.status_code == 200
     url = answer.json()["translatedFileUrl"]
-    assert url.startswith("http://test/download_file/")
+    assert url.startswith("http://localhost/download_file/")
     assert url.endswith(".eine_B%C3%BCchse_de.html")
     file = server.ask(lambda client: client.get(url))
     assert Tags(file.text).counts == Tags(PAGE.decode()).counts

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = ["RefusedError", "ServeApi", "ServeConfig", "s2s_register"]
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,9 @@ from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s.config import above, at_least, check_ranges
 from s2s_serve.api import ServeApi
 from s2s_serve.refusal import RefusedError
+
+HOST = re.compile(r"\*|(\*\.)?[\w.-]+|\[?[0-9a-fA-F:.]+\]?", re.ASCII)
+ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/\sA-Z@]+")
 
 
 @dataclass(kw_only=True)
@@ -36,8 +40,13 @@ class ServeConfig:
     """Address to listen on; 0.0.0.0 is every network of this machine."""
     port: int = 8000
     """Port to listen on; 0: any free port."""
+    hosts: list[str] = field(default_factory=list)
+    """Names of this server, such as translate.example.org or *.example.org, under which it answers (Host); * is any
+    name. Always: localhost, the name in `host`, and addresses; if it listens on this machine alone, only 127.0.0.0/8
+    and ::1 of them."""
     cors: list[str] = field(default_factory=list)
-    """Origins whose pages may call this server (CORS), such as https://example.org; none by default."""
+    """Origins whose pages may call this server (CORS), such as https://example.org; * is any. Requests of other sites'
+    pages are refused."""
     key_file: str = ""
     """File of API keys, one per line: every request must carry one of them. Empty: no keys."""
     apis: list[str] = field(default_factory=lambda: ["own", "libretranslate"])
@@ -60,6 +69,13 @@ class ServeConfig:
     """Maximum number of concurrent requests; more are refused with 429."""
     max_waiting: int = 50_000
     """Maximum number of source tokens, over all requests, waiting for one run; more are refused with 429."""
+    client_rate: int = 0
+    """Maximum number of requests a minute of one client, known by its key or else its address; 0: any number."""
+    client_requests: int = 0
+    """Maximum number of concurrent requests of one client; 0: any number."""
+    client_timeout: float = 30.0
+    """Seconds within which a client has to send the head of a request. In as many, 500 bytes a second of a body have to
+    arrive, and of an answer to be read."""
     deadline: float = 60.0
     """Maximum seconds for a request; a request may set a shorter deadline."""
     drain: float = 30.0
@@ -75,7 +91,10 @@ class ServeConfig:
         check_ranges("", self, port=at_least(0, 65_535), nbest=at_least(0, 100), max_requests=at_least(1))
         check_ranges("", self, max_chars=at_least(1), max_file=at_least(1), max_waiting=at_least(1))
         check_ranges("", self, max_document=at_least(1), document_deadline=above(0), document_kept=above(0))
-        check_ranges("", self, deadline=above(0), drain=at_least(0))
+        check_ranges("", self, deadline=above(0), drain=at_least(0), client_timeout=above(0))
+        check_ranges("", self, client_rate=at_least(0), client_requests=at_least(0))
+        _check_all("hosts", self.hosts, HOST, "a name without scheme and port, such as example.org, *.example.org or *")
+        _check_all("cors", self.cors, ORIGIN, "an origin without a path, such as https://example.org, or *")
 
     @property
     def runs(self) -> dict[str, Any]:
@@ -83,6 +102,11 @@ class ServeConfig:
         if isinstance(self.run, dict):
             return {str(name): run for name, run in self.run.items()}
         return {str(self.run[0] if isinstance(self.run, list) else self.run).rstrip("/").rpartition("/")[2]: self.run}
+
+
+def _check_all(option: str, values: list[str], pattern: re.Pattern[str], expected: str) -> None:
+    if wrong := [value for value in values if not pattern.fullmatch(value)]:
+        raise ConfigError(f"{option}={values}: {wrong[0]!r} is not {expected}")
 
 
 @hookimpl

@@ -6,30 +6,28 @@ __all__ = ["create_app"]
 
 import asyncio
 import contextlib
-import logging
 import time
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastapi import Depends, FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import Depends, FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
-from starlette.exceptions import HTTPException
 
 import s2s
-from s2s_serve.api import ServeApi, error_body
 from s2s_serve.body_limit import BodyLimit
+from s2s_serve.client_limit import ClientLimit, header_key
+from s2s_serve.errors import Errors
 from s2s_serve.jobs import Jobs
-from s2s_serve.refusal import RefusedError, invalid
+from s2s_serve.own_site import OwnSite
+from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from s2s_serve.api import ServeApi
     from s2s_serve.server import Server
-
-logger = logging.getLogger(__name__)
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -37,9 +35,6 @@ SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-ERROR_CODES = {400: "bad_request", 404: "not_found", 405: "not_allowed"}
-SHARED_ROUTES = ("/", "/healthz", "/metrics")
-"""Routes of no API"""
 
 
 def create_app(server: Server) -> FastAPI:
@@ -59,11 +54,14 @@ def create_app(server: Server) -> FastAPI:
     for api in apis:
         app.include_router(api.router, dependencies=None if api.checks_keys else needs_key)
     _add_shared_routes(app, server, needs_key)
-    _add_error_handlers(app, apis)
+    errors = Errors(apis)
+    errors.add_handlers(app)
+    app.add_middleware(ClientLimit, server=server, errors=errors)
     if server.config.cors:
         app.add_middleware(CORSMiddleware, allow_origins=server.config.cors, allow_methods=["*"], allow_headers=["*"])
     limits = {"max_bytes": server.config.max_chars * 8 + 65_536, "max_document": server.config.max_document}
-    app.add_middleware(BodyLimit, **limits)
+    app.add_middleware(BodyLimit, errors=errors, **limits)
+    app.add_middleware(OwnSite, config=server.config, errors=errors)
     app.add_middleware(Timing, server=server)
     return app
 
@@ -104,9 +102,7 @@ def _require_key(server: Server) -> Callable[[Request], Awaitable[None]]:
         """Raise RefusedError unless the request carries a valid key or none is needed."""
         if not server.keys:
             return
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        key = token.strip() if kind.lower() == "bearer" else request.headers.get("x-api-key", "")
-        if not server.knows(key):
+        if not server.knows(header_key(request.headers)):
             raise RefusedError(401, "key", "API key required: Authorization: Bearer KEY")
 
     return check
@@ -136,50 +132,3 @@ class Timing:
             self.metrics.requests.labels(route, status).inc()
             self.metrics.latency.labels(route).observe(time.monotonic() - begun)
         return None
-
-
-def _add_error_handlers(app: FastAPI, apis: Sequence[ServeApi]) -> None:
-    async def answer(request: Request, error: Exception) -> Response:
-        refusal = _refusal(error)
-        headers = {"retry-after": str(refusal.retry_after)} if refusal.retry_after else {}
-        return JSONResponse(_error_form(apis, request.url.path)(refusal), refusal.status, headers)
-
-    for kind in (RefusedError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, answer)
-
-
-def _error_form(apis: Sequence[ServeApi], path: str) -> Callable[[RefusedError], Any]:
-    """The form of errors at a path: that of the API with the longest prefix."""
-    matching = [] if path in SHARED_ROUTES else [api for api in apis if path.startswith(api.router.prefix)]
-    return max(matching, key=lambda api: len(api.router.prefix)).error_body if matching else error_body
-
-
-def _refusal(error: Exception) -> RefusedError:
-    match error:
-        case RefusedError():
-            return error
-        case RequestValidationError():
-            return _invalid(error)
-        case HTTPException():
-            code = ERROR_CODES.get(error.status_code, "error")
-            return RefusedError(error.status_code, code, str(error.detail))
-    logger.error("a bug: please report it", exc_info=error)
-    return RefusedError(500, "bug", "a bug of the server, which has logged it")
-
-
-def _invalid(error: RequestValidationError) -> RefusedError:
-    first = error.errors()[0]
-    place = _field(first["loc"])
-    reason = str(first["msg"]).removeprefix("Value error, ")
-    if first["type"] == "json_invalid":
-        place, reason = "", f"the body is no JSON: {first.get('ctx', {}).get('error', reason)}"
-    elif not place:
-        reason = "the body must be a JSON object, sent with content-type: application/json"
-    message = f"{place[:200]}: {reason}" if place else reason
-    return invalid(message.encode(errors="replace").decode())
-
-
-def _field(location: Sequence[int | str]) -> str:
-    """The place of an error in the body, without the alternative that was tried: ("body", "text", "list[…]", 0)."""
-    named = [str(part) for part in location if part != "body"]
-    return ".".join([*named[:1], *(part for part in named[1:] if "[" not in part)])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 __all__ = ["BodyLimit"]
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi.responses import JSONResponse
-
-from s2s_serve.api import error_body
 from s2s_serve.refusal import too_large
+
+if TYPE_CHECKING:
+    from s2s_serve.errors import Errors
 
 JOBS_ROUTE = "/v1/jobs"
 """Route whose bodies are files, with a limit of their own"""
@@ -22,8 +22,8 @@ FORM = 65_536
 class BodyLimit:
     """Limits bodies to `max_bytes` bytes, with or without a correct content-length header."""
 
-    def __init__(self, app: Any, max_bytes: int, max_document: int) -> None:
-        self.app, self.max_bytes, self.max_document = app, max_bytes, max_document
+    def __init__(self, app: Any, errors: Errors, max_bytes: int, max_document: int) -> None:
+        self.app, self.errors, self.max_bytes, self.max_document = app, errors, max_bytes, max_document
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or scope["path"] == JOBS_ROUTE:
@@ -52,5 +52,4 @@ class BodyLimit:
     async def _refuse(self, scope: Any, receive: Any, send: Any, max_bytes: int) -> None:
         hint = "" if scope["path"] in DOCUMENT_ROUTES else "; send a file as a job"
         refusal = too_large(f"the body is longer than {max_bytes:,} bytes{hint}")
-        response = JSONResponse(error_body(refusal), refusal.status, {"connection": "close"})
-        await response(scope, receive, send)
+        await self.errors.answer(refusal, scope["path"])(scope, receive, send)

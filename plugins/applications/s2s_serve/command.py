@@ -41,6 +41,7 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
         import uvicorn
 
         from s2s_serve.app import create_app
+        from s2s_serve.protocol import server_settings
         from s2s_serve.server import load_server
 
         server = load_server(config, plugins)
@@ -52,14 +53,6 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
         raise ConfigError(f"s2s-serve needs {package}: pip install 's2s-toolkit[serve]'") from error
     if options.dry_run:
         return
-    settings = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=int(config.drain),
-        limit_concurrency=None,
-    )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # uvicorn sets its own while it runs, and re-raises the signal after
     listening = _listen(config)
@@ -68,7 +61,7 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
             print(f"run      {name}: {engine.description}", file=sys.stderr)
         host, port = listening.getsockname()[:2]
         print(f"serving  http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
-    uvicorn.Server(settings).run(sockets=[listening])
+    uvicorn.Server(server_settings(app, config)).run(sockets=[listening])
 
 
 def _listen(config: ServeConfig) -> socket.socket:

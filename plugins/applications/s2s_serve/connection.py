@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["cancel_on_disconnect", "until_disconnect"]
+__all__ = ["DisconnectedError", "cancel_on_disconnect", "until_disconnect"]
 
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
