@@ -41,6 +41,11 @@ class Tokenizer(ABC):
     """The tokens in the order of their ids"""
 
     @property
+    def library_file(self) -> Path:
+        """The file that `library` reads."""
+        return self.path
+
+    @property
     def size(self) -> int:
         """Number of tokens, special ones included."""
         return len(self.pieces)

@@ -10,7 +10,7 @@ from s2s.errors import ConfigError
 from s2s.generation.ensemble import Ensemble
 from s2s.generation.shallow_fusion import ShallowFusion
 from s2s.io.atomic import sha256
-from s2s.run import Run, find_run, tokenizer
+from s2s.run import Run, find_model, find_run, tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Models(NamedTuple):
 def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:
     """Load the runs and checkpoints that the options name as one model, with the language model that `fusion` names."""
     names = _members(config)
-    directories = [find_run(name) for name, _ in names]
+    directories = [find_model(name, plugins) for name, _ in names]
     runs = [Run.load(d, checkpoint, plugins, device) for d, (_, checkpoint) in zip(directories, names, strict=True)]
     first, directory, members = runs[0], directories[0], [run.model for run in runs]
     for run, path in zip(runs[1:], directories[1:], strict=True):

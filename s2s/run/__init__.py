@@ -10,9 +10,21 @@ runs/last     pointer to the run that was started last
 
 from __future__ import annotations
 
-__all__ = ["Run", "find_run", "read_run_record", "run_path", "tokenizer"]
+__all__ = [
+    "ModelFormat",
+    "PublishedModel",
+    "Run",
+    "find_model",
+    "find_run",
+    "import_model",
+    "open_published",
+    "read_run_record",
+    "run_path",
+    "tokenizer",
+]
 
 from s2s.run import tokenizer
 from s2s.run.paths import find_run, run_path
+from s2s.run.published import ModelFormat, PublishedModel, find_model, import_model, open_published
 from s2s.run.record import read_run_record
 from s2s.run.trained_run import Run

@@ -27,7 +27,7 @@ class Translation(TextTask):
 
     def named_corpora(self, split: str) -> list[CorpusOptions]:
         """Those that the option of a split names, or without task.train the synthetic one."""
-        if self.config.train:
+        if self.config.train is not None:
             return super().named_corpora(split)
         src, tgt = synthetic_direction(self.config)
         options = {"src": src, "tgt": tgt, "pairs": self.config.pairs, "seed": self.config.synthetic_seed}
@@ -35,15 +35,15 @@ class Translation(TextTask):
 
     def directions(self) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
         """As in the base class, or that of the synthetic corpus."""
-        return super().directions() if self.config.train else [(*synthetic_direction(self.config), {})]
+        return super().directions() if self.config.train is not None else [(*synthetic_direction(self.config), {})]
 
     def source_language(self, fields: Mapping[str, Any]) -> str:
         """As in the base class, or that of the synthetic corpus."""
-        return super().source_language(fields) if self.config.train else synthetic_direction(self.config)[0]
+        return super().source_language(fields) if self.config.train is not None else synthetic_direction(self.config)[0]
 
     def describe(self) -> Iterable[str]:
         """Whether the synthetic corpus is used, and in which direction; then the lines that corpora report."""
-        if not self.config.train:
+        if self.config.train is None:
             names = {"en": "English", "de": "German"}
             src, tgt = (names[side] for side in synthetic_direction(self.config))
             yield f"no task.train is given: {self.config.pairs:,} pairs of the synthetic corpus, {src} to {tgt}"

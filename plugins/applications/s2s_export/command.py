@@ -34,7 +34,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
     import torch  # not for --help
 
     from s2s.io import sha256
-    from s2s.run import Run, find_run
+    from s2s.run import Run, find_model
     from s2s_export.export import check_own, export
 
     config, registry = composed.config, plugins.registry
@@ -43,7 +43,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     entry = registry.get("exporter", config.format)
     exporter = entry.build(entry.config())
-    directory = find_run(config.run)
+    directory = find_model(config.run, plugins)
     run = Run.load(directory, config.checkpoint, plugins, torch.device("cpu"))
     _check_no_constraint(config, run)
     model = _export_input(run, exporter, config, registry)

@@ -53,7 +53,7 @@ class CTranslate2Exporter:
         (folder / TOKENS).write_text(json.dumps(written, ensure_ascii=False), encoding="utf-8")
 
         for name, subwords in zip(("source.spm", "target.spm"), model.subwords or (), strict=False):
-            shutil.copyfile(subwords.path, folder / name)
+            shutil.copyfile(subwords.library_file, folder / name)
 
     def read(self, folder: Path) -> CTranslate2Model:
         """Load in fp32 with one thread."""

@@ -137,7 +137,7 @@ def _generation(vocab: Vocab) -> dict[str, Any]:
 def _write_tokenizer(sides: tuple[Tokenizer, Tokenizer], folder: Path) -> None:
     """MarianTokenizer's files: the sentencepiece models, and the id of every token."""
     for name, subwords in zip(("source.spm", "target.spm"), sides, strict=True):
-        shutil.copyfile(subwords.path, folder / name)
+        shutil.copyfile(subwords.library_file, folder / name)
     ids = {piece: i for i, piece in enumerate(sides[0].pieces)}
     (folder / "vocab.json").write_text(json.dumps(ids, ensure_ascii=False), encoding="utf-8")
     special = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}

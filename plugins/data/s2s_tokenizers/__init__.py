@@ -42,10 +42,12 @@ class HuggingFaceConfig(Choice):
 
 @dataclass(kw_only=True)
 class MarianConfig(Choice):
-    """The tokeniser of a MarianMTModel, with the ids of its vocab.json; decoding starts with its <pad>."""
+    """The tokeniser of a MarianMTModel, with the ids of its vocab.json."""
 
     folder: str = ""
-    """Folder with vocab.json, source.spm and target.spm, which are copied into the run."""
+    """Folder with vocab.json, source.spm and target.spm, which are copied into the run; empty: the run's own."""
+    start: list[str] = field(default_factory=lambda: ["<pad>"])
+    """The tokens with which decoding starts."""
 
 
 @hookimpl

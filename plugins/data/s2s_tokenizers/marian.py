@@ -34,13 +34,11 @@ class MarianKind(TokenizerKind):
     learns = False
 
     def __init__(self, config: MarianConfig) -> None:
-        if not config.folder:
-            raise ConfigError("task.subword=marian: which folder? Give task.subword={name: marian, folder: FOLDER}")
         self.config = config
 
     def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
         """Copy the files into the folder `path`; raises ConfigError for symbols that are no tokens in vocab.json."""
-        tokens = Marian(self._folder)  # an error of its files names them, not the copy
+        tokens = Marian(self._folder, self.config.start)  # an error of its files names them, not the copy
         if missing := sorted(set(symbols) - set(tokens.pieces)):
             raise ConfigError(f"task.subword=marian has no tokens for {', '.join(missing)}; choose another tokeniser")
         contents = {file.name: _read(file) for file in self.files()}
@@ -50,23 +48,27 @@ class MarianKind(TokenizerKind):
 
     def load(self, path: Path) -> Marian:
         """Read the copy."""
-        return Marian(path)
+        return Marian(path, self.config.start)
 
     def files(self) -> Sequence[Path]:
-        """vocab.json, source.spm and target.spm of the folder."""
-        return [self._folder / name for name in FILES]
+        """vocab.json, source.spm and target.spm of the folder; none for a run that has its own."""
+        return [self._folder / name for name in FILES] if self.config.folder else ()
 
     @property
     def _folder(self) -> Path:
+        if not self.config.folder:
+            raise ConfigError("task.subword=marian: which folder? Give task.subword={name: marian, folder: FOLDER}")
         return expand_user(self.config.folder, "task.subword.folder")
 
 
 class Marian(Tokenizer):
     """Text to ids and back. Source and target share their tokens, but each side segments text by a model of its own."""
 
-    def __init__(self, path: Path, side: Side = "src") -> None:
-        """side: whose model segments texts."""
-        self.path = path
+    library = "sentencepiece"
+
+    def __init__(self, path: Path, start: Sequence[str], side: Side = "src") -> None:
+        """start: tokens with which decoding starts. side: whose model segments texts."""
+        self.path, self._start, self._side = path, start, side
         self._processor = _processor(path / SPM[side])
         try:
             ids = {str(piece): int(i) for piece, i in parse_json(_read(path / VOCAB)).items()}
@@ -76,11 +78,17 @@ class Marian(Tokenizer):
             raise DataError(f"{path / VOCAB}: no vocabulary of a MarianMTModel: {error}") from None
         if sorted(ids.values()) != list(range(len(ids))):
             raise DataError(f"{path / VOCAB}: its ids must be 0 to {len(ids) - 1:,}, each of one token")
-        self.bos, self.starting_tokens = self.pad, (self.pad,)
+        self.starting_tokens = [self.id_of(token) for token in start]
+        self.bos = self.starting_tokens[0] if start else self.pad
+
+    @property
+    def library_file(self) -> Path:
+        """The side's model."""
+        return self.path / SPM[self._side]
 
     def for_side(self, side: Side) -> Marian:
         """The same tokens, with the model of a side."""
-        return Marian(self.path, side)
+        return Marian(self.path, self._start, side)
 
     @cached_property
     def identity(self) -> str:

@@ -51,7 +51,7 @@ def inherited(settings: Sequence[Setting], plugins: Plugins) -> list[Setting]:
     if named and steps(run_path(named) / "checkpoints"):
         return list(_Options(given, run_path(named), "as the run began", plugins).all())
     try:
-        directory, _ = find_source(source)
+        directory, _ = find_source(source, plugins)
     except CheckpointError:
         if any(key in given for key in ("task", "task.name", "task.base")):
             return []  # it is missed where its weights are: until then, it may still have to be trained

@@ -63,7 +63,7 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
     source, init_map = options.init_from, options.init_map
     assert source is not None
     try:
-        directory, checkpoint_name = find_source(source)
+        directory, checkpoint_name = find_source(source, plugins)
         path, weights = Run.read_weights(directory, checkpoint_name)
         other_config, other_task = Run.load_task(directory, plugins)
         weights = _merged(other_config.arch, weights, plugins.registry)

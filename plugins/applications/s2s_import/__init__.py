@@ -1,0 +1,56 @@
+"""Published models: s2s-import, and the formats of Hugging Face's transformers. No torch at import."""
+
+from __future__ import annotations
+
+__all__ = ["ImportConfig", "s2s_register", "s2s_settings"]
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
+
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.compose import Setting
+from s2s.config import GenerateConfig, Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(kw_only=True)
+class ImportConfig:
+    """s2s-import: make a run of a published model, which then needs the model's files no more.
+
+    s2s-import model=opus-mt-en-de run=opus
+    """
+
+    model: str = ""
+    """The model: a folder in the format of Hugging Face's transformers."""
+    run: str = ""
+    """Directory of the new run, or its name under runs/; empty: the model's name."""
+
+
+@dataclass(kw_only=True)
+class ModelOption(GenerateConfig):
+    """A published model in place of a run."""
+
+    model: str | None = field(default=None, metadata=Mark.OF_MODELS | Mark.NEUTRAL)
+    """A published model, such as a folder of Hugging Face's transformers; run=FOLDER means the same."""
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.options(ModelOption)
+    registry.add("model_format", "hugging_face", Choice, "s2s_import.hugging_face:HuggingFaceFormat")
+
+
+@hookimpl
+def s2s_settings(settings: Sequence[Setting], schema: type) -> Sequence[Setting]:
+    """model=FOLDER is run=FOLDER, which finds published models, too."""
+    given = {setting.key: setting for setting in settings}
+    if not {"model", "run"} <= {item.name for item in fields(schema)} or ("model",) not in given:
+        return ()
+    if issubclass(schema, ImportConfig):
+        return ()
+    model = given["model",]
+    if ("run",) in given:
+        raise ConfigError(f"run={given['run',].value} and model={model.value} both name the model; give one of them")
+    return [Setting(("run",), model.value, f"model={model.value}")]

@@ -1,0 +1,45 @@
+"""s2s-import: a published model as a run."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from s2s import CheckpointError, ConfigError
+from s2s.cli import Options, run_command
+from s2s_import import ImportConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Plugins
+    from s2s.compose import ComposedConfig
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    return run_command(ImportConfig, import_published, argv)
+
+
+def import_published(composed: ComposedConfig[ImportConfig], plugins: Plugins, options: Options) -> None:
+    """Write the run, and print what became of the model."""
+    from s2s.run import import_model, open_published, run_path
+
+    config = composed.config
+    if not config.model:
+        raise ConfigError("model: which one? Give model=FOLDER, such as a folder of Hugging Face's transformers")
+    path = Path(config.model).expanduser()
+    directory = run_path(config.run or path.resolve().name)
+    if os.path.lexists(directory):
+        raise CheckpointError(f"run={directory} is there already; give another name, or remove it")
+    published = open_published(path, plugins.registry)
+    if not options.dry_run:
+        import_model(published, directory, plugins)
+    if not options.quiet:
+        print(f"model    {published.title} in {path}")
+        print(*(f"note     {note}" for note in published.notes), sep="\n", end="\n" if published.notes else "")
+        print(f"run      {directory}{' (not written)' if options.dry_run else ''}")
+        print(f"next     s2s-generate run={config.run or directory.name} input=FILE")

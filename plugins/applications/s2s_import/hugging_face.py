@@ -1,0 +1,104 @@
+"""Folders of Hugging Face's transformers: config.json, the weights, and the tokeniser's files.
+
+Which families are read follows from the entries of `foreign_format`, each of which names its `model_types`; how a
+family's texts become ids, from `s2s_import.tokenizers`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["HuggingFaceFormat", "HuggingFaceModel"]
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from s2s import CheckpointError
+from s2s.foreign import ForeignFormat, open_tensors
+from s2s.io import read_json
+from s2s.run import ModelFormat, PublishedModel
+from s2s_import.search import search_options
+from s2s_import.tokenizers import text_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from s2s import Choice, Registry, Seq2Seq, Task
+
+CONFIG, GENERATION = "config.json", "generation_config.json"
+DROPOUTS = {"dropout": "dropout", "attention_dropout": "attention_dropout", "activation_dropout": "relu_dropout"}
+KEPT = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt", "NOTICE")
+
+
+class HuggingFaceFormat(ModelFormat):
+    """Known by its config.json, which names a `model_type`."""
+
+    description = f"a folder of Hugging Face's transformers, with {CONFIG}"
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def open(self, path: Path, registry: Registry) -> PublishedModel | None:
+        """The model in a folder; raises CheckpointError for a family that is not read."""
+        if not (path / CONFIG).is_file():
+            return None
+        config = _read(path / CONFIG)
+        kind = config.get("model_type")
+        for group, name in registry.entries:
+            if group != "foreign_format":
+                continue
+            tables: ForeignFormat = registry.get(group, name).build()
+            if kind in tables.model_types:
+                return HuggingFaceModel(path, config, tables, name.partition(".")[0])
+        types = [
+            one
+            for name in registry.names("foreign_format")
+            for one in registry.get("foreign_format", name).build().model_types
+        ]
+        raise CheckpointError(
+            f"{path / CONFIG}: model_type={kind} is no family that is read here; known: {', '.join(sorted(types))}"
+        )
+
+
+class HuggingFaceModel(PublishedModel):
+    """A model of a family whose tables of names are known."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any], tables: ForeignFormat, arch: str) -> None:
+        self.folder, self.config, self.tables, self.arch = folder, config, tables, arch
+        self.title = f"{tables.title} of Hugging Face's transformers"
+        self.files = sorted(path for path in folder.iterdir() if path.is_file())
+        self.kept = [path for path in self.files if path.name in KEPT]
+        generation = _read(folder / GENERATION) if (folder / GENERATION).is_file() else {}
+        search, notes = search_options({**config, **generation})
+        texts, self.tokenizer_options = text_options(folder, config)
+        dropouts = {ours: float(config[theirs]) for theirs, ours in DROPOUTS.items() if theirs in config}
+        options = tables.read_options(config, self.tensors)
+        arch_options = {"name": arch, **options, **dropouts}
+        self.options = {
+            "task": {"name": "translation", "train": [], **texts},
+            "arch": arch_options,
+            "search": search,
+            "train": {"steps": 1},
+            "data": {"max_len": int(config.get("max_position_embeddings") or 512)},
+        }
+        self.notes = notes
+
+    @cached_property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """Of all files of weights."""
+        return open_tensors(self.folder)
+
+    def load(self, model: Seq2Seq, arch: Choice, task: Task) -> None:
+        """By the table of names."""
+        self.tables.names(arch).load(model.state_dict(), self.tensors)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = read_json(path)
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not readable: {error}") from None
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} is no JSON object")
+    return content

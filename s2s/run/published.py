@@ -1,0 +1,169 @@
+"""Models that other programs trained, as runs: what stands in their files becomes a run of its own.
+
+`find_model` takes such a model wherever it takes a run; its run then lies in a cache, and is made again when a file of
+the model has changed.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ModelFormat", "PublishedModel", "find_model", "import_model", "open_published"]
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from s2s.checkpoint.directory import save, step_name
+from s2s.checkpoint.weights import size_limit
+from s2s.compose import arguments_of, compose
+from s2s.compose.composition import recompose
+from s2s.config import Config
+from s2s.distributed import World
+from s2s.errors import CheckpointError
+from s2s.io.atomic import sha256, write_file
+from s2s.io.atomic_folder import new_folder
+from s2s.io.json_files import dump_checked
+from s2s.io.lock import FileLock
+from s2s.run.directory import RunDirectory
+from s2s.run.paths import find_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from torch import Tensor
+
+    from s2s.model import Seq2Seq
+    from s2s.plugin import Plugins
+    from s2s.registry import Choice, Registry
+    from s2s.task import Task
+
+RECORD = "published.json"
+"""In an imported run: which model it was"""
+VERSION = 1
+"""Raised when models are imported in another way than before, so that those in the cache are made again"""
+
+
+class PublishedModel(ABC):
+    """A model on disk in the format of another program."""
+
+    title: str
+    """What it is, in words, such as MarianMTModel"""
+    files: Sequence[Path]
+    """All files that are read"""
+    options: Mapping[str, Any]
+    """The options of s2s-train that describe it: task, arch, search, …"""
+    tokenizer_options: Mapping[str, Any]
+    """Further options of the task, with which it learns the tokeniser: the files that it takes over"""
+    notes: Sequence[str] = ()
+    """Lines for the first screen, such as settings of the model that have no counterpart"""
+    kept: Sequence[Path] = ()
+    """Files that stay with the run, such as the licence and the model card"""
+
+    @property
+    @abstractmethod
+    def tensors(self) -> Mapping[str, Tensor]:
+        """The weights under their names there, each read when it is asked for."""
+
+    @abstractmethod
+    def load(self, model: Seq2Seq, arch: Choice, task: Task) -> None:
+        """Copy the weights into a model that was built from `options`; raises CheckpointError if they do not fit."""
+
+
+class ModelFormat(ABC):
+    """A format of models: a built entry of the group `model_format`."""
+
+    description: ClassVar[str]
+    """What is read, for an error about another folder: "a folder with config.json of Hugging Face's transformers"."""
+
+    @abstractmethod
+    def open(self, path: Path, registry: Registry) -> PublishedModel | None:
+        """The model at a path; None if it is of another format; raises UserError for one that cannot be read."""
+
+
+def open_published(path: Path, registry: Registry) -> PublishedModel:
+    """The model at a path, by the first format that reads it; raises CheckpointError if none does."""
+    formats: list[ModelFormat] = [registry.build_default("model_format", n) for n in registry.names("model_format")]
+    for one in formats:
+        if (model := one.open(path, registry)) is not None:
+            return model
+    what = "is no model that is read here" if path.exists() else "does not exist"
+    raise CheckpointError(f"{path} {what}; what is read: {'; '.join(one.description for one in formats) or 'nothing'}")
+
+
+def find_model(name: str, plugins: Plugins, option: str = "run") -> Path:
+    """The directory of a run, as `find_run`, or of the run that a published model at the path `name` has become."""
+    try:
+        return find_run(name, option)
+    except CheckpointError as error:
+        path = Path(name).expanduser()
+        if not name or not path.exists():
+            raise
+        try:
+            published = open_published(path, plugins.registry)
+        except CheckpointError as other:
+            raise CheckpointError(f"{error}. {other}") from None
+    return _cached(path, published, plugins)
+
+
+def import_model(published: PublishedModel, directory: Path, plugins: Plugins) -> None:
+    """Write a run that has the model's configuration, tokeniser and weights, and needs its files no more.
+
+    The run appears complete or not at all. Raises CheckpointError for weights that do not fit the configuration, and
+    what composing it raises.
+    """
+    options = {"run": str(directory), **published.options}
+    composed = compose(Config, arguments_of(Config, options), plugins)
+    config, registry = composed.config, plugins.registry
+    with new_folder(directory) as folder, RunDirectory(folder) as run:
+        run.begin(composed, plugins, World())
+        learner = recompose(config, {"task": published.tokenizer_options}, plugins).task
+        task, learning = (registry.get("task", config.task.name).build(one) for one in (config.task, learner))
+        with tempfile.TemporaryDirectory(dir=folder) as learnt:
+            learning.learn(Path(learnt))
+            task.load(Path(learnt))
+            run.copy_tokenizer(Path(learnt))
+        with size_limit(published.tensors, published.files[0]):
+            model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=registry)
+        published.load(model, config.arch, task)
+        save(run.checkpoints, step_name(0), {"model": model.state_dict()}, {})
+        for file in published.kept:
+            write_file(folder / file.name, file.read_bytes())
+        record = {"title": published.title, "files": {str(file.absolute()): sha256(file) for file in published.files}}
+        write_file(folder / RECORD, dump_checked({**record, "notes": list(published.notes)}))
+        run.status("imported")
+
+
+def _cached(path: Path, published: PublishedModel, plugins: Plugins) -> Path:
+    """The run in the cache that was made of these files as they are now."""
+    stamps = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in published.files]
+    identity = hashlib.sha256(json.dumps([VERSION, stamps]).encode()).hexdigest()
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s" / "models"
+        cache.mkdir(parents=True, exist_ok=True)
+        directory = cache / f"{path.resolve().name or 'model'}-{identity[:12]}"
+        lock = FileLock(directory.with_name(f".{directory.name}.lock"))
+        _wait_for(lock)
+        try:
+            if not (directory / RECORD).is_file():
+                import_model(published, directory, plugins)
+        finally:
+            lock.release()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a user without a home directory
+        raise CheckpointError(
+            f"{path} cannot be imported into the cache, {error}; name another one with XDG_CACHE_HOME, or give "
+            "s2s-import model=… run=…"
+        ) from error
+    return directory
+
+
+def _wait_for(lock: FileLock) -> None:
+    """Take a lock when the process that has it, which imports the same model, has finished or died."""
+    while lock.descriptor is None:
+        try:
+            lock.acquire()
+        except CheckpointError:
+            time.sleep(0.2)

@@ -1,0 +1,121 @@
+"""Published models as runs: the same outputs as the program they come from, and no need of its files afterwards."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+import s2s
+from harness.published import LINES, opus_mt
+from s2s.cli.generate import main as generate
+from s2s.cli.train import main as train
+from s2s.errors import CheckpointError
+from s2s_export.command import main as export
+from s2s_import.command import main as import_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, and a working folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "cache" / "s2s" / "models"
+
+
+def greedy_of_transformers(folder: Path, lines: list[str]) -> list[str]:
+    """What transformers translates them to, one after the other."""
+    transformers = pytest.importorskip("transformers", reason="the extra `export` is not installed")
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    outputs = []
+    for line in lines:
+        with torch.no_grad():
+            ids = model.generate(**tokenizer([line], return_tensors="pt"), num_beams=1, max_length=24)
+        outputs.append(tokenizer.batch_decode(ids, skip_special_tokens=True)[0])
+    return outputs
+
+
+def test_a_folder_of_transformers_translates_as_there(tmp_path: Path) -> None:
+    opus_mt(tmp_path / "opus-mt-en-de")
+    model = s2s.load("opus-mt-en-de")
+    ours = model.translate(LINES["src"], search={"beam": 1, "length_penalty": "none"})
+    assert ours == greedy_of_transformers(tmp_path / "opus-mt-en-de", LINES["src"])
+    assert len(set(ours)) > 1
+
+
+def translated(*arguments: str, path: Path) -> str:
+    """What s2s-generate writes for a few lines."""
+    (path / "in.txt").write_text("".join(f"{line}\n" for line in LINES["src"][:5]))
+    assert generate(["input=in.txt", "output=out.txt", "overwrite=true", *arguments, "--quiet"]) == 0
+    return (path / "out.txt").read_text()
+
+
+def test_a_model_is_imported_once_until_its_files_change(tmp_path: Path, cache: Path) -> None:
+    opus_mt(tmp_path / "opus")
+    first = translated("model=opus", path=tmp_path)
+    assert first == translated("run=opus", path=tmp_path)
+    assert len(list(cache.glob("opus-*"))) == 1
+    opus_mt(tmp_path / "opus", activation_function="relu")
+    assert translated("model=opus", path=tmp_path) != first
+    assert len(list(cache.glob("opus-*"))) == 2
+
+
+def test_an_imported_run_stands_alone_and_is_tuned(tmp_path: Path) -> None:
+    opus_mt(tmp_path / "opus")
+    (tmp_path / "opus" / "README.md").write_text("license: cc-by-4.0")
+    expected = translated("model=opus", path=tmp_path)
+    assert import_model(["model=opus", "run=mine", "--quiet"]) == 0
+    shutil.rmtree(tmp_path / "opus")
+    assert translated("run=mine", path=tmp_path) == expected
+    assert (tmp_path / "runs" / "mine" / "README.md").read_text() == "license: cc-by-4.0"
+    for side in ("src", "tgt"):
+        (tmp_path / f"train.{side}").write_text("".join(f"{line}\n" for line in LINES[side][:24]))
+    tuned = ["train.init_from=mine", "task.train=[train.src,train.tgt]", "run=tuned", "train.steps=3", "--quiet"]
+    assert train([*tuned, "train.check=false"]) == 0
+    assert translated("run=tuned", path=tmp_path)
+
+
+def test_weights_and_tokeniser_come_back_byte_for_byte(tmp_path: Path) -> None:
+    opus_mt(tmp_path / "opus")
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in LINES["src"][:5]))
+    assert export(["run=opus", "format=hf", "output=back", "input=in.txt", "--quiet"]) == 0
+    for name in ("source.spm", "target.spm", "model.safetensors"):
+        assert (tmp_path / "back" / name).read_bytes() == (tmp_path / "opus" / name).read_bytes(), name
+    tables = [json.loads((tmp_path / folder / "vocab.json").read_text()) for folder in ("back", "opus")]
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"model_type": "gpt2"}', "model_type=gpt2 is no family that is read here; known: "),
+        ('{"model_type": "marian"}', "has no files of a tokeniser that is read here"),
+        ('{"model_type": ', "config.json is not readable"),
+        ("[]", "is no JSON object"),
+    ],
+    ids=["unknown", "no-tokeniser", "cut", "a-list"],
+)
+def test_a_folder_that_cannot_be_read_says_what_is_wrong(
+    content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "some"
+    folder.mkdir()
+    (folder / "config.json").write_text(content)
+    assert import_model(["model=some", "run=mine"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_that_is_no_model_says_what_is_read(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CheckpointError, match=r"is no run directory.* a folder of Hugging Face's transformers"):
+        s2s.load("empty")
