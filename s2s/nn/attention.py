@@ -130,12 +130,12 @@ class KeysValues(NamedTuple):
 class SelfAttention(nn.Module):
     """Queries, keys and values from one sequence."""
 
-    def __init__(self, d_model: int, heads: Heads, dropout: float) -> None:
+    def __init__(self, d_model: int, heads: Heads, dropout: float, *, bias: bool = True) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
         n, n_kv = heads.n, heads.n_kv_heads
-        self.qkv = Projections(d_model, (n * heads.d_k, n_kv * heads.d_k, n_kv * heads.d_v))
-        self.out = Linear(heads.n * heads.d_v, d_model)
+        self.qkv = Projections(d_model, (n * heads.d_k, n_kv * heads.d_k, n_kv * heads.d_v), bias=bias)
+        self.out = Linear(heads.n * heads.d_v, d_model, bias)
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         """[..., T, D] -> [..., T, D]"""
@@ -147,12 +147,12 @@ class SelfAttention(nn.Module):
 class CrossAttention(nn.Module):
     """Queries from one sequence, keys and values from another, which may be computed once and kept."""
 
-    def __init__(self, d_model: int, heads: Heads, dropout: float) -> None:
+    def __init__(self, d_model: int, heads: Heads, dropout: float, *, bias: bool = True) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.q = Linear(d_model, heads.n * heads.d_k)
-        self.kv = Projections(d_model, (heads.n_kv_heads * heads.d_k, heads.n_kv_heads * heads.d_v))
-        self.out = Linear(heads.n * heads.d_v, d_model)
+        self.q = Linear(d_model, heads.n * heads.d_k, bias)
+        self.kv = Projections(d_model, (heads.n_kv_heads * heads.d_k, heads.n_kv_heads * heads.d_v), bias=bias)
+        self.out = Linear(heads.n * heads.d_v, d_model, bias)
 
     def keys_values(self, memory: Tensor) -> KeysValues:
         """[..., S, D] -> keys and values [..., h, S, d]"""

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 LONGEST_WAVE = 10_000.0
 
-Sharing = Literal["shared", "target", "none"]
+Sharing = Literal["shared", "target", "inputs", "none"]
 
 TABLES: dict[Sharing, tuple[str, str, str]] = {
     "shared": ("shared", "shared", "shared"),
     "target": ("src", "tgt", "tgt"),
+    "inputs": ("shared", "shared", "softmax"),
     "none": ("src", "tgt", "softmax"),
 }
 """The matrices of source, target and softmax. Each is stored once, under one name: a shared matrix cannot
@@ -47,9 +48,9 @@ class Embeddings(nn.Module):
     ) -> None:
         """scaled: embeddings are multiplied by sqrt(D). has_bias: of the logits."""
         super().__init__()
-        if sharing == "shared" and not (vocab.joint and vocab.src == vocab.tgt):
+        if sharing in ("shared", "inputs") and not (vocab.joint and vocab.src == vocab.tgt):
             raise ConfigError(
-                "arch.share_embeddings=shared needs one vocabulary for both sides, but this task has two (of "
+                f"arch.share_embeddings={sharing} needs one vocabulary for both sides, but this task has two (of "
                 f"{vocab.src} source and {vocab.tgt} target tokens); give arch.share_embeddings=target or "
                 "none, or make the vocabulary joint (task.joint=true, where the task has that option)"
             )
@@ -126,9 +127,10 @@ class Sinusoids(nn.Module):
     CPU those of the first positions are kept: they took a tenth of the time of decoding one sentence with a tiny model.
     """
 
-    def __init__(self, d_model: int, layout: Literal["paper", "t2t"]) -> None:
+    def __init__(self, d_model: int, layout: Literal["paper", "t2t"], *, offset: int = 0) -> None:
+        """offset: the position of a sentence's first token"""
         super().__init__()
-        self.d_model, self.layout = d_model, layout
+        self.d_model, self.layout, self.offset = d_model, layout, offset
         self.cache: Tensor | None = None
 
     def forward(self, position: Tensor, dtype: torch.dtype) -> Tensor:
@@ -144,12 +146,12 @@ class Sinusoids(nn.Module):
         return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2).to(dtype)
 
     def first(self, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-        """[n, D], of positions 0 to n - 1"""
+        """[n, D], of a sentence's first n tokens"""
         if device.type != "cpu" or torch.compiler.is_compiling():
-            return self(torch.arange(n, device=device), dtype)
+            return self(torch.arange(self.offset, self.offset + n, device=device), dtype)
         kept = self.cache  # another thread may put a shorter one there
         if kept is None or kept.dtype is not dtype or len(kept) < n:
-            self.cache = kept = self(torch.arange(max(64, 2 * n)), dtype)
+            self.cache = kept = self(torch.arange(self.offset, self.offset + max(64, 2 * n)), dtype)
         return kept[:n]
 
     def check(self, length: int) -> None:

@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from s2s.backend.growing_state import GrowingState, bucket_size
 from s2s.backend.operators import Kernel, TreePaths, extend_paths, reorder_paths, tree_attention
+from s2s.backend.operators.attention import tree_keys_values
 from s2s.nn.node_buffers import NodeBuffers, RowSelection, append_rows
 from s2s.tensors import Tree, join_tensors, map_tensors
 
@@ -185,6 +186,8 @@ class CachedAttention:
     """[B, N, h * (d_k + d_v)]"""
     paths: TreePaths
     """Shared by all layers"""
+    bias: Tensor | None = None
+    """Added to the scores in place of `paths.bias`, [B, h, K, max_nodes]"""
 
     @classmethod
     def for_layers(cls, state: KVCacheState, kernel: Kernel) -> list[Self]:
@@ -194,4 +197,11 @@ class CachedAttention:
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """q, k, v [B, h, K, d] -> [B, h, K, d_v]; the dimension K takes the place of a sentence's positions."""
-        return tree_attention(q, k, v, self.nodes, self.paths, self.kernel, dropout)
+        if self.bias is None:
+            return tree_attention(q, k, v, self.nodes, self.paths, self.kernel, dropout)
+        keys, values = self.keys_values(k, v)
+        return self.kernel(q, keys, values, self.bias.to(q.dtype), False, dropout)
+
+    def keys_values(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of all nodes, [B, h, max_nodes, d], after the newest k, v [B, h, K, d] were written into theirs"""
+        return tree_keys_values(k, v, self.nodes, self.paths)

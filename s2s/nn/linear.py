@@ -38,8 +38,8 @@ class Projections(nn.Linear):
     prepacked: LinearMap | None = None
     """As in `Linear`"""
 
-    def __init__(self, d_in: int, parts: tuple[int, ...]) -> None:
-        super().__init__(d_in, sum(parts))
+    def __init__(self, d_in: int, parts: tuple[int, ...], *, bias: bool = True) -> None:
+        super().__init__(d_in, sum(parts), bias)
         self.parts = parts
 
     def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:

@@ -145,6 +145,7 @@ def test_sinusoids_in_a_file_are_compared(tmp_path: Path) -> None:
         {"positions": "none", "scale_embeddings": False},
         {"share_embeddings": "none", "output_bias": True},
         {"share_embeddings": "target", "norm_eps": 1e-3},
+        {"share_embeddings": "inputs", "activation": "gelu_tanh"},
     ],
     ids=lambda options: "-".join(map(str, options.values())) or "paper",
 )

@@ -20,10 +20,14 @@ from harness.arch_checks import (
     plugins,
     seeded,
 )
+from harness.search_calls import find
 from s2s.backend.linear import prepack
 from s2s.data.packing import pack
+from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
 from s2s.nn.attention import KERNELS, Heads, PaddedLayout, SelfAttention
+from s2s.nn.embedding import Sinusoids
 from s2s.nn.linear import Linear
 from s2s_testing import VOCAB, check_arch
 from s2s_testing.incremental import LENGTHS, batch_of, pairs
@@ -35,8 +39,11 @@ from s2s_transformer.layers import FeedForward
 from s2s_transformer.marian import Marian
 from s2s_transformer.restricted import RestrictedLayout
 from s2s_transformer.scores import rotate
+from s2s_transformer.ssru import SSRU
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from s2s.foreign import ForeignFormat
     from s2s_transformer.model import Transformer
 
@@ -66,8 +73,43 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "neighbourhood": 5,
     },
     "grouped_rotary": {"n_heads": 4, "n_kv_heads": 2, "positions": "rotary"},
+    "no_bias": {"bias": False},
+    "ssru": {"decoder_self_attention": "ssru"},
+    "relative_bias": {"positions": "relative_bias", "bias_buckets": 8, "bias_distance": 5},
+    "grouped_bias": {
+        "n_heads": 4,
+        "n_kv_heads": 2,
+        "positions": "relative_bias",
+        "bias_buckets": 4,
+        "bias_distance": 3,
+        "attention_score": "dot",
+    },
+    "additive_bias": {"attention_score": "additive", "positions": "relative_bias", "bias_buckets": 4},
+    "ssru_restricted": {
+        "decoder_self_attention": "ssru",
+        "self_attention": "restricted",
+        "neighbourhood": 1,
+        "bias": False,
+    },
 }
-PADDED = ("restricted", "additive", "relative", "shared")
+INPUTS: dict[str, dict[str, Any]] = {
+    "embedding_norm": {"embedding_norm": True, "norm": "pre"},
+    "scale_output": {"scale_output": True, "share_embeddings": "inputs"},
+    "zero_start": {"zero_start": True},
+    "learned": {"positions": "learned", "max_positions": 40, "position_offset": 2, "scale_positions": False},
+    "sinusoid": {"positions": "sinusoid_t2t", "position_offset": 2},
+}
+"""Of what the layers read and write, not of the layers"""
+PADDED = (
+    "restricted",
+    "additive",
+    "relative",
+    "shared",
+    "relative_bias",
+    "grouped_bias",
+    "additive_bias",
+    "ssru_restricted",
+)
 SLOW = ("dot", "rms", "gated", "rotary")
 EACH = pytest.mark.parametrize("name", OPTIONS)
 
@@ -110,6 +152,59 @@ def test_packed_batches_give_the_same_or_are_refused(name: str) -> None:
     torch.testing.assert_close(model(*packed.inputs)[: len(expected)], expected)
 
 
+@pytest.mark.parametrize("options", INPUTS.values(), ids=INPUTS)
+def test_options_of_inputs_and_outputs_keep_the_contract(options: dict[str, Any]) -> None:
+    check_arch(plugins().registry.get("arch", "transformer"), config(**options))
+
+
+@pytest.mark.parametrize("options", INPUTS.values(), ids=INPUTS)
+@torch.no_grad()
+def test_they_give_the_same_packed_and_by_functions_in_c(options: dict[str, Any]) -> None:
+    model, prepacked = build("", **options), build("", **options)
+    batch, packed = batch_of(VOCAB), pack(pairs(VOCAB), VOCAB)
+    expected = model(batch.src, batch.src_pad, batch.tgt_in)[~batch.tgt_pad]
+    torch.testing.assert_close(model(*packed.inputs)[: len(expected)], expected)
+    prepack(prepacked, "auto", "none")
+    search = BeamSearch(BeamConfig(beam=3, max_len_b=4))
+    found = [find(search, m, batch.src, batch.src_pad, VOCAB) for m in (model, prepacked)]
+    for ours, theirs in zip(*found, strict=True):
+        assert [h.tokens for h in ours] == [h.tokens for h in theirs]
+        torch.testing.assert_close([h.score for h in ours], [h.score for h in theirs])
+
+
+@torch.no_grad()
+def test_options_of_inputs_are_their_equations() -> None:
+    batch = batch_of(VOCAB)
+    offset_options = {"positions": "sinusoid_t2t", "position_offset": 3}
+    plain, zero = build(""), build("", zero_start=True)
+    offset, normed = build("", **offset_options), build("", embedding_norm=True)
+    embedded, position = plain.embeddings.target(batch.tgt_in), torch.arange(batch.tgt_in.size(1))
+    vectors = Sinusoids(16, "paper")(position, torch.float32)
+    memory = plain.encode(batch.src, batch.src_pad)
+
+    def read(model: Transformer) -> Tensor:
+        return model.target_input(batch.tgt_in, memory)[0]
+
+    torch.testing.assert_close(read(plain), embedded + vectors)
+    without = torch.cat([torch.zeros_like(embedded[:, :1]), embedded[:, 1:]], dim=1)
+    torch.testing.assert_close(read(zero), without + vectors)
+    torch.testing.assert_close(read(offset), embedded + Sinusoids(16, "t2t")(position + 3, torch.float32))
+    torch.testing.assert_close(read(normed), F.layer_norm(embedded + vectors, [16], eps=1e-6))
+
+
+@torch.no_grad()
+def test_a_recurrent_unit_is_its_equation() -> None:
+    """Kim et al. (2019), position by position."""
+    torch.manual_seed(0)
+    unit, x = SSRU(6, bias=True).double(), torch.randn(2, 11, 6, dtype=torch.float64)
+    c, expected = torch.zeros(2, 6, dtype=torch.float64), []
+    for t in range(11):
+        f = 1 / (1 + (-(x[:, t] @ unit.forget.weight.T + unit.forget.bias)).exp())
+        c = f * c + (1 - f) * (x[:, t] @ unit.inner.weight.T)
+        expected.append(c.clamp(min=0))
+    torch.testing.assert_close(unit(x, PaddedLayout(KERNELS["math"], causal=True)), torch.stack(expected, dim=1))
+
+
 @EACH
 @torch.no_grad()
 def test_no_function_in_c_takes_a_step_that_it_does_not_know(name: str) -> None:
@@ -126,10 +221,12 @@ def test_a_format_names_what_it_cannot_express(form: type[ForeignFormat], name: 
         form().write_options(config(name))
 
 
-@pytest.mark.parametrize("name", ["dot", "rms", "gated", "rotary", "additive", "relative", "grouped"])
+@pytest.mark.parametrize(
+    "name", ["dot", "rms", "gated", "rotary", "additive", "relative", "grouped", "ssru", "relative_bias"]
+)
 def test_operations_are_what_a_counter_counts(name: str) -> None:
     hidden = 2 * 3 * 5 * 5 * (2 * 16)  # a counter counts both halves of what a causal mask hides
-    assert_operations(build(name, attention="math"), hidden)
+    assert_operations(build(name, attention="math"), 0 if name == "ssru" else hidden)
 
 
 def test_parameters_are_what_arithmetic_says() -> None:
@@ -324,8 +421,23 @@ def test_maps_of_attention_are_those_of_the_option(name: str) -> None:
         ({"positions": "rotary", "attention_score": "additive"}, "exclude"),
         ({"n_kv_heads": 3}, "multiple of"),
         ({"n_kv_heads": 0}, "at least 1"),
+        ({"positions": "relative_bias", "bias_buckets": 7}, "even"),
+        ({"positions": "relative_bias", "bias_buckets": 2}, "at least 4"),
+        ({"positions": "relative_bias", "bias_buckets": 8, "bias_distance": 4}, "more than half"),
+        ({"positions": "relative_bias", "self_attention": "restricted"}, "exclude"),
     ],
-    ids=["no middle", "odd width", "rotary and restricted", "rotary and additive", "uneven groups", "no keys"],
+    ids=[
+        "no middle",
+        "odd width",
+        "rotary and restricted",
+        "rotary and additive",
+        "uneven groups",
+        "no keys",
+        "odd buckets",
+        "two buckets",
+        "no ranges",
+        "relative_bias and restricted",
+    ],
 )
 def test_what_cannot_be_is_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):

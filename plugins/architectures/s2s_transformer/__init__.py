@@ -49,10 +49,12 @@ class TransformerConfig(Choice):
     """Added to the variance in layer normalisation."""
     norm_kind: Literal["layer", "rms"] = "layer"
     """layer: layer normalisation, the paper's. rms: by the root mean square only (Zhang and Sennrich, 2019)."""
-    activation: Literal["relu", "gelu", "silu"] = "relu"
-    """Non-linearity of the feed-forward sub-layer."""
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    """Non-linearity of the feed-forward sub-layer. gelu_tanh approximates gelu with a tanh, as T5 does."""
     gated: bool = False
     """The feed-forward sub-layer is f(x W) * (x V) before its second map (Shazeer, 2020); d_ff is the width of each."""
+    bias: bool = True
+    """Linear maps in the layers add a bias; T5's do not."""
     guide: Literal["none", "words", "stack"] = "none"
     """What the decoder reads about its current position in the source, if the task has a guide: the encoder's outputs
     at the next and the last word (words), or everything that the guide provides (stack). It is added to the input and,
@@ -71,19 +73,39 @@ class TransformerConfig(Choice):
     label_loss: float = 0.0
     """Weight of the cross-entropy of source words' labels, such as parts of speech, predicted from the encoder's
     output, relative to that of target tokens; for a task that labels words. Not in the paper."""
-    positions: Literal["sinusoid", "sinusoid_t2t", "learned", "rotary", "relative", "none"] = "sinusoid"
+    positions: Literal["sinusoid", "sinusoid_t2t", "learned", "rotary", "relative", "relative_bias", "none"] = (
+        "sinusoid"
+    )
     """sinusoid: section 3.5. sinusoid_t2t: the released code's wavelengths, all sines before all cosines.
     learned: row E of Table 3. rotary: queries and keys of self-attention are rotated by position (Su et al., 2021).
-    relative: keys and values of self-attention depend on the distance (Shaw et al., 2018). none: no positions."""
+    relative: keys and values of self-attention depend on the distance (Shaw et al., 2018). relative_bias: a number for
+    each head and distance is added to the scores of self-attention, the same in all layers (T5; Raffel et al., 2020);
+    training then takes padded batches only. none: no positions."""
     relative_distance: int = 16
     """Largest distance that has vectors of its own with positions=relative; larger ones share the last ones."""
+    bias_buckets: int = 32
+    """Distances with numbers of their own with positions=relative_bias, at first each, then ever wider ranges; in the
+    encoder half of them for each direction."""
+    bias_distance: int = 128
+    """Distance from which all share the last of them."""
     max_positions: int = 256
     """Longest sentence with positions=learned, eos included; sinusoids have no limit."""
-    share_embeddings: Literal["shared", "target", "none"] = "shared"
-    """shared: source, target and softmax are one matrix (section 3.4), which needs a joint vocabulary.
-    target: target and softmax are one. none: three matrices."""
+    position_offset: int = 0
+    """Position of the first token, with sinusoids or positions=learned; BART, M2M-100 and NLLB begin at 2."""
+    scale_positions: bool = True
+    """With positions=learned and scale_embeddings, multiply positions by sqrt(d_model), too; mBART does not."""
+    embedding_norm: bool = False
+    """Normalise the sum of embedding and position, as BART and mBART do."""
+    share_embeddings: Literal["shared", "target", "inputs", "none"] = "shared"
+    """shared: source, target and softmax are one matrix (section 3.4), which needs a joint vocabulary. target: target
+    and softmax are one. inputs: source and target are one, as in T5 1.1, also with a joint vocabulary. none: three
+    matrices."""
     scale_embeddings: bool = True
     """Multiply embeddings by sqrt(d_model) (section 3.4)."""
+    scale_output: bool = False
+    """Divide the decoder's output by sqrt(d_model) before the softmax, as T5 1.0 does."""
+    zero_start: bool = False
+    """The decoder reads a zero vector, plus its position, in place of the first token's embedding, as Marian's does."""
     output_bias: bool = False
     """Add a bias to the logits; not in the paper."""
     attention_score: Literal["scaled_dot", "dot", "additive"] = "scaled_dot"
@@ -91,6 +113,9 @@ class TransformerConfig(Choice):
     d_k times the memory. Section 3.2.1 compares them."""
     self_attention: Literal["full", "restricted"] = "full"
     """restricted: a position attends only to its neighbourhood (section 4), in time linear in the length."""
+    decoder_self_attention: Literal["attention", "ssru"] = "attention"
+    """ssru: the decoder has a simple recurrent unit with one vector as its state in place of self-attention (Kim et
+    al., 2019), which Marian's students have."""
     neighbourhood: int = 15
     """Positions of a neighbourhood, itself in the middle (r of Table 1); the decoder attends to none after it."""
     attention: Literal["auto", "sdpa", "math"] = "auto"
@@ -101,6 +126,7 @@ class TransformerConfig(Choice):
         sizes = ("n_encoder_layers", "n_decoder_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "d_k", "d_v")
         lengths = ("max_positions", "relative_distance")
         check_ranges("arch", self, **dict.fromkeys((*sizes, *lengths), at_least(1)))
+        check_ranges("arch", self, position_offset=at_least(0), bias_buckets=at_least(4))
         values = ("dropout", "attention_dropout", "relu_dropout")
         words_and_layers = ("src_word_dropout", "tgt_word_dropout", "decoder_layer_drop")
         check_ranges("arch", self, **dict.fromkeys((*values, *words_and_layers), SHARE), norm_eps=at_least(0))
@@ -110,6 +136,8 @@ class TransformerConfig(Choice):
         check_ranges("arch", self, neighbourhood=at_least(1))
         if self.positions == "rotary":
             self._check_rotary()
+        if self.positions == "relative_bias":
+            self._check_relative_bias()
         for name, most in (("alignment_layer", "n_decoder_layers"), ("alignment_heads", "n_heads")):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= getattr(self, most):
@@ -135,6 +163,15 @@ class TransformerConfig(Choice):
             raise ConfigError(
                 f"arch.d_model={self.d_model} must be even to hold sines and cosines; or give arch.positions=learned"
             )
+
+    def _check_relative_bias(self) -> None:
+        if self.bias_buckets % 2 or self.bias_distance <= self.bias_buckets // 2:
+            raise ConfigError(
+                f"arch.bias_buckets={self.bias_buckets} must be even, and arch.bias_distance={self.bias_distance} more "
+                "than half of it"
+            )
+        if self.self_attention == "restricted":
+            raise ConfigError("arch.positions=relative_bias and arch.self_attention=restricted exclude each other")
 
     def _check_rotary(self) -> None:
         if (self.d_k or self.d_model // self.n_heads) % 2:

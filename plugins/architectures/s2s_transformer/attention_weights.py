@@ -52,7 +52,8 @@ def attention_maps(
     """Recorded weights of each attention -> maps [B, h, S, S], [B, h, T, T] and [B, h, T, S] of each layer"""
     maps = [AttentionMap("encoder", n, "src", "src", weights[of.attention]) for n, of in enumerate(encoder, 1)]
     for n, layer in enumerate(decoder, 1):
-        maps.append(AttentionMap("decoder", n, "tgt", "tgt", weights[layer.attention]))
+        if layer.attention in weights:  # a recurrent unit has none
+            maps.append(AttentionMap("decoder", n, "tgt", "tgt", weights[layer.attention]))
         if layer.cross_attention:
             maps.append(AttentionMap("cross", n, "tgt", "src", weights[layer.cross_attention]))
     return maps

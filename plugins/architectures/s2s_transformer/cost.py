@@ -40,6 +40,9 @@ def forward_operations(config: TransformerConfig, vocab: Vocab, src: Sequence[in
     encoder = n_src * layer_operations + attended * seen_src
     decoder = n_tgt * (layer_operations + to_queries_and_out) + n_src * to_keys_values
     decoder += attended * (seen_tgt + (source * target).sum())
+    if config.decoder_self_attention == "ssru":
+        self_attention = to_queries_and_out + to_keys_values + at_distances
+        decoder += n_tgt * (2 * d * d - self_attention) - attended * seen_tgt
     layers = config.n_encoder_layers * encoder + config.n_decoder_layers * decoder
     return float(2 * (layers + n_tgt * d * vocab.tgt))
 

@@ -38,7 +38,7 @@ MAPS_AND_NORMS = {"encoder": (LAYER, NORMS), "decoder": (LAYER | CROSS, NORMS | 
 LINEAR, NORM = {"weight": "weight", "bias": "bias"}, {"weight": "gamma", "bias": "beta"}
 TABLE_NAMES = ("encoder/embeddings_0/weight", "decoder/embeddings/weight", "decoder/projection/weight")
 POSITIONS = "{}/position_encodings/encodings"
-ACTIVATIONS = {"relu": 0, "silu": 2, "gelu": 3}
+ACTIVATIONS = {"relu": 0, "gelu_tanh": 1, "silu": 2, "gelu": 3}
 
 
 class CTranslate2(TransformerFormat):
@@ -82,7 +82,7 @@ class CTranslate2(TransformerFormat):
             return NameTable(
                 rows, {POSITIONS.format(side): encodings(config.positions, config.d_model) for side in SIDES}
             )
-        scale = Layout.scaled(math.sqrt(config.d_model) if config.scale_embeddings else 1)
+        scale = Layout.scaled(math.sqrt(config.d_model) if config.scale_embeddings and config.scale_positions else 1)
         for own, side in (("src", "encoder"), ("tgt", "decoder")):
             rows.append(TensorNames(f"{own}_positions.weight", [POSITIONS.format(side)], [scale]))
         return NameTable(rows)
@@ -96,9 +96,10 @@ def _count(side: str, tensors: Mapping[str, Tensor]) -> int:
 def _sharing(tensors: Mapping[str, Tensor]) -> str:
     """`arch.share_embeddings` of equal matrices."""
     source, target, softmax = (tensors[name] for name in TABLE_NAMES)
-    if not torch.equal(target, softmax):
-        return "none"
-    return "shared" if torch.equal(source, target) else "target"
+    of_inputs = source.shape == target.shape and torch.equal(source, target)
+    if torch.equal(target, softmax):
+        return "shared" if of_inputs else "target"
+    return "inputs" if of_inputs else "none"
 
 
 def _positions(d_model: int, tensors: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -129,16 +129,7 @@ def _padded_inputs(layout: PaddedLayout, q: Tensor, k: Tensor, v: Tensor) -> Att
 
 
 def _cached_inputs(layout: CachedAttention, k: Tensor, v: Tensor) -> AttentionInputs:
-    """All keys and values, including the newest [B, g, K, d], which are written into their nodes."""
-    paths, nodes = layout.paths, layout.nodes
-    newest = torch.cat([x.transpose(1, 2).flatten(2) for x in (k, v)], dim=2)  # [B, K, g * (d_k + d_v)]
-    nodes.scatter_(1, paths.newest[..., None].expand_as(newest), newest.to(nodes.dtype))
-    widths = (k.size(1) * k.size(3), v.size(1) * v.size(3))
-    parts = nodes[:, : paths.max_nodes].split(widths, dim=2)
-    keys, values = (x.unflatten(-1, (k.size(1), -1)).transpose(1, 2) for x in parts)  # [B, g, S, d]
-    path = paths.path[..., : paths.max_length]
-    at = torch.arange(path.size(-1), device=path.device)
-    after = at >= paths.length[:, None, None]
-    position = path.new_zeros(*path.shape[:2], paths.max_nodes + 1)
-    position = position.scatter_(2, path.masked_fill(after, paths.max_nodes), at.expand_as(path))[..., :-1]
-    return AttentionInputs(keys, values, paths.bias, position - paths.length[:, None, None] + 1)
+    """All keys and values, including the newest k, v [B, g, K, d]."""
+    keys, values = layout.keys_values(k, v)
+    bias = layout.paths.bias if layout.bias is None else layout.bias
+    return AttentionInputs(keys, values, bias, layout.paths.distance)

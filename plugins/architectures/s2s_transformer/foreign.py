@@ -29,6 +29,13 @@ PAPER = {
     "cross_attention": ("soft",),
     "guide": ("none",),
     "words": ("tokens",),
+    "bias": (True,),
+    "embedding_norm": (False,),
+    "position_offset": (0,),
+    "scale_positions": (True, False),
+    "scale_output": (False,),
+    "zero_start": (False,),
+    "decoder_self_attention": ("attention",),
 }
 """Options that no format has yet, with the values that all can express"""
 SIDES = ("encoder", "decoder")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from s2s.backend import fused, linear, pad_to_beam
+from s2s.nn import SelfAttention
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, FeedForward, ResidualConnection, departures, heads
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ def fused_decoder(
 ) -> fused.FusedDecoder | None:
     """A step of these layers as one function, with the norm of the stack; None if there is none for the configuration
     or for the present form of their weights."""
-    sublayers = [_decoder_sublayers(layer) for layer in layers]
-    if not _is_fusible(config) or None in sublayers:
+    sublayers = [_decoder_sublayers(layer) for layer in layers] if _is_fusible(config) else [None]
+    if None in sublayers:
         return None
     return fused.fused_decoder([s for s in sublayers if s], *_options(last_norm, config))
 
@@ -35,8 +36,8 @@ def fused_encoder(
     layers: Iterable[EncoderLayer], last_norm: nn.Module, config: TransformerConfig
 ) -> fused.FusedEncoder | None:
     """The same for the encoder's layers."""
-    sublayers = [_encoder_sublayers(layer) for layer in layers]
-    if not _is_fusible(config) or None in sublayers:
+    sublayers = [_encoder_sublayers(layer) for layer in layers] if _is_fusible(config) else [None]
+    if None in sublayers:
         return None
     return fused.fused_encoder([s for s in sublayers if s], *_options(last_norm, config))
 
@@ -77,7 +78,9 @@ def fused_state(
 
 def _decoder_sublayers(layer: DecoderLayer) -> fused.DecoderSublayers | None:
     self_attention, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
-    if source is None or not isinstance(feed_forward, FeedForward):  # a plugin may have put another module there
+    if source is None or not isinstance(self_attention, SelfAttention):
+        return None
+    if not isinstance(feed_forward, FeedForward):  # a plugin may have put another module there
         return None
     modules = (self_attention.qkv, self_attention.out, source.q, source.out, feed_forward.inner, feed_forward.out)
     residuals = (layer.attention_residual, layer.cross_attention_residual, layer.feed_forward_residual)

@@ -10,6 +10,7 @@ from torch import nn
 from s2s.nn import Embeddings, Projections
 from s2s_transformer.explicit import AdditiveScore, RelativeScore
 from s2s_transformer.positions import LearnedPositions
+from s2s_transformer.relative_bias import RelativeBias
 
 
 @torch.no_grad()
@@ -18,7 +19,7 @@ def init_weights(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.Linear):
             _init_linear(module)
-        elif isinstance(module, nn.LayerNorm | nn.RMSNorm | AdditiveScore | RelativeScore):
+        elif isinstance(module, nn.LayerNorm | nn.RMSNorm | AdditiveScore | RelativeScore | RelativeBias):
             module.reset_parameters()
         elif isinstance(module, LearnedPositions):
             nn.init.normal_(module.weight, std=module.weight.size(1) ** -0.5)
@@ -31,4 +32,5 @@ def _init_linear(module: nn.Linear) -> None:
     parts = module.parts if isinstance(module, Projections) else (module.out_features,)
     for weight in module.weight.split(parts):
         nn.init.xavier_uniform_(weight)
-    nn.init.zeros_(module.bias)
+    if module.bias is not None:
+        nn.init.zeros_(module.bias)

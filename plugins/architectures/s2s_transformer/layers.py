@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["DecoderLayer", "EncoderLayer", "departures", "stack", "stack_norm"]
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from torch import Tensor, nn
@@ -16,13 +17,19 @@ from torch.nn import functional as F
 from s2s.backend import operators
 from s2s.nn import CrossAttention, Dropout, Heads, KeysValues, Layout, Linear, SelfAttention
 from s2s_transformer.scores import AdaptedCrossAttention, AdaptedSelfAttention
+from s2s_transformer.ssru import SSRU
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from s2s_transformer import TransformerConfig
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
 
 
 class EncoderLayer(nn.Module):
@@ -46,7 +53,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.attention = self_attention(config)
+        is_ssru = config.decoder_self_attention == "ssru"
+        self.attention = SSRU(config.d_model, bias=config.bias) if is_ssru else self_attention(config)
         self.cross_attention = cross_attention(config) if config.cross_attention == "soft" else None
         self.feed_forward = FeedForward(config)
         self.attention_residual = ResidualConnection(config)
@@ -77,9 +85,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.inner = Linear(config.d_model, config.d_ff)
-        self.gate = Linear(config.d_model, config.d_ff) if config.gated else None
-        self.out = Linear(config.d_ff, config.d_model)
+        self.inner = Linear(config.d_model, config.d_ff, config.bias)
+        self.gate = Linear(config.d_model, config.d_ff, config.bias) if config.gated else None
+        self.out = Linear(config.d_ff, config.d_model, config.bias)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.relu_dropout)
 
@@ -111,14 +119,14 @@ class ResidualConnection(nn.Module):
 def self_attention(config: TransformerConfig) -> SelfAttention:
     """Self-attention with the scores and heads that the configuration names."""
     if not is_adapted(config) and config.positions not in ("rotary", "relative"):
-        return SelfAttention(config.d_model, heads(config), config.attention_dropout)
+        return SelfAttention(config.d_model, heads(config), config.attention_dropout, bias=config.bias)
     return AdaptedSelfAttention(config, heads(config))
 
 
 def cross_attention(config: TransformerConfig) -> CrossAttention:
     """Attention to the source with the scores and heads that the configuration names."""
     if not is_adapted(config):
-        return CrossAttention(config.d_model, heads(config), config.attention_dropout)
+        return CrossAttention(config.d_model, heads(config), config.attention_dropout, bias=config.bias)
     return AdaptedCrossAttention(config, heads(config))
 
 
@@ -150,10 +158,11 @@ def stack_norm(config: TransformerConfig) -> nn.Module:
 
 
 def departures(config: TransformerConfig) -> list[str]:
-    """The options, as a user sets them, that neither the paper's layers nor exported formats have."""
+    """The options, as a user sets them, that the paper's layers do not have, nor the functions in C."""
     options = {"norm_kind": "layer", "gated": False, "attention_score": "scaled_dot", "self_attention": "full"}
+    options |= {"bias": True, "decoder_self_attention": "attention"}
     changed = {name: getattr(config, name) for name, paper in options.items() if getattr(config, name) != paper}
-    if config.positions in ("rotary", "relative"):
+    if config.positions in ("rotary", "relative", "relative_bias"):
         changed["positions"] = config.positions
     if heads(config).n_kv_heads != config.n_heads:
         changed["n_kv_heads"] = config.n_kv_heads

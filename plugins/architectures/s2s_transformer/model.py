@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from s2s import Memory, Seq2Seq, State
 from s2s.backend import fused
@@ -33,10 +33,11 @@ from s2s_transformer.cost import forward_operations
 from s2s_transformer.decoding import GuidedMemory, TransformerState, first_state
 from s2s_transformer.fused import fused_decoder, fused_encoder, fused_state, has_hooks
 from s2s_transformer.initialization import init_weights
-from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, stack, stack_norm
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, norm, stack, stack_norm
 from s2s_transformer.layouts import source_layout, step_layouts, target_layout
 from s2s_transformer.positions import Positions, positions
 from s2s_transformer.regularization import LayerDrop
+from s2s_transformer.relative_bias import relative_biases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,11 +54,14 @@ class Transformer(Seq2Seq):
         super().__init__()
         self.config, self.vocab = config, vocab
         flash = heads(config).d_k == heads(config).d_v and config.attention_dropout == 0  # its requirements
-        products = config.attention_score != "additive" and config.positions != "relative"
+        products = config.attention_score != "additive" and config.positions not in ("relative", "relative_bias")
         self.supports_packing = flash and products and config.self_attention == "full"
         scaled, has_bias = config.scale_embeddings, config.output_bias
         self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings, scaled=scaled, has_bias=has_bias)
         self.src_positions, self.tgt_positions = positions(config), positions(config)
+        self.src_bias, self.tgt_bias = relative_biases(config)
+        norms = (norm(config) if config.embedding_norm else nn.Identity() for _ in range(2))
+        self.src_embedding_norm, self.tgt_embedding_norm = norms
         self.dropout = Dropout(config.dropout)
         self.src_word_dropout = WordDropout(config.src_word_dropout)
         self.tgt_word_dropout = WordDropout(config.tgt_word_dropout)
@@ -95,17 +99,25 @@ class Transformer(Seq2Seq):
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, D]. Padding needs no masking: it ends a target, and no position attends ahead."""
         x, guide = self.target_input(tgt, memory)
-        layout = target_layout(self.config, self.kernel, tgt)
+        layout = target_layout(self.config, self.kernel, tgt, x.dtype, self.tgt_bias)
         hidden = self._decode(x, layout, memory.hidden, PaddedLayout.from_padding(memory.pad, x.dtype, self.kernel))
         return self._guided(hidden, guide)
 
     def target_input(self, tgt: Tensor, memory: Memory) -> tuple[Tensor, Tensor | None]:
         """tgt [B, T] -> the first layer's input [B, T, D], and the guide's part of what the softmax reads"""
-        x, guide = self.tgt_word_dropout(self.embeddings.target(tgt)), None
+        x, guide = self._embed_target(tgt), None
         if self.guidance and isinstance(memory, GuidedMemory):
             at_input, guide = self.guidance(tgt, memory.guided)
             x = x + at_input
-        return self._add_positions(x, self.tgt_positions), guide
+        return self._add_positions(x, self.tgt_positions, self.tgt_embedding_norm), guide
+
+    def _embed_target(self, tgt: Tensor, offsets: SequenceOffsets | None = None) -> Tensor:
+        """[B, T], or of packed sentences [N] -> [..., D]"""
+        x = self.tgt_word_dropout(self.embeddings.target(tgt))
+        if not self.config.zero_start:
+            return x
+        position = offsets.positions if offsets else torch.arange(tgt.size(-1), device=tgt.device)
+        return x * (position > 0)[:, None]
 
     def _guided(self, hidden: Tensor, guide: Tensor | None) -> Tensor:
         """[..., D] of the last layer and of the guide -> [..., D]"""
@@ -116,9 +128,11 @@ class Transformer(Seq2Seq):
         if packing is None:
             return super().forward(src, pad, tgt)
         sources, targets = packing.src, packing.tgt
-        x = self._add_positions(self.src_word_dropout(self.embeddings.source(src)), self.src_positions, sources)
+        x = self.src_word_dropout(self.embeddings.source(src))
+        x = self._add_positions(x, self.src_positions, self.src_embedding_norm, sources)
         memory = self._encode(x, VarlenLayout(sources, sources, self.kernel))
-        x = self._add_positions(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions, targets)
+        x = self._embed_target(tgt, targets)
+        x = self._add_positions(x, self.tgt_positions, self.tgt_embedding_norm, targets)
         layout = VarlenLayout(targets, targets, self.kernel, causal=True)
         return self._decode(x, layout, memory, VarlenLayout(targets, sources, self.kernel))
 
@@ -128,7 +142,7 @@ class Transformer(Seq2Seq):
             x, pad_of_x = self.embeddings.source_words(self.words, src, pad)
         else:
             x, pad_of_x = self.embeddings.source(src), pad
-        x = self._add_positions(self.src_word_dropout(x), self.src_positions)
+        x = self._add_positions(self.src_word_dropout(x), self.src_positions, self.src_embedding_norm)
         return self._encode_padded(x, pad_of_x), pad_of_x
 
     def _encode_padded(self, x: Tensor, pad: Tensor) -> Tensor:
@@ -137,7 +151,7 @@ class Transformer(Seq2Seq):
             self.fused_encoder = self.fused_encoder or fused_encoder(self.encoder, self.encoder_norm, self.config)
             if self.fused_encoder:
                 return self.fused_encoder(x, pad)
-        return self._encode(x, source_layout(self.config, self.kernel, pad, x.dtype))
+        return self._encode(x, source_layout(self.config, self.kernel, pad, x.dtype, self.src_bias))
 
     def _encode(self, x: Tensor, layout: Layout) -> Tensor:
         """[..., S, D] -> [..., S, D]"""
@@ -153,7 +167,7 @@ class Transformer(Seq2Seq):
 
     def project(self, hidden: Tensor) -> Tensor:
         """[..., D] -> logits [..., V]"""
-        return self.embeddings.logits(hidden)
+        return self.embeddings.logits(hidden * hidden.size(-1) ** -0.5 if self.config.scale_output else hidden)
 
     def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
         """src, pad [B, S] -> [B, W, L]; None without arch.label_loss"""
@@ -192,7 +206,7 @@ class Transformer(Seq2Seq):
             return None
         memory = self.encode(src, pad)
         x, _ = self.target_input(tgt, memory)
-        layout = target_layout(self.config, self.kernel, tgt)
+        layout = target_layout(self.config, self.kernel, tgt, x.dtype, self.tgt_bias)
         memory_layout = PaddedLayoutWithWeights.from_padding(memory.pad, x.dtype, self.kernel)
         weights = mean_of_heads(cross_attention_weights(layers, x, layout, memory.hidden, memory_layout), n_heads)
         return self.words.spread(weights, src, pad) if self.pooled else weights
@@ -225,6 +239,8 @@ class Transformer(Seq2Seq):
         """token [B, K] -> logits [B, K, V]. All hypotheses of a sentence attend to one copy of its source."""
         assert isinstance(state, TransformerState)
         x, state, at_output = self.embeddings.target(token), state.extend(), None
+        if self.config.zero_start:
+            x = x * (state.length > 1)[:, None, None]
         if self.guidance:
             assert state.guide is not None
             (at_input, at_output), guide = self.guidance.step(token, state.sentence[2], state.guide)
@@ -232,20 +248,18 @@ class Transformer(Seq2Seq):
         if self.tgt_positions is not None:
             state = state.with_positions(self.tgt_positions, state.max_length, self.max_len)
             x = x + state.positions[state.length - 1][:, None]
-        x = self.dropout(x)
+        x = self.dropout(self.tgt_embedding_norm(x))
         return self.project(self._guided(self._step(x, state), at_output)), state
 
     def fused_state(self, state: State, beam: int) -> tuple[fused.FusedState, State] | None:
         """See `HasFusedState`; not available if a step differs from the one defined here."""
         same = type(self).step is Transformer.step and type(self).project is Transformer.project
         same = same and "step" not in vars(self) and not self.training and not self.guidance
-        if (
-            not same
-            or not isinstance(state, TransformerState)
-            or None in (self.fused_decoder, self.embeddings.prepacked)
-        ):
+        same = same and not self.config.embedding_norm and not self.config.scale_output
+        if not same or not isinstance(state, TransformerState) or self.fused_decoder is None:
             return None
-        assert self.fused_decoder is not None
+        if self.embeddings.prepacked is None or (self.config.zero_start and bool((state.length == 0).any())):
+            return None
         state = state.reserve(beam)
         if self.tgt_positions is not None:
             state = state.with_positions(self.tgt_positions, state.max_length + 1, self.max_len)
@@ -257,16 +271,18 @@ class Transformer(Seq2Seq):
         if self.fused_decoder is not None and not self.training:
             return self.fused_decoder(x, fused.TreeCache(state.nodes, state.hypothesis, state.length, sources, seen))
         memory_layout = PaddedLayout.from_padding(~seen, x.dtype, self.kernel)
-        layouts = step_layouts(self.config, self.kernel, state)
+        layouts = step_layouts(self.config, self.kernel, state, self.tgt_bias)
         for layer, source, layout in zip(self.decoder, sources or [None] * len(self.decoder), layouts, strict=True):
             x = layer.attend(x, layout, source, memory_layout)
         return self.decoder_norm(x)
 
-    def _add_positions(self, x: Tensor, positions: Positions | None, offsets: SequenceOffsets | None = None) -> Tensor:
+    def _add_positions(
+        self, x: Tensor, positions: Positions | None, norm: nn.Module, offsets: SequenceOffsets | None = None
+    ) -> Tensor:
         """Embeddings [B, T, D] of whole sentences, or [N, D] of packed ones -> the first layer's input."""
         if positions is not None:
             length = offsets.max_seqlen if offsets else x.size(1)
             positions.check(length)
             vectors = positions.first(length, x.dtype, x.device)  # [L, D]
             x = x + (vectors.index_select(0, offsets.positions) if offsets else vectors)
-        return self.dropout(x)
+        return self.dropout(norm(x))

@@ -29,7 +29,7 @@ class AdaptedSelfAttention(SelfAttention):
     """Self-attention with the scores, positions and heads that a configuration names."""
 
     def __init__(self, config: TransformerConfig, heads: Heads) -> None:
-        super().__init__(config.d_model, heads, config.attention_dropout)
+        super().__init__(config.d_model, heads, config.attention_dropout, bias=config.bias)
         self.score = additive_score(config, heads)
         if config.positions == "relative":
             self.score = RelativeScore(heads, config.relative_distance)
@@ -46,7 +46,7 @@ class AdaptedCrossAttention(CrossAttention):
     """Attention to the source with the scores and heads that a configuration names."""
 
     def __init__(self, config: TransformerConfig, heads: Heads) -> None:
-        super().__init__(config.d_model, heads, config.attention_dropout)
+        super().__init__(config.d_model, heads, config.attention_dropout, bias=config.bias)
         self.score, self.unscaled = additive_score(config, heads), config.attention_score == "dot"
 
     def forward(self, x: Tensor, memory: KeysValues, layout: Layout) -> Tensor:
@@ -98,12 +98,19 @@ class GroupedQueryLayout:
         if isinstance(self.layout, CachedAttention):
             return ExplicitLayout(self.layout, DotProductScore()).attend(q, k, v, dropout)
         n_shared = q.size(-3) // k.size(-3)
-        if type(self.layout) is PaddedLayout and not self.layout.causal:  # a group's queries are treated as one head
+        if _is_of_padding(self.layout):  # a group's queries are treated as one head
             folded = q.unflatten(-3, (-1, n_shared)).flatten(-3, -2)  # [..., g, n_shared * T, d]
             out = self.layout.attend(folded, k, v, dropout)
             return out.unflatten(-2, (n_shared, -1)).flatten(-4, -3)
         k, v = (x.repeat_interleave(n_shared, dim=-3) for x in (k, v))
         return self.layout.attend(q, k, v, dropout)
+
+
+def _is_of_padding(layout: Layout) -> bool:
+    """Whether all queries of all heads attend to the same keys, with no bias of their own."""
+    if type(layout) is not PaddedLayout or layout.causal:
+        return False
+    return layout.bias is None or layout.bias.shape[1:3] == (1, 1)
 
 
 def positions(layout: Layout, x: Tensor) -> Tensor:

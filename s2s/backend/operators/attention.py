@@ -13,6 +13,7 @@ __all__ = [
     "padded_attention",
     "short_attention",
     "tree_attention",
+    "tree_keys_values",
 ]
 
 import functools
@@ -94,6 +95,16 @@ class TreePaths:
         return visible.scatter_(2, path.masked_fill(after, self.max_nodes), True)[..., : self.max_nodes]
 
     @functools.cached_property
+    def distance(self) -> Tensor:
+        """[B, K, max_nodes], of each node of a path from its newest, at most 0; arbitrary at other nodes"""
+        path = self.path[..., : self.max_length]
+        at = torch.arange(path.size(-1), device=path.device)
+        after = at >= self.length[:, None, None]
+        position = path.new_zeros(*path.shape[:2], self.max_nodes + 1)
+        position = position.scatter_(2, path.masked_fill(after, self.max_nodes), at.expand_as(path))[..., :-1]
+        return position - self.length[:, None, None] + 1
+
+    @functools.cached_property
     def bias(self) -> Tensor:
         """[B, 1, K, max_nodes] in fp32, BLOCKED at nodes that are not on a hypothesis's path"""
         return ~self.visible[:, None] * BLOCKED
@@ -108,10 +119,16 @@ def tree_attention(
     q, k [B, h, K, d_k], v [B, h, K, d_v] of the newest tokens -> [B, h, K, d_v]. The keys and values are first written
     into nodes [B, N, h * (d_k + d_v)], which hold those of earlier tokens. `kernel` attends to all nodes with a bias.
     """
+    keys, values = tree_keys_values(k, v, nodes, paths)
+    return kernel(q, keys, values, paths.bias.to(nodes.dtype), False, dropout)
+
+
+def tree_keys_values(k: Tensor, v: Tensor, nodes: Tensor, paths: TreePaths) -> tuple[Tensor, Tensor]:
+    """The keys and values of all nodes, [B, h, max_nodes, d], after the newest k, v [B, h, K, d] were written."""
     newest = torch.cat([x.transpose(1, 2).flatten(2) for x in (k, v)], dim=2)  # [B, K, h * (d_k + d_v)]
     first = torch.arange(len(nodes), device=nodes.device)[:, None] * nodes.size(1)
     nodes.flatten(0, 1).index_copy_(0, (first + paths.newest).flatten(), newest.flatten(0, 1))
     widths = (k.size(1) * k.size(3), v.size(1) * v.size(3))
     parts = nodes[:, : paths.max_nodes].split(widths, dim=2)
-    keys, values = (x.unflatten(-1, (k.size(1), -1)).transpose(1, 2) for x in parts)  # [B, h, max_nodes, d]
-    return kernel(q, keys, values, paths.bias.to(nodes.dtype), False, dropout)
+    keys, values = (x.unflatten(-1, (k.size(1), -1)).transpose(1, 2) for x in parts)
+    return keys, values
