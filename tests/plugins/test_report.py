@@ -110,6 +110,11 @@ def test_attention_is_a_format_of_s2s_generate(here: Path, form: str, tmp_path: 
     assert page.count("<!doctype html>") == 1
     if form == "figures":
         assert [f"As Figure {n}" in page for n in (3, 4, 5)] == [True] * 3
+        folder = [f"figures_folder={tmp_path}/figures", "overwrite=true", "min_len=2", "--quiet"]
+        assert generate.main([*arguments, *folder]) == 0
+        names = {path.name for path in (tmp_path / "figures").glob("*.svg")}
+        assert len(names) == page.count("<figure "), "a file for each figure of the page"
+        assert generate.main([*arguments[:-1], "figures_folder=x"]) == 2, "which only format=figures has"
         return
     shown = re.findall(r'<script type="application/json">(.*?)</script>', page)
     maps = json.loads(shown[0])

@@ -5,15 +5,15 @@ run_log (what training wrote) and outcome (outputs, scores, flags) → sections 
 
 from __future__ import annotations
 
-__all__ = ["ReportConfig", "TrainingReport", "s2s_observe", "s2s_register"]
+__all__ = ["FigureOptions", "ReportConfig", "TrainingReport", "s2s_observe", "s2s_register"]
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Choice, ConfigError, Observer, hookimpl
-from s2s.config import at_least, check_all_used, check_ranges
+from s2s.config import GenerateConfig, Mark, at_least, check_all_used, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,9 +89,22 @@ def _names(value: Any) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else [str(value)]
 
 
+@dataclass(kw_only=True)
+class FigureOptions(GenerateConfig):
+    """Figures of attention as files."""
+
+    figures_folder: str = field(default="", metadata=Mark.OF_FILES)
+    """format=figures: a new folder, in which each figure is a file of its own, too, as SVG and PDF."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_all_used(self, "figures_folder", "format=figures", self.format == "figures")
+
+
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     """Pictures of attention, as formats of s2s-generate."""
+    registry.options(FigureOptions)
     registry.add("output_format", "attention", Choice, "s2s_report.attention:AttentionPage")
     registry.add("output_format", "figures", Choice, "s2s_report.attention:AttentionFigures")
 

@@ -17,6 +17,7 @@ import torch
 from s2s import ConfigError, make_batch
 from s2s.generation import OutputFormat
 from s2s_report.attention_lines import figures
+from s2s_report.figure_files import FigureFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,14 +131,24 @@ class AttentionPage(AttentionOutput):
 class AttentionFigures(AttentionOutput):
     """Figures 3, 4 and 5 of the paper for every input: lines from tokens to those that they attend to."""
 
+    def __init__(self, config: Choice, generator: Generator) -> None:
+        super().__init__(config, generator)
+        options: Any = generator.config
+        name, overwrite = options.figures_folder, options.overwrite
+        self.folder = FigureFolder(name, overwrite=overwrite) if name else None
+
     def body(self, seen: PairAttention, output: Output, number: int) -> list[str]:
         kinds = [one for one in seen.maps if one.kind == "encoder"] or list(seen.maps)
         same_kind = [one for one in kinds if one.kind == kinds[0].kind]
         layer = same_kind[max(0, len(same_kind) - 2)]  # the paper shows layer 5 of 6
         parts = [f"<section><h2>{escape(output.src)}</h2>"]
-        for svg, caption in figures(layer, _shown(seen.queries(layer)), _shown(seen.keys(layer))):
-            said = escape(caption)
-            parts.append(f'<figure role="img" aria-label="{said}">{svg}<figcaption>{said}</figcaption></figure>')
+        drawn = list(figures(layer, _shown(seen.queries(layer)), _shown(seen.keys(layer))))
+        if self.folder:
+            self.folder.write(number, drawn)
+        for one in drawn:
+            said = escape(one.caption)
+            picture = one.drawing.svg()
+            parts.append(f'<figure role="img" aria-label="{said}">{picture}<figcaption>{said}</figcaption></figure>')
         return [*parts, "</section>"]
 
 
