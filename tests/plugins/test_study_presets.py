@@ -53,6 +53,15 @@ def test_a_study_composes_every_row_under_a_title(path: Path) -> None:
     assert ("study", path.stem) in plugins().registry.presets
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_row_alters_its_training_text_as_the_paper_did_not(path: Path) -> None:
+    for row, config in composed(path)[1].items():
+        task: Any = config.task
+        for one in task.tasks.values() if task.name == "multitask" else [task]:
+            altered = one if isinstance(one, dict) else vars(one)
+            assert altered["unknown_symbols"] == 0, row
+
+
 @pytest.mark.parametrize("path", [p for p in FILES if p.stem.endswith("_cpu")], ids=lambda path: path.stem)
 def test_on_a_cpu_the_rate_comes_to_its_peak_in_the_first_half_of_every_run(path: Path) -> None:
     """A schedule made for 100,000 updates would leave a row of a thousand untrained."""

@@ -94,7 +94,8 @@ def _title(measure: str) -> str:
 
 
 def _number(measure: str, value: float) -> str:
-    return SHOWN[measure][1](value) if measure in SHOWN else f"{value:.4g}"
+    text = SHOWN[measure][1](value) if measure in SHOWN else f"{value:.4g}"
+    return f"−{text[1:]}" if text.startswith("-") else text
 
 
 def _text(measure: str, cell: Cell) -> str:
