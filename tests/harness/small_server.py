@@ -30,9 +30,9 @@ def train_run(folder: Path) -> str:
     return str(folder / "runs" / "x")
 
 
-def tiny_server(run: str, **options: Any) -> Server:
-    """One that translates en to de."""
-    return load_server(ServeConfig(**{"run": {"en-de": run}, **options}), load_plugins())
+def tiny_server(path: str, **options: Any) -> Server:
+    """One that translates en to de, unless the option `run` says otherwise."""
+    return load_server(ServeConfig(**{"run": {"en-de": path}, **options}), load_plugins())
 
 
 @asynccontextmanager

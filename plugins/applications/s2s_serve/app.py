@@ -7,13 +7,13 @@ __all__ = ["create_app"]
 import asyncio
 import contextlib
 import time
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.security import HTTPBearer
 
 import s2s
 from s2s_serve.body_limit import BodyLimit
@@ -21,6 +21,7 @@ from s2s_serve.client_limit import ClientLimit, header_key
 from s2s_serve.errors import Errors
 from s2s_serve.jobs import Jobs
 from s2s_serve.own_site import OwnSite
+from s2s_serve.pages import add_pages
 from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
@@ -28,13 +29,6 @@ if TYPE_CHECKING:
 
     from s2s_serve.api import ServeApi
     from s2s_serve.server import Server
-
-SECURITY_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
 
 
 def create_app(server: Server) -> FastAPI:
@@ -50,7 +44,7 @@ def create_app(server: Server) -> FastAPI:
     )
     build = server.plugins.registry.build_default
     apis: list[ServeApi] = [build("serve_api", name, server) for name in server.config.apis]
-    needs_key = [Depends(_require_key(server))]
+    needs_key = [Depends(HTTPBearer(auto_error=False)), Depends(_require_key(server))] if server.keys else []
     for api in apis:
         app.include_router(api.router, dependencies=None if api.checks_keys else needs_key)
     _add_shared_routes(app, server, needs_key)
@@ -80,28 +74,27 @@ async def _lifespan(server: Server) -> AsyncIterator[None]:
 
 
 def _add_shared_routes(app: FastAPI, server: Server, needs_key: list[Any]) -> None:
-    if "own" in server.config.apis:  # which the page uses
-        page = files("s2s_serve").joinpath("page.html").read_text(encoding="utf-8")
+    add_pages(app, index="own" in server.config.apis)
 
-        @app.get("/", summary="The page", response_class=HTMLResponse)
-        async def index() -> HTMLResponse:
-            return HTMLResponse(page, headers=SECURITY_HEADERS)
-
-    @app.get("/healthz", summary="Whether every run has answered a sentence")
+    @app.get("/healthz", tags=["server"], summary="Whether every run has answered a sentence")
     async def healthz() -> JSONResponse:
         status, body = server.state()
         return JSONResponse(body, status)
 
-    @app.get("/metrics", summary="Counts for Prometheus", dependencies=needs_key, response_class=PlainTextResponse)
+    @app.get(
+        "/metrics",
+        tags=["server"],
+        summary="Counts for Prometheus",
+        dependencies=needs_key,
+        response_class=PlainTextResponse,
+    )
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(server.metrics.render(), media_type="text/plain; version=0.0.4")
 
 
 def _require_key(server: Server) -> Callable[[Request], Awaitable[None]]:
     async def check(request: Request) -> None:
-        """Raise RefusedError unless the request carries a valid key or none is needed."""
-        if not server.keys:
-            return
+        """Raise RefusedError unless the request carries a valid key."""
         if not server.knows(header_key(request.headers)):
             raise RefusedError(401, "key", "API key required: Authorization: Bearer KEY")
 

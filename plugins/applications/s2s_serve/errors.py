@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CODES = {400: "bad_request", 404: "not_found", 405: "not_allowed"}
-SHARED_ROUTES = ("/", "/healthz", "/metrics")
+SHARED_ROUTES = ("/", "/docs", "/healthz", "/metrics")
 """Routes of no API"""
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 __all__ = ["add_job_routes"]
 
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import TypeAdapter, ValidationError
 
-from s2s.io import parse_json
-from s2s_serve.refusal import RefusedError, invalid
-from s2s_serve.schemas import INPUT_FIELDS, InputFields
+from s2s_serve.refusal import RefusedError
+from s2s_serve.schemas import JsonFields, file_body, read_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 16
 """Bytes sent at once"""
-JSON_FIELDS = f"{INPUT_FIELDS} As a JSON object."
-FIELDS = TypeAdapter(InputFields)
 
 
 def add_job_routes(api: APIRouter, server: Server) -> None:
@@ -35,15 +31,18 @@ def add_job_routes(api: APIRouter, server: Server) -> None:
             raise RefusedError(404, "no_jobs", "this server takes no files; start it with jobs=FOLDER")
         return server.jobs
 
-    @api.post("/jobs", tags=["jobs"], status_code=202, summary="Send a text file as the body; a line is an input")
+    body = file_body("text/plain")
+
+    @api.post("/jobs", tags=["jobs"], status_code=202, summary="Translate a text file", openapi_extra=body)
     async def add(
         request: Request,
         run: str = "",
         split: bool = True,
         raw: bool = False,
-        input_fields: Annotated[str, Query(description=JSON_FIELDS)] = "{}",
+        input_fields: JsonFields = "{}",
     ) -> dict[str, Any]:
-        engine, fields = server.engine(run), _input_fields(input_fields)
+        """The body is the file, a line an input; the answer has the `id` of the job."""
+        engine, fields = server.engine(run), read_fields(input_fields)
         job = await jobs().add(engine, request.stream(), split=split, raw=raw, input_fields=fields)
         return job.state()
 
@@ -63,16 +62,6 @@ def add_job_routes(api: APIRouter, server: Server) -> None:
     @api.delete("/jobs/{number}", tags=["jobs"], status_code=204, summary="Forget a job")
     async def delete(number: str) -> None:
         jobs().delete(jobs().find(number))
-
-
-def _input_fields(text: str) -> dict[str, Any]:
-    """The fields that a JSON object names; raises RefusedError for another text."""
-    try:
-        return FIELDS.validate_python(parse_json(text))
-    except ValidationError as error:
-        raise invalid(f"input_fields: {error.errors()[0]['msg']}") from None
-    except ValueError as error:
-        raise invalid(f"input_fields: {error}") from None
 
 
 def _first(file: IO[bytes], n: int) -> Iterator[bytes]:

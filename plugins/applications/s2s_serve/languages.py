@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["LANGUAGE_NAMES", "Detected", "Detector", "Direction", "directions", "served_code"]
+__all__ = ["LANGUAGE_NAMES", "Detected", "Detector", "Direction", "directions", "directions_of", "served_code"]
 
 import re
 import unicodedata
@@ -110,11 +110,16 @@ class Direction(NamedTuple):
 def directions(engines: Mapping[str, Engine]) -> dict[tuple[str, str], Direction]:
     """Source and target language -> what translates; of two for one direction, the first."""
     served: dict[tuple[str, str], Direction] = {}
-    for name, engine in engines.items():
-        for src, tgt, fields in engine.task.directions() or _by_name(name):
-            if src and tgt:
-                served.setdefault((src, tgt), Direction(engine, fields))
+    for engine in engines.values():
+        for src, tgt, fields in directions_of(engine):
+            served.setdefault((src, tgt), Direction(engine, fields))
     return served
+
+
+def directions_of(engine: Engine) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """Source and target languages of a run, with the fields of each input; none if they are not known."""
+    found = engine.task.directions() or _by_name(engine.name)
+    return [(src, tgt, fields) for src, tgt, fields in found if src and tgt]
 
 
 def served_code(code: str, served: Collection[str]) -> str:

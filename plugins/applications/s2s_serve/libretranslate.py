@@ -25,6 +25,7 @@ from s2s_serve.document_files import StoredFiles, disposition, translated_name, 
 from s2s_serve.documents import document_formats, document_outputs, read_document
 from s2s_serve.generating import TextOptions, text_outputs
 from s2s_serve.languages import LANGUAGE_NAMES, Detector, directions, served_code
+from s2s_serve.libretranslate_schemas import described
 from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def libretranslate(_: Choice, server: Server) -> ServeApi:
         kind = mimetypes.guess_type(filename)[0] or "application/octet-stream"
         return Response(data, media_type=kind, headers=disposition(filename))
 
-    return ServeApi(router=api, error_body=lambda error: {"error": str(error)}, checks_keys=True)
+    return ServeApi(described(api, service.directions), lambda error: {"error": str(error)}, checks_keys=True)
 
 
 class Service:
@@ -109,9 +110,8 @@ class Service:
         """Raise RefusedError unless a valid key is in a field, as LibreTranslate's clients send it, or in a header."""
         if not self.server.keys:
             return
-        key = str(fields.get("api_key") or request.headers.get("x-api-key") or "")
-        bearer = request.headers.get("authorization", "")
-        key = key or bearer.removeprefix("Bearer ").strip()
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        key = str(fields.get("api_key") or request.headers.get("x-api-key") or bearer)
         if not key:
             raise _bad("Please contact the server operator to get an API key")
         if not self.server.knows(key):

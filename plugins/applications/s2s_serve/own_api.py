@@ -18,10 +18,12 @@ from s2s_serve.answers import sentence_fields, text_fields
 from s2s_serve.api import ServeApi
 from s2s_serve.connection import cancel_on_disconnect
 from s2s_serve.document_api import add_document_route
+from s2s_serve.documents import document_formats
 from s2s_serve.generating import outputs, read_text
 from s2s_serve.job_api import add_job_routes
+from s2s_serve.languages import directions_of
 from s2s_serve.refusal import RefusedError, invalid
-from s2s_serve.schemas import GenerateBody, ParseBody, ScoreBody
+from s2s_serve.schemas import ErrorBody, GenerateBody, ParseBody, ScoreBody
 from s2s_serve.unique_keys import UniqueKeysRoute
 
 if TYPE_CHECKING:
@@ -39,18 +41,33 @@ PAIRS = 8
 
 def own_api(_: Choice, server: Server) -> ServeApi:
     """The API, with its jobs."""
-    api = APIRouter(prefix="/v1", route_class=UniqueKeysRoute)
+    refused: dict[int | str, dict[str, Any]] = {
+        "default": {"model": ErrorBody, "description": "The request is refused."}
+    }
+    api = APIRouter(prefix="/v1", route_class=UniqueKeysRoute, responses=refused)
 
     @api.get("/runs", summary="What is served")
     async def runs() -> dict[str, Any]:
-        return {"runs": [_describe_run(engine) for engine in server.engines.values()]}
+        """Each run with its languages, what it draws (`views`), whether it gives attention (`align`), and how many
+        outputs (`nbest`); the formats of `/v1/documents` with their extensions; and limits on texts and documents."""
+        formats = document_formats(server.plugins.registry)
+        return {
+            "runs": [_describe_run(engine) for engine in server.engines.values()],
+            "documents": {name: list(form.extensions) for name, form in formats.items()},
+            "max_chars": server.config.max_chars,
+            "max_document": server.config.max_document,
+        }
 
     @api.post("/generate", summary="Outputs for texts", response_model=None)
     async def generate(request: Request, body: GenerateBody) -> Response:
+        """`results` has for each text the best output (`hyp`) and its `score`, a log-probability; with `nbest`, the
+        best outputs; and `sentences`, each with the requested `fields`. `finished: false` marks what the limit on the
+        length has cut."""
         return await _generate(server, request, body)
 
     @api.post("/parse", summary="Trees of sentences", response_model=None)
     async def parse(request: Request, body: ParseBody) -> Response:
+        """As `/v1/generate`, for a run whose outputs are trees: each sentence has `views`, its drawings."""
         engine = server.engine(body.run)
         if not engine.task.views:
             raise invalid(f"run: {engine.name} does not draw its outputs, as a parser does; see GET /v1/runs")
@@ -59,6 +76,7 @@ def own_api(_: Choice, server: Server) -> ServeApi:
 
     @api.post("/score", summary="How probable given outputs are", response_model=None)
     async def score_pairs(request: Request, body: ScoreBody) -> Response:
+        """`scores` has for each pair log p(tgt given src), in nats, and that of each token."""
         server.check_texts([text for pair in body.pairs for text in (pair.src, pair.tgt)])
         return await cancel_on_disconnect(request, _scores(server, body), server.metrics)
 
@@ -71,6 +89,9 @@ def _describe_run(engine: Engine) -> dict[str, Any]:
     return {
         "name": engine.name,
         "task": engine.task.config.name,
+        "directions": [
+            {"source": src, "target": tgt, "input_fields": dict(fields)} for src, tgt, fields in directions_of(engine)
+        ],
         "views": sorted(engine.task.views),
         "align": engine.aligning_generator is not None,
         "nbest": engine.nbest,

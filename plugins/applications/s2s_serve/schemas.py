@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-__all__ = ["INPUT_FIELDS", "Body", "GenerateBody", "InputFields", "Pair", "ParseBody", "ScoreBody"]
+__all__ = [
+    "Body",
+    "ErrorBody",
+    "GenerateBody",
+    "JsonFields",
+    "Pair",
+    "ParseBody",
+    "ScoreBody",
+    "file_body",
+    "read_fields",
+]
 
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from fastapi import Query
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from s2s.io import parse_json
 from s2s_serve.generating import TextOptions
+from s2s_serve.refusal import invalid
 
 
 def _encodable(text: str) -> str:
@@ -29,6 +42,29 @@ def _encodable_fields(fields: dict[str, Any]) -> dict[str, Any]:
 Text = Annotated[str, AfterValidator(_encodable)]
 InputFields = Annotated[dict[str, Any], AfterValidator(_encodable_fields)]
 INPUT_FIELDS = "Fields of each text that the run's task reads, such as the language of the output."
+JsonFields = Annotated[str, Query(description=f"{INPUT_FIELDS} As a JSON object.")]
+"""In a query; `read_fields` reads it"""
+
+
+EXAMPLE = "The old cat sees a dog."
+
+
+def file_body(kind: str) -> dict[str, Any]:
+    """The description of a route whose body is a file of a media type."""
+    return {"requestBody": {"required": True, "content": {kind: {"schema": {"type": "string", "format": "binary"}}}}}
+
+
+class Refusal(BaseModel):
+    """Why a request is refused."""
+
+    code: str = Field(description="The reason in one word, for programs.")
+    message: str = Field(description="The reason, for people.")
+
+
+class ErrorBody(BaseModel):
+    """The body of an error."""
+
+    error: Refusal
 
 
 class Body(BaseModel):
@@ -43,7 +79,9 @@ class Body(BaseModel):
 class GenerateBody(Body):
     """Outputs for texts."""
 
-    text: Text | list[Text] = Field(description="One text or several; each may have several lines and sentences.")
+    text: Text | list[Text] = Field(
+        description="One text or several; each may have several lines and sentences.", examples=[EXAMPLE]
+    )
     nbest: int = Field(default=1, ge=1, description="Outputs of each text, best first.")
     input_fields: InputFields = Field(default={}, description=INPUT_FIELDS)
     prefix: Text = Field(default="", description="How the output begins; for a text of one line.")
@@ -87,7 +125,7 @@ class GenerateBody(Body):
 class ParseBody(Body):
     """Trees of sentences, one sentence per line."""
 
-    text: Text | list[Text] = Field(description="One text or several; a line is a sentence.")
+    text: Text | list[Text] = Field(description="One text or several; a line is a sentence.", examples=[EXAMPLE])
     tokenized: bool = Field(default=False, description="Words are separated by blanks already.")
     views: list[Text] = Field(default=["pretty", "svg"], max_length=8, description="Drawings of each tree.")
 
@@ -97,12 +135,22 @@ class Pair(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    src: Text
-    tgt: Text
+    src: Text = Field(examples=[EXAMPLE])
+    tgt: Text = Field(examples=["Die alte Katze sieht einen Hund."])
 
 
 class ScoreBody(Body):
     """How probable given outputs are."""
 
-    pairs: list[Pair] = Field(min_length=1, max_length=256)
+    pairs: list[Pair] = Field(min_length=1, max_length=256, description="Inputs and outputs.")
     input_fields: InputFields = Field(default={}, description=INPUT_FIELDS)
+
+
+def read_fields(text: str) -> dict[str, Any]:
+    """The fields that a JSON object names; raises RefusedError for another text."""
+    try:
+        return TypeAdapter(InputFields).validate_python(parse_json(text))
+    except ValidationError as error:
+        raise invalid(f"input_fields: {error.errors()[0]['msg']}") from None
+    except ValueError as error:
+        raise invalid(f"input_fields: {error}") from None
