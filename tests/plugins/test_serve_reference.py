@@ -68,6 +68,12 @@ def test_a_part_that_is_none_is_not_found(server: Served) -> None:
         assert get(server, path).status_code == 404
 
 
+def test_a_page_is_not_counted_as_requests_of_a_client(run: str) -> None:
+    with served(tiny_server(run, client_rate=1)) as limited:
+        assert {get(limited, path).status_code for path in (*PAGES, "/page/main.js", "/page/style.css")} == {200}
+        assert [get(limited, "/v1/runs").status_code for _ in range(2)] == [200, 429]
+
+
 def test_runs_name_their_languages_and_documents_their_extensions(server: Served) -> None:
     served = get(server, "/v1/runs").json()
     assert served["runs"][0]["directions"] == [{"source": "en", "target": "de", "input_fields": {}}]

@@ -24,7 +24,9 @@ WINDOW = 60.0
 """Seconds for which a client may use its requests up at once"""
 MAX_CLIENTS = 100_000
 """Clients that are remembered; those that came first are forgotten first"""
-UNLIMITED = "/healthz"
+UNLIMITED = ("/", "/docs", "/openapi.json", "/healthz")
+PAGE_FILES = "/page/"
+"""The files of a page, which a browser loads at once"""
 
 
 class ClientLimit:
@@ -41,7 +43,7 @@ class ClientLimit:
         """When a client will have all its requests of a minute again (the generic cell rate algorithm)"""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or scope["path"] == UNLIMITED:
+        if scope["type"] != "http" or scope["path"] in UNLIMITED or scope["path"].startswith(PAGE_FILES):
             return await self.app(scope, receive, send)
         client = self._client(scope)
         if refusal := self._refusal(client):
