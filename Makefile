@@ -42,13 +42,14 @@ fuzz: $(READY)
 	S2S_FUZZ=2500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/compose/test_compose_fuzz.py
 	S2S_FUZZ=500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/cli/test_command_fuzz.py
 
-# Kills, flipped bits, mistakes, crafted runs, lost ranks, ranks that disagree, each from a seed; it goes on where its
-# logs end. A case alone:
+# Kills, flipped bits, mistakes, crafted runs, lost ranks, ranks that disagree, and damage to what is read again, each from a
+# seed; it goes on where its logs end. A case alone:
 # PYTHONPATH=tests:tools python -m attack flips --seed 1 --only 17
 SEED ?= 1
 attack: $(READY)
 	mkdir -p build
-	for family in kills:200 flips:1000 mistakes:5000 crafted:200 ranks:20 disagreements:150; do \
+	for family in kills:200 flips:1000 mistakes:5000 crafted:200 ranks:20 disagreements:150 \
+			exports:300 grammars:300 results:300; do \
 		PYTHONPATH=tests:tools $(BIN)/python -m attack $${family%:*} --count $${family#*:} --seed $(SEED) \
 			--log build/attack-$${family%:*}-$(SEED).jsonl || exit 1; done
 

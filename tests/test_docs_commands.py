@@ -19,9 +19,7 @@ from harness.tiny_runs import COMMANDS, SMALL
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.plugin import Plugins, load_plugins
-from s2s_pcfg import command as pcfg
 from s2s_report import command as report
-from s2s_study import command as study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -213,7 +211,7 @@ def _of(page: str) -> Iterator[Command]:
 
 def _in_this_process(command: Command) -> int:
     name, *arguments = tiny(command.text)
-    every: dict[str, Any] = {**COMMANDS, "s2s-report": report.main, "s2s-study": study.main, "s2s-pcfg": pcfg.main}
+    every: dict[str, Any] = {**COMMANDS, "s2s-report": report.main}
     return int(every[name](arguments))
 
 

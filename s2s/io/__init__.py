@@ -12,6 +12,7 @@ __all__ = [
     "open_own",
     "parse_json",
     "read_bytes",
+    "read_checked",
     "read_json",
     "read_manifest",
     "read_record",
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from s2s.io.atomic import sha256, write_file
     from s2s.io.atomic_folder import new_folder
     from s2s.io.exit_status import ExitStatus
-    from s2s.io.json_files import dump_record, parse_json, read_bytes, read_json, read_record
+    from s2s.io.json_files import dump_record, parse_json, read_bytes, read_checked, read_json, read_record
     from s2s.io.line_file import write_lines
     from s2s.io.lock import FileLock
     from s2s.io.manifest import read_manifest, write_manifest

@@ -49,6 +49,8 @@ class Run:
     checkpoint_path: Path
     sources: SourceShape | None = None
     """What the sources of its training text were like; None: not measured"""
+    passed_over: tuple[str, ...] = ()
+    """Why the checkpoints that `checkpoint` rather means were not taken"""
 
     @classmethod
     def load(cls, directory: Path, checkpoint: str, plugins: Plugins, device: torch.device) -> Run:
@@ -58,13 +60,14 @@ class Run:
         valid), average, best, last, or the name or path of one.
         """
         config, task = cls.load_task(directory, plugins)
-        path, weights = cls.read_weights(directory, checkpoint)
+        path, weights, passed_over = _read_weights(directory, checkpoint)
         with size_limit(weights, path):
             model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
         load_weights(model, weights, path)
         if device.type != "cpu":  # it is there already; `to` imports what decoding a line of text does not need, 0.4 s
             model.to(device)
-        return cls(config, task, model.eval(), path, SourceShape.read(_env(directory).get("sources")))
+        sources = SourceShape.read(_env(directory).get("sources"))
+        return cls(config, task, model.eval(), path, sources, tuple(passed_over))
 
     @staticmethod
     def load_task(directory: Path, plugins: Plugins) -> tuple[Config, Task]:
@@ -78,23 +81,29 @@ class Run:
     @staticmethod
     def read_weights(directory: Path, name: str) -> tuple[Path, dict[str, Tensor]]:
         """The first valid checkpoint that `name` may mean and its evaluated weights; logs why others were skipped."""
-        reasons = []
-        for path in candidates(directory, name):
-            try:
-                saved = checkpoint.load(path, only=WEIGHTS)
-                if name == "auto" and saved.state.get(WORSE) is True:
-                    continue  # as the last lines of its training have shown
-                if name == "auto":
-                    _check_earlier_average(saved)
-                weights = evaluated_weights(saved)
-            except CheckpointError as error:
-                reasons.append(str(error))
-                continue
-            for reason in [*_missing_best(directory, name, path), *reasons]:
-                logger.warning("checkpoint passed over: %s", reason)
-            return path, weights
-        what = "; ".join(reasons) or "none was saved yet"
-        raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={name}: {what}")
+        return _read_weights(directory, name)[:2]
+
+
+def _read_weights(directory: Path, name: str) -> tuple[Path, dict[str, Tensor], list[str]]:
+    """See `Run.read_weights`; and why others were skipped."""
+    reasons = []
+    for path in candidates(directory, name):
+        try:
+            saved = checkpoint.load(path, only=WEIGHTS)
+            if name == "auto" and saved.state.get(WORSE) is True:
+                continue  # as the last lines of its training have shown
+            if name == "auto":
+                _check_earlier_average(saved)
+            weights = evaluated_weights(saved)
+        except CheckpointError as error:
+            reasons.append(str(error))
+            continue
+        reasons = [*_missing_best(directory, name, path), *reasons]
+        for reason in reasons:
+            logger.warning("checkpoint passed over: %s", reason)
+        return path, weights, reasons
+    what = "; ".join(reasons) or "none was saved yet"
+    raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={name}: {what}")
 
 
 def _check_earlier_average(saved: Checkpoint) -> None:

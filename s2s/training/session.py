@@ -53,7 +53,7 @@ def run_training(
     with RunDirectory(path, is_main=world.is_main) as run:
         warnings = run.begin(composed, plugins, world)
         with Log(path, config.log, RunLength(config.train.steps, composed.began), screen, world.rank) as log:
-            if world.any_true(world.is_main and is_finished(before, config)):
+            if world.any_true(world.is_main and is_finished(before, config) and not _lost_its_end(run, before)):
                 if world.is_main:
                     run.status(**before)
                 log.info(finished_message(path, before, config))
@@ -98,6 +98,12 @@ def is_finished(status: dict[str, Any], config: Config) -> bool:
     patience = config.valid.patience
     stale = bool(status.get("stopped_early")) and 0 < patience <= status.get("n_stale", 0)
     return status.get("state") == "done" and (stale or status.get("steps", 0) >= config.train.steps)
+
+
+def _lost_its_end(run: RunDirectory, status: dict[str, Any]) -> bool:
+    """Whether the last checkpoint of a finished run is there, but damaged: its updates are then made again."""
+    last = run.checkpoints / checkpoint.step_name(status.get("steps", 0))
+    return last.is_dir() and checkpoint.latest(run.checkpoints).path != last
 
 
 def finished_message(path: Path, status: dict[str, Any], config: Config) -> str:

@@ -10,6 +10,8 @@ import pytest
 
 from s2s.cli import average, generate, plugins, prepare, score, train
 from s2s_export import command as export
+from s2s_pcfg import command as pcfg
+from s2s_study import command as study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +26,8 @@ COMMANDS = {
     "s2s-score": score.main,
     "s2s-average": average.main,
     "s2s-plugins": plugins.main,
+    "s2s-pcfg": pcfg.main,
+    "s2s-study": study.main,
 }
 ALLOWED = (0, 2)
 """Exit codes of what a user can cause without signals, full disks and closed pipes."""

@@ -21,6 +21,9 @@ FAMILIES = {
     "crafted": "Crafted",
     "ranks": "Ranks",
     "disagreements": "Disagreements",
+    "exports": "Exports",
+    "grammars": "Grammars",
+    "results": "Results",
 }
 
 

@@ -75,13 +75,13 @@ def state(draw: random.Random, folder: Path) -> str:
     """A value in state.json is odd, and the manifest right."""
     step = saved_steps(folder)[-1]
     content = json.loads((step / "state.json").read_text())
-    place = _odd_place(draw, content)
+    place = odd_place(draw, content)
     (step / "state.json").write_text(json.dumps(content))
     vouch_again(step)
     return f"state.json: {place}"
 
 
-def _odd_place(draw: random.Random, tree: Any) -> str:
+def odd_place(draw: random.Random, tree: Any) -> str:
     """Replace something in a tree of JSON, in place."""
     path = []
     while True:
@@ -107,7 +107,7 @@ def records(draw: random.Random, folder: Path) -> str:
         text = draw.choice(("[" * 100_000, "", "null", "[]", "5", '{"a":' * 9999, "NaN", '"x"', "{}"))
         path.write_text(text)
         return f"{name}: {text[:20]}"
-    place = _odd_place(draw, content)
+    place = odd_place(draw, content)
     path.write_bytes(
         dump_record(content["content"]) if isinstance(content.get("content"), dict) else json.dumps(content).encode()
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError, load_plugins
+from s2s import ConfigError, DataError, load_plugins
 from s2s.cli import Options, check_output, run_command
 from s2s.compose import entry_config
 from s2s.io import expand_user, write_output
@@ -60,6 +60,13 @@ def run_study(composed: ComposedConfig[StudyConfig], plugins: Plugins, options: 
     return runner.report(config, study, show=not options.quiet)
 
 
+def _remove(path: Path) -> None:
+    """Remove a file, or whatever is in its place; raises DataError for a folder."""
+    if path.is_dir() and not path.is_symlink():
+        raise DataError(f"{path} is a folder, where a result should be; remove it")
+    path.unlink(missing_ok=True)
+
+
 def _output(config: StudyConfig, arguments: Sequence[str]) -> Path:
     if config.output:
         return expand_user(config.output, "output")
@@ -80,6 +87,10 @@ class Runner:
 
     def run(self, study: Study) -> None:
         """Run all unfinished jobs, stage by stage; jobs that depend on a failed one are skipped."""
+        for job in (job for jobs in study.jobs.values() for job in jobs):
+            if damage := job.damage(self.folder):
+                what = "left out" if self.config.only_table else "made again"
+                print(f"s2s-study: warning: {damage}; it is {what}", file=sys.stderr, flush=True)
         if self.config.only_table:
             return
         for stage in study.stages():
@@ -87,7 +98,7 @@ class Runner:
             if ready:
                 files = [job.write(self.folder) for job in ready]
                 for job in ready:  # of another version of the job
-                    (self.folder / f"{job.name}.result.json").unlink(missing_ok=True)
+                    _remove(job.result_path(self.folder))
                 self.engine.run(files, self.config.jobs, lambda path: self.ended(study, path))
 
     def _has_all(self, study: Study, job: Job) -> bool:

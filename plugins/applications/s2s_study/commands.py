@@ -10,7 +10,6 @@ from __future__ import annotations
 __all__ = ["evaluate_commands", "run_commands"]
 
 import itertools
-import json
 import platform
 import shlex
 import sys
@@ -22,7 +21,7 @@ from s2s import DataError, load_plugins
 from s2s.compose import compose, to_yaml
 from s2s.config import Config
 from s2s.data import FileStamp
-from s2s.io import write_file
+from s2s.io import read_manifest, write_file, write_manifest
 from s2s.metrics import build_metrics
 from s2s_study.examples import examples_of, inputs_of
 from s2s_study.job_spec import scores_of
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from s2s import Task
     from s2s_study.job_spec import Job
 
+ENDED, HYP = "ended.json", "hyp.txt"
+
 
 def run_commands(job: Job, call: Callable[[list[str]], int]) -> int:
     """Run all commands that have not succeeded before; the exit code of the first that fails, or 0."""
@@ -42,17 +43,18 @@ def run_commands(job: Job, call: Callable[[list[str]], int]) -> int:
     sources = [str(example.src) for example in examples_of(task, job.evaluate)]
     files = {"task.yaml": to_yaml({"task": config.task}), "src.txt": "".join(f"{line}\n" for line in sources)}
     _write_given(folder, {name: text.encode() for name, text in files.items()})
-    if not (folder / "inputs.json").is_file():  # as they are before the first command reads them
+    inputs, ended = _ended(folder, job)
+    if not ended:  # as they are before the first command reads them
         stamps = {str(file): FileStamp.read(file) for file in task.dependencies().files}
-        write_file(folder / "inputs.json", json.dumps(inputs_of(task, job.evaluate, stamps)))
-    ended = _ended(folder, job)
+        inputs = inputs_of(task, job.evaluate, stamps)
     for command in job.commands[len(ended) :]:
         began = time.monotonic()
         code = call(_arguments(command, job, folder))
         if code:
             return code
-        ended.append((command, time.monotonic() - began))
-        write_file(folder / "ended.json", json.dumps(ended))
+        ended.append([command, time.monotonic() - began])
+        is_last = len(ended) == len(job.commands) and (folder / HYP).is_file()
+        write_manifest(folder / ENDED, {"inputs": inputs, "commands": ended}, [HYP] if is_last else [])
     return 0
 
 
@@ -61,15 +63,15 @@ def evaluate_commands(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
     folder = Path(job.runs[0])
     config, task = _task_of(job)
     refs = [example.tgt for example in examples_of(task, job.evaluate)]
-    hyps = (folder / "hyp.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    inputs, ended = _ended(folder, job)
+    hyps = (folder / HYP).read_text(encoding="utf-8").split("\n")[:-1]
     if len(hyps) != len(refs):
-        raise DataError(f"{folder / 'hyp.txt'}: {len(hyps):,} lines for {len(refs):,} sources; give one for each")
+        raise DataError(f"{folder / HYP}: {len(hyps):,} lines for {len(refs):,} sources; give one for each")
     metrics = build_metrics(task, load_plugins(job.plugins).registry)
     values, scores = scores_of(metrics, hyps, refs, job.samples)
-    values["hours"] = sum(seconds for _, seconds in _ended(folder, job)) / 3600
+    values["hours"] = sum(seconds for _, seconds in ended) / 3600
     machine = f"1 x cpu ({platform.machine()}), Python {platform.python_version()}"
     facts = {"values": values, "scores": scores, "checkpoint": "", "config": to_yaml(config), "machine": machine}
-    inputs = json.loads((folder / "inputs.json").read_bytes())
     return {"hyps": hyps, "refs": refs}, {**facts, "inputs": inputs}
 
 
@@ -78,7 +80,7 @@ def _write_given(folder: Path, files: Mapping[str, bytes]) -> None:
     paths = {folder / name: data for name, data in files.items()}
     if all(path.is_file() and path.read_bytes() == data for path, data in paths.items()):
         return
-    for name in ("ended.json", "hyp.txt", "inputs.json"):
+    for name in (ENDED, HYP):
         (folder / name).unlink(missing_ok=True)
     for path, data in paths.items():
         write_file(path, data)
@@ -102,9 +104,15 @@ def _arguments(command: str, job: Job, folder: Path) -> list[str]:
     return [sys.executable, *words[1:]] if words[:1] == ["python"] else words
 
 
-def _ended(folder: Path, job: Job) -> list[tuple[str, float]]:
-    """The leading commands of the job that have already succeeded, with the seconds of each."""
-    path = folder / "ended.json"
-    commands = [(command, seconds) for command, seconds in json.loads(path.read_bytes())] if path.is_file() else []
-    same = itertools.takewhile(lambda pair: pair[0][0] == pair[1], zip(commands, job.commands, strict=False))
-    return [command_seconds for command_seconds, _ in same]
+def _ended(folder: Path, job: Job) -> tuple[dict[str, Any], list[list[Any]]]:
+    """The inputs before the first command, and the leading commands that have succeeded, each with its seconds.
+
+    Nothing has, if the file that says so is damaged, or the outputs have been changed since.
+    """
+    try:
+        read = read_manifest(folder / ENDED)
+        pairs = zip(read["commands"], job.commands, strict=False)
+        same = itertools.takewhile(lambda pair: pair[0][0] == pair[1], pairs)
+        return read["inputs"], [command_seconds for command_seconds, _ in same]
+    except (OSError, ValueError):
+        return {}, []

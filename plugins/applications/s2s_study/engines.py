@@ -168,16 +168,12 @@ class SlurmEngine:
         """Wait until no job of this name is queued; the jobs without a result."""
         while True:
             queued = _call("squeue", "--noheader", "--me", f"--name={name}", "--format=%i").strip()
-            for path in [path for path in jobs if _has_result(path)]:
+            for path in [path for path in jobs if path.with_suffix(".result.json").is_file()]:
                 jobs.remove(path)
                 ended(path)
             if not queued:
                 return jobs
             time.sleep(POLL)
-
-
-def _has_result(path: Path) -> bool:
-    return path.with_suffix(".result.json").is_file()
 
 
 def _call(*command: str) -> str:

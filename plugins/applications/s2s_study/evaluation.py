@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["counted_operations", "evaluate", "training_cost"]
 
-import json
 import math
 import time
 from contextlib import contextmanager
@@ -14,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from s2s import load_plugins, make_batch
+from s2s import CheckpointError, load_plugins, make_batch
 from s2s.backend import Operator
 from s2s.compose import compose, to_yaml
 from s2s.config import GenerateConfig
-from s2s.data import PreparationSpec
+from s2s.data import PreparationSpec, read_lines
 from s2s.generation import load
-from s2s.io import write_file
+from s2s.io import parse_json, read_checked, write_file
 from s2s.metrics import build_metrics
 from s2s.run import Run
 from s2s_study.examples import examples_of, inputs_of
@@ -42,6 +41,8 @@ def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
     plugins = load_plugins(job.plugins)
     cpu = torch.device("cpu")
     runs = [Run.load(Path(path), job.evaluate["checkpoint"], plugins, cpu) for path in job.runs]
+    if missing := [reason for run in runs for reason in run.passed_over]:
+        raise CheckpointError(f"{missing[0]}; scores of another checkpoint are no result of this job: remove the run")
     parameters = sum(p.numel() for run in runs for p in run.model.parameters())
     examples = examples_of(runs[0].task, job.evaluate)
     logged = [training_cost(Path(path), job.tflops) for path in job.runs]
@@ -74,10 +75,10 @@ def training_cost(directory: Path, tflops: float | None) -> dict[str, float | No
     `forward_operations`); the paper's figure is time x devices x the sustained rate of a device (section 6.1), whatever
     it did in that time.
     """
-    status = json.loads((directory / "status.json").read_bytes())
+    status = _read(directory / "status.json")
     updates = _records(directory, "update")
     counted = [record["flops"] for record in updates if record.get("flops")]
-    ranks = json.loads((directory / "env.json").read_bytes()).get("ranks", 1)
+    ranks = _read(directory / "env.json").get("ranks", 1)
     rate = tflops * 1e12 * ranks if tflops else _measured_rate(updates)
     seconds = float(status["seconds"])
     return {
@@ -117,7 +118,7 @@ def _sums(costs: Sequence[Mapping[str, float | None]]) -> dict[str, float | None
 
 def _validation(directory: Path, run: Run) -> dict[str, float]:
     """The values of the last validation of the decoded checkpoint: nll, ppl, the objective's extra values."""
-    status = json.loads((directory / "status.json").read_bytes())
+    status = _read(directory / "status.json")
     records = [r for r in _records(directory, "valid") if r["step"] == _step(run.checkpoint_path)]
     if run.checkpoint_path.name == "average":
         records = [status.get("average") or {}]
@@ -130,9 +131,21 @@ def _step(checkpoint: Path) -> int:
     return int(number) if number.isdecimal() else -1
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """A file of a run; raises CheckpointError if it is damaged."""
+    try:
+        return read_checked(path)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); remove the run, so that it is made again") from None
+
+
 def _records(directory: Path, kind: str) -> list[dict[str, Any]]:
-    with (directory / "log.jsonl").open(encoding="utf-8") as lines:
-        return [record for record in map(json.loads, lines) if record["kind"] == kind]
+    path = directory / "log.jsonl"
+    try:
+        records = map(parse_json, read_lines(path))
+        return [record for record in records if record["kind"] == kind]
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); remove the run, so that it is made again") from None
 
 
 def _decode(job: Job, plugins: Plugins, examples: Sequence[Example]) -> tuple[list[str], dict[str, float]]:
@@ -152,7 +165,7 @@ def _decode(job: Job, plugins: Plugins, examples: Sequence[Example]) -> tuple[li
 
 def _machine(directory: Path) -> str:
     """The machine of a run, from its env.json."""
-    env = json.loads((directory / "env.json").read_bytes())
+    env = _read(directory / "env.json")
     packages = env.get("packages", {})
     versions = f"torch {packages.get('torch')}, Python {env.get('python')}"
     return f"{env.get('ranks', 1)} x {env.get('device')}, {env.get('threads')} threads, {versions}"

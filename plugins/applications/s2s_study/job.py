@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from s2s.io import end_with_parent, open_own, write_file
+from s2s import UserError
+from s2s.io import end_with_parent, open_own, write_file, write_manifest
 from s2s_study.job_spec import Job
 
 if TYPE_CHECKING:
@@ -69,10 +70,11 @@ def run_and_score(path: Path, job: Job, lock: IO[str]) -> int:
 
 def write_result(path: Path, job: Job, outputs: dict[str, list[str]], result: dict[str, Any]) -> None:
     """Write the outputs and the result next to the job's file."""
+    outputs_path = job.outputs_path(path.parent)
     if outputs:
-        write_file(path.with_name(f"{job.name}.outputs.txt"), json.dumps(outputs, ensure_ascii=False))
+        write_file(outputs_path, json.dumps(outputs, ensure_ascii=False))
     result = {"identity": job.identity, "row": job.row, "seed": job.seed, **result}
-    write_file(path.with_name(f"{job.name}.result.json"), json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    write_manifest(job.result_path(path.parent), result, [outputs_path.name] if outputs else [])
 
 
 def call(command: list[str], lock: IO[str]) -> int:
@@ -96,10 +98,14 @@ def _passing_on(process: subprocess.Popen[Any]) -> Iterator[None]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
+    """The command; its last line, in the job's log, says why it has failed."""
     end_with_parent(signal.SIGTERM)
     (path,) = sys.argv[1:] if argv is None else argv
-    return run_job(Path(path))
+    try:
+        return run_job(Path(path))
+    except UserError as error:
+        print(f"s2s_study.job: error: {error}", file=sys.stderr)
+        return error.exit_code
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from s2s.io import write_file
+from s2s import DataError
+from s2s.io import read_manifest, write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,23 +52,49 @@ class Job:
 
     def write(self, folder: Path) -> Path:
         """Write the job to its file in `folder`, unless it is unchanged; the file."""
-        path, text = folder / f"{self.name}.json", json.dumps(asdict(self), indent=1) + "\n"
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            write_file(path, text)
+        path = folder / f"{self.name}.json"
+        try:
+            is_written = self.read(path) == self
+        except DataError:
+            is_written = False
+        if not is_written:
+            write_manifest(path, asdict(self))
         return path
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The job in a file."""
-        return cls(**json.loads(path.read_text(encoding="utf-8")))
+        """The job in a file; raises DataError if it is damaged."""
+        try:
+            facts = read_manifest(path)
+            return cls(**{name: value for name, value in facts.items() if name != "files"})
+        except (OSError, ValueError, TypeError) as error:
+            raise DataError(f"{path}: no job of s2s-study ({error}); run s2s-study, which writes it again") from None
 
     def result(self, folder: Path) -> dict[str, Any] | None:
-        """The job's result; None if it is not finished, or if the stored result belongs to a different job."""
+        """The job's result; None if it is not finished or damaged, or if it belongs to a different job."""
         try:
-            stored = json.loads((folder / f"{self.name}.result.json").read_bytes())
+            stored = read_manifest(self.result_path(folder))
         except (OSError, ValueError):
             return None
-        return stored if isinstance(stored, dict) and stored.get("identity") == self.identity else None
+        return stored if stored.get("identity") == self.identity else None
+
+    def damage(self, folder: Path) -> str:
+        """What is wrong with the file of the job's result; empty if there is none, or nothing wrong."""
+        try:
+            read_manifest(self.result_path(folder))
+        except FileNotFoundError:
+            return ""
+        except (OSError, ValueError) as error:
+            return str(error)
+        return ""
+
+    def result_path(self, folder: Path) -> Path:
+        """The file of the result."""
+        return folder / f"{self.name}.result.json"
+
+    def outputs_path(self, folder: Path) -> Path:
+        """The file of the decoded outputs, which the result describes."""
+        return folder / f"{self.name}.outputs.txt"
 
 
 def text_hash(text: str) -> str:

@@ -1,8 +1,8 @@
 """Jobs of a study: one run for each row and seed, named by what it computes, so that a finished one is reused.
 
 OUTPUT/jobs/NAME.yaml        the run's whole configuration      NAME.json         the job
-            NAME.result.json its result                         NAME.outputs.txt  the decoded outputs
-            NAME.log         the output of its processes
+            NAME.result.json its result, with a checksum        NAME.outputs.txt  the decoded outputs
+            NAME.log         the output of its processes        NAME.manifest.json  the sha256 of NAME.yaml
 OUTPUT/runs/NAME/            the run                            OUTPUT/table.md, .tex, .csv, .html
 """
 
@@ -11,16 +11,17 @@ from __future__ import annotations
 __all__ = ["Study", "plan"]
 
 import itertools
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from s2s import ConfigError, Plugins
+from s2s import ConfigError, DataError, Plugins
 from s2s.compose import ComposedConfig, compose, to_yaml
 from s2s.config import Config
-from s2s.io import write_file
+from s2s.io import read_manifest, write_file, write_manifest
 from s2s_study import StudyConfig
 from s2s_study.examples import InputCheck
 from s2s_study.job_spec import Job, text_hash
@@ -116,8 +117,7 @@ class _JobFactory:
         run = f"{_slug(row.name)}-{seed}-{text_hash(to_yaml(composed.explicit))[:8]}"
         name = run if self.steps is None else f"{run}-{self.steps}"
         path = folder / "jobs" / f"{run}.yaml"
-        if not path.is_file():
-            write_file(path, to_yaml(replace(whole, run="")))
+        _write_once(path, to_yaml(replace(whole, run="")))
         local = [f"plugins=[{','.join(self.local)}]"] if self.local else []
         steps = [] if self.steps is None else [f"train.steps={self.steps}"]
         directory = str(folder / "runs" / run)
@@ -154,6 +154,18 @@ class _JobFactory:
                 f"rows: {row.name}: run={composed.config.run}: a study names its runs itself; leave run out"
             )
         return composed
+
+
+def _write_once(path: Path, text: str) -> None:
+    """Write a file and its manifest, unless they are there; raises DataError if it is not as it was written."""
+    manifest = path.with_suffix(".manifest.json")
+    if not os.path.lexists(path):
+        write_file(path, text)
+        write_manifest(manifest, {}, [path.name])
+    try:
+        read_manifest(manifest)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is not as s2s-study wrote it ({error}); remove it, and it is written again") from None
 
 
 def _slug(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["collect"]
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import numpy as np
 from s2s import ConfigError, Plugins, did_you_mean
 from s2s.compose import compose
 from s2s.config import Config
+from s2s.io import read_json
 from s2s.metrics import build_metrics, compare
 from s2s_study.cells import VERDICTS, Cell, Line, corrected
 from s2s_study.jobs import Study
@@ -114,13 +114,9 @@ class _Tests:
         return {job.seed: self._read(job) for job in self.study.jobs[row]}
 
     def _read(self, job: Job) -> dict[str, Any] | None:
-        if job.result(self.folder) is None:
-            return None
-        try:
-            outputs = json.loads((self.folder / f"{job.name}.outputs.txt").read_bytes())
-        except (OSError, ValueError):
-            return None
-        return outputs if isinstance(outputs, dict) else None
+        result = job.result(self.folder)  # which describes the file of outputs, if there is one
+        path = job.outputs_path(self.folder)
+        return read_json(path) if result is not None and path.name in result["files"] else None
 
     def _task(self) -> Task:
         """The task of the first row, for its metrics."""
