@@ -75,23 +75,23 @@ class Batch:
         src: NDArray[np.int64],
         tgt_in: NDArray[np.int64],
         tgt_out: NDArray[np.int64],
-        pad: int,
+        vocab: Vocab,
         src_lengths: NDArray[np.int64],
         tgt_lengths: NDArray[np.int64],
         packing: Packing | None = None,
     ) -> Self:
         """From arrays of ids.
 
-        src: [B, S]. tgt_in: [B, T]. tgt_out: [B, T]. pad: the id of padding. src_lengths: [B], eos included.
+        src: [B, S]. tgt_in: [B, T]. tgt_out: [B, T]. vocab: what pads both sides. src_lengths: [B], eos included.
         tgt_lengths: [B], eos included. packing: of a packed batch, whose arrays are [N].
         """
         src_ids, tgt_ids = torch.from_numpy(src), torch.from_numpy(tgt_out)
         return cls(
             src=src_ids,
-            src_pad=src_ids == pad,
+            src_pad=src_ids == vocab.src_pad,
             tgt_in=torch.from_numpy(tgt_in),
             tgt_out=tgt_ids,
-            tgt_pad=tgt_ids == pad,
+            tgt_pad=tgt_ids == vocab.pad,
             n_tokens=int(tgt_lengths.sum()),
             n_src_tokens=int(src_lengths.sum()),
             packing=packing,
@@ -125,15 +125,15 @@ def make_batch(
     """
     starts = [vocab.starting_tokens] * len(pairs) if starts is None else starts
     before = np.array([len(start) - 1 for start in starts], dtype=np.int64)  # predictions that no loss counts
-    src, src_lengths = _pad([src for src, _ in pairs], vocab.pad)
+    src, src_lengths = _pad([src for src, _ in pairs], vocab.src_pad)
     tgt, tgt_lengths = _pad([tgt for _, tgt in pairs], vocab.pad, before)
     tgt_in = np.roll(tgt, 1, axis=1)  # the last column is still padding
     for row, start in zip(tgt_in, starts, strict=True):
         row[: len(start)] = start
     rows = np.arange(len(pairs))
-    src[rows, src_lengths] = vocab.eos
+    src[rows, src_lengths] = vocab.src_eos
     tgt[rows, before + tgt_lengths] = vocab.eos
-    return Batch.from_arrays(src, tgt_in, tgt, vocab.pad, src_lengths + 1, tgt_lengths + 1)
+    return Batch.from_arrays(src, tgt_in, tgt, vocab, src_lengths + 1, tgt_lengths + 1)
 
 
 def batch_by_length(pairs: Sequence[tuple[Sentence, Sentence]], tokens: int) -> Iterator[list[int]]:

@@ -196,7 +196,7 @@ class TrainedModel:
             raise ConfigError(f"arch={self.config.arch.name} has no attention (Seq2Seq.attention_maps)")
         pair_maps = [one._replace(weights=one.weights[0].cpu()) for one in maps]
         vocab = self.task.vocab
-        sources = self._names([*pair[0], vocab.eos], "src")
+        sources = self._names([*pair[0], vocab.src_eos], "src")
         return PairAttention(sources, self._names([*vocab.starting_tokens[1:], *pair[1], vocab.eos], "tgt"), pair_maps)
 
     def _example(self, one: AnyInput, tgt: str = "") -> Example:

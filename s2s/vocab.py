@@ -32,6 +32,10 @@ class Vocab:
     unk: int = 1
     bos: int = 2
     eos: int = 3
+    src_pad: int = -1
+    """Padding of sources, where it is another token than that of targets; -1: pad."""
+    src_eos: int = -1
+    """What ends a source, such as the code of its language; -1: eos."""
     starting_tokens: tuple[int, ...] = ()
     """Target tokens that a model is fed before its first prediction, such as eos and a language's code; empty: bos.
     They are no part of an output."""
@@ -52,6 +56,9 @@ class Vocab:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "starting_tokens", tuple(self.starting_tokens) or (self.bos,))
+        for name in ("pad", "eos"):
+            if getattr(self, f"src_{name}") == -1:
+                object.__setattr__(self, f"src_{name}", getattr(self, name))
         if self.pad == self.eos:
             raise PluginError(f"Vocab(pad={self.pad}, eos={self.eos}): no loss counts padding, so no output would end")
         if not all(0 <= token < self.tgt for token in self.starting_tokens):
@@ -63,6 +70,13 @@ class Vocab:
     def never_output(self) -> tuple[int, ...]:
         """Tokens that no target contains, so that no model learns to predict them: pad, and bos unless it is eos."""
         return tuple(dict.fromkeys(token for token in (self.pad, self.bos) if token != self.eos))
+
+    def added(self, side: Side) -> dict[str, int]:
+        """The ids, by name, that batches add to a side by themselves, so that its sentences are without them."""
+        if side == "tgt":
+            return {"pad": self.pad, "bos": self.bos, "eos": self.eos}
+        has_own_end = self.src_eos != self.eos  # bos and eos are then tokens like others
+        return {"pad": self.src_pad, **({} if has_own_end else {"bos": self.bos}), "eos": self.src_eos}
 
     @property
     def tag_ids(self) -> range:

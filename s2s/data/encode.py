@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from s2s.data.mapped_corpus import Ids, MappedCorpusWriter
     from s2s.task import Task
+    from s2s.vocab import Side
 
 CHUNK = 8192
 """Pairs that a thread encodes in one call"""
@@ -167,7 +168,7 @@ def _context(task: Task, encoded: Sequence[Encoded]) -> NDArray[np.int64] | int:
     return np.array([len(pair.src) - len(task.cut_context(pair.src, 0)) for pair in encoded], np.int64)
 
 
-def _ids(task: Task, side: str, sentences: list[list[int]]) -> RaggedIds:
+def _ids(task: Task, side: Side, sentences: list[list[int]]) -> RaggedIds:
     try:
         ids = RaggedIds.from_lists(sentences)
     except TypeError as error:
@@ -176,10 +177,9 @@ def _ids(task: Task, side: str, sentences: list[list[int]]) -> RaggedIds:
     return ids
 
 
-def _check_no_special(task: Task, side: str, ids: Ids) -> None:
+def _check_no_special(task: Task, side: Side, ids: Ids) -> None:
     """A sentence that ends in eos already would be trained to end twice, and one with pad to go on behind it."""
-    for name in ("pad", "bos", "eos"):
-        special = getattr(task.vocab, name)
+    for name, special in task.vocab.added(side).items():
         if (ids == special).any():
             raise DataError(
                 f"{type(task).__name__}.encode gave {name} ({special}) in a {side}: ids are without pad, bos and eos, "

@@ -71,8 +71,8 @@ class Capacity:
 def pack(pairs: Sequence[Pair], vocab: Vocab, capacity: Capacity | None = None) -> Batch:
     """A packed batch of pairs of ids without starting tokens and eos, in the shape of `capacity` or the smallest."""
     first, *more = vocab.starting_tokens
-    src, src_lengths = _join([src for src, _ in pairs], vocab, capacity)
-    tgt, tgt_lengths = _join([[*more, *tgt] if more else tgt for _, tgt in pairs], vocab, capacity)
+    src, src_lengths = _join([src for src, _ in pairs], vocab.src_eos, vocab.src_pad, capacity)
+    tgt, tgt_lengths = _join([[*more, *tgt] if more else tgt for _, tgt in pairs], vocab.eos, vocab.pad, capacity)
     src_offsets, tgt_offsets = _offsets(src_lengths, capacity), _offsets(tgt_lengths, capacity)
     tgt_in = np.roll(tgt, 1)
     begins = tgt_offsets.cu_seqlens[:-1].numpy()
@@ -82,13 +82,15 @@ def pack(pairs: Sequence[Pair], vocab: Vocab, capacity: Capacity | None = None) 
         tgt[begins[:n_pairs] + i] = vocab.pad
     counted = tgt_lengths[:n_pairs] - len(more)
     packing = Packing(src_offsets, tgt_offsets)
-    return Batch.from_arrays(src, tgt_in, tgt, vocab.pad, src_lengths[:n_pairs], counted, packing)
+    return Batch.from_arrays(src, tgt_in, tgt, vocab, src_lengths[:n_pairs], counted, packing)
 
 
-def _join(sentences: Sequence[Any], vocab: Vocab, capacity: Capacity | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _join(
+    sentences: Sequence[Any], eos: int, pad: int, capacity: Capacity | None
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Ids [N] with eos, then padding, and the lengths of all sequences [M], those of padding last."""
     lengths = np.array([len(sentence) + 1 for sentence in sentences], dtype=np.int64)
-    ids = np.concatenate([np.append(np.asarray(sentence, dtype=np.int64), vocab.eos) for sentence in sentences])
+    ids = np.concatenate([np.append(np.asarray(sentence, dtype=np.int64), eos) for sentence in sentences])
     if capacity is None:
         return ids, lengths
     rest, n_absent = capacity.n_positions - len(ids), capacity.n_pairs - len(sentences)
@@ -96,7 +98,7 @@ def _join(sentences: Sequence[Any], vocab: Vocab, capacity: Capacity | None) -> 
     share = np.full(capacity.n_fill, rest // capacity.n_fill)
     share[: rest % capacity.n_fill] += 1
     lengths = np.concatenate([lengths, share, np.zeros(n_absent, dtype=np.int64)])
-    return np.concatenate([ids, np.full(rest, vocab.pad)]), lengths
+    return np.concatenate([ids, np.full(rest, pad)]), lengths
 
 
 def _offsets(lengths: NDArray[np.int64], capacity: Capacity | None) -> SequenceOffsets:

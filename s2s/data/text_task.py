@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from s2s.text.offsets import Offset
     from s2s.vocab import Side
 
+SIDES: tuple[Side, Side] = ("src", "tgt")
 TASK_FILE = "task.json"
 """Beside the tokenisers: which they are, and how their texts are cased"""
 
@@ -159,8 +160,7 @@ class TextTask(CorpusTask):
                     f"{model.path}: its vocabulary is {model.identity[:12]}, but {TASK_FILE} beside it was written "
                     f"for {str(written['models'].get(side))[:12]}; copy the folder whole, or prepare again"
                 )
-        joint = models.get("joint")
-        self.src, self.tgt = (joint.for_side("src"), joint.for_side("tgt")) if joint else (models["src"], models["tgt"])
+        self.src, self.tgt = (models[side if side in models else "joint"].for_side(side) for side in SIDES)
         self.vocab = _vocab(self.src, self.tgt, joint=self.config.joint)
         self._separator = self.src.id_of(SEPARATOR) if self.context else None
         load_noises(self.noises, directory)
@@ -174,8 +174,9 @@ class TextTask(CorpusTask):
         """Ids of sources, without bos and eos, behind those of the texts before them, then their marks; an empty text
         has none."""
         texts = self.encode_source([one.src for one in inputs])
-        if self.marks:
-            texts = [[*self._marks(one.fields), *ids] if ids else [] for one, ids in zip(inputs, texts, strict=True)]
+        if self._n_before or self.src.after:
+            before = ([*self.src.before, *self._marks(one.fields)] for one in inputs)
+            texts = [[*marks, *ids, *self.src.after] if ids else [] for marks, ids in zip(before, texts, strict=True)]
         if self._separator is None:
             return texts
         previous = [previous_texts(one.fields, self.context) for one in inputs]
@@ -202,7 +203,7 @@ class TextTask(CorpusTask):
 
     def source_text(self, ids: Sequence[int]) -> str:
         """The text of source ids, without its context."""
-        return self.src.decode(self.cut_context(ids, 0))
+        return self.src.decode(self.cut_context(ids, 0)[len(self.src.before) :])
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The tokens, of which ▁ begins a word in subwords."""
@@ -229,7 +230,8 @@ class TextTask(CorpusTask):
         text = self._cased(src)
         ids, offsets = self.src.encode([text])[0], self.src.offsets(text)
         offsets = [offset for i, offset in zip(ids, offsets, strict=True) if i != self._separator]
-        return [*(None for _ in self.marks), *(lower_offsets(src, offsets) if self.config.lowercase else offsets)]
+        inner = lower_offsets(src, offsets) if self.config.lowercase else offsets
+        return [*([None] * self._n_before), *inner, *([None] * len(self.src.after))]
 
     def target_offsets(self, ids: Sequence[int], src: str) -> Sequence[Offset | None]:
         """As the target's tokeniser."""
@@ -252,7 +254,12 @@ class TextTask(CorpusTask):
 
     def _text_begin(self, src: Sequence[int]) -> int:
         """How many tokens of a source are context and marks."""
-        return len(src) - len(self.cut_context(src, 0)) + len(self.marks)
+        return len(src) - len(self.cut_context(src, 0)) + self._n_before
+
+    @property
+    def _n_before(self) -> int:
+        """How many tokens stand before every text of a source: those of its tokeniser, and its marks."""
+        return len(self.src.before) + len(self.marks)
 
     def _marks(self, fields: Mapping[str, Any]) -> list[int]:
         """Ids of the marks of a source with these fields; raises DataError for one that is no symbol."""
@@ -273,15 +280,24 @@ class TextTask(CorpusTask):
 
 
 def _vocab(src: Tokenizer, tgt: Tokenizer, *, joint: bool) -> Vocab:
-    """The vocabulary of these tokenisers, with their special ids; DataError if these differ."""
-    if src.special != tgt.special:
+    """The vocabulary of these tokenisers, with their special ids; DataError if unk is another one on each side."""
+    if src.unk != tgt.unk:
         raise DataError(
-            f"{src.path} has the special ids {src.special}, and {tgt.path} {tgt.special} (pad, unk, bos, eos): both "
-            "sides need the same; give task.joint=true"
+            f"the unknown token is {src.unk} in {src.path} and {tgt.unk} in {tgt.path}: both sides need the same; give "
+            "task.joint=true"
         )
-    pad, unk, bos, eos = tgt.special
-    start = tuple(tgt.starting_tokens)
-    return Vocab(src=src.size, tgt=tgt.size, joint=joint, pad=pad, unk=unk, bos=bos, eos=eos, starting_tokens=start)
+    return Vocab(
+        src=src.size,
+        tgt=tgt.size,
+        joint=joint,
+        pad=tgt.pad,
+        unk=tgt.unk,
+        bos=tgt.bos,
+        eos=tgt.eos,
+        src_pad=src.pad,
+        src_eos=src.eos if src.src_eos == -1 else src.src_eos,
+        starting_tokens=tuple(tgt.starting_tokens),
+    )
 
 
 def _lower(pair: Example | Rejected) -> Example | Rejected:

@@ -34,6 +34,12 @@ class Tokenizer(ABC):
     """Special ids, which a task takes over into its `Vocab`"""
     starting_tokens: Sequence[int] = ()
     """The tokens with which decoding starts; empty: bos"""
+    before: Sequence[int] = ()
+    """Tokens before every source, such as the code of its language"""
+    after: Sequence[int] = ()
+    """Tokens behind every source"""
+    src_eos = -1
+    """The token that ends a source behind those, if it is another one than eos; -1: eos"""
     library = ""
     """The library that can also read its file, such as sentencepiece, for exporters"""
     path: Path
@@ -71,7 +77,7 @@ class Tokenizer(ABC):
         return {piece: i for i, piece in enumerate(self.pieces)}
 
     def for_side(self, side: Side) -> Tokenizer:
-        """As it is used for one side of a joint vocabulary; override it if sides segment text differently."""
+        """As it is used for one side; override it if sides segment text differently."""
         return self
 
     @abstractmethod

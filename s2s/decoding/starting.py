@@ -81,6 +81,6 @@ def pad_sources(sentences: Sequence[SourceSentence], vocab: Vocab, device: torch
     """Token ids, and True at padding: [B, S]; where steps are captured, S is rounded up to one of few sizes."""
     n_tokens = [len(sentence.ids) for sentence in sentences]
     width = bucket_size(max(n_tokens), device, minimum=32)
-    src = torch.tensor([[*one.ids, *[vocab.pad] * (width - len(one.ids))] for one in sentences])
+    src = torch.tensor([[*one.ids, *[vocab.src_pad] * (width - len(one.ids))] for one in sentences])
     pad = torch.arange(width) >= torch.tensor(n_tokens)[:, None]
     return src.to(device), pad.to(device)

@@ -54,11 +54,12 @@ class Embeddings(nn.Module):
                 f"{vocab.src} source and {vocab.tgt} target tokens); give arch.share_embeddings=target or "
                 "none, or make the vocabulary joint (task.joint=true, where the task has that option)"
             )
-        self.pad, self.scale = vocab.pad, math.sqrt(d_model) if scaled else 1.0
+        self.scale = math.sqrt(d_model) if scaled else 1.0
         self.has_words = bool(vocab.word_begins)
         self._source, self._target, self._softmax = TABLES[sharing]
         for name, rows in zip(TABLES[sharing], (vocab.src, vocab.tgt, vocab.tgt), strict=True):
             self.register_parameter(name, nn.Parameter(torch.empty(rows, d_model)))
+        self._pads = {self._source: vocab.src_pad, self._target: vocab.pad, self._softmax: vocab.pad}
         self.bias = nn.Parameter(torch.empty(vocab.tgt)) if has_bias else None
 
     def source(self, ids: Tensor) -> Tensor:
@@ -105,17 +106,17 @@ class Embeddings(nn.Module):
         if table is None:
             assert isinstance(self.prepacked, HasWeightRows)
             return self.prepacked.weight_rows(ids) * self.scale
-        return F.embedding(ids, table, padding_idx=self.pad) * self.scale
+        return F.embedding(ids, table, padding_idx=self._pads[name]) * self.scale
 
     @torch.no_grad()
     def init_weights(self) -> None:
         """N(0, 1 / D), so that a scaled embedding has unit variance; padding and bias are zero."""
-        for parameter in self.parameters():
-            if parameter is self.bias:
-                parameter.zero_()
-                continue
-            nn.init.normal_(parameter, std=1 / math.sqrt(parameter.size(1)))
-            parameter[self.pad].zero_()
+        for name, pad in self._pads.items():
+            table = self.get_parameter(name)
+            nn.init.normal_(table, std=1 / math.sqrt(table.size(1)))
+            table[pad].zero_()
+        if self.bias is not None:
+            self.bias.zero_()
 
 
 class Sinusoids(nn.Module):

@@ -89,6 +89,6 @@ class SourceWords(nn.Module):
         if device not in self._tables:
             vocab = self.vocab
             begins = torch.tensor(vocab.word_begins or [True] * vocab.src, device=device)
-            begins[vocab.eos] = True
+            begins[vocab.src_eos] = True
             self._tables[device] = begins, torch.tensor(vocab.unknown, device=device)
         return self._tables[device]

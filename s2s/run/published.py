@@ -80,15 +80,21 @@ class ModelFormat(ABC):
     """What is read, for an error about another folder: "a folder with config.json of Hugging Face's transformers"."""
 
     @abstractmethod
-    def open(self, path: Path, registry: Registry) -> PublishedModel | None:
-        """The model at a path; None if it is of another format; raises UserError for one that cannot be read."""
+    def open(self, path: Path, languages: Sequence[str], registry: Registry) -> PublishedModel | None:
+        """The model at a path; None if it is of another format; raises UserError for one that cannot be read.
+
+        languages: of sources and targets, for a model with several; (): its own.
+        """
 
 
-def open_published(path: Path, registry: Registry) -> PublishedModel:
-    """The model at a path, by the first format that reads it; raises CheckpointError if none does."""
+def open_published(path: Path, registry: Registry, languages: Sequence[str] = ()) -> PublishedModel:
+    """The model at a path, by the first format that reads it; raises CheckpointError if none does.
+
+    languages: of sources and targets, for a model with several.
+    """
     formats: list[ModelFormat] = [registry.build_default("model_format", n) for n in registry.names("model_format")]
     for one in formats:
-        if (model := one.open(path, registry)) is not None:
+        if (model := one.open(path, languages, registry)) is not None:
             return model
     what = "is no model that is read here" if path.exists() else "does not exist"
     raise CheckpointError(f"{path} {what}; what is read: {'; '.join(one.description for one in formats) or 'nothing'}")

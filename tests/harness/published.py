@@ -43,6 +43,8 @@ def opus_mt(folder: Path, *, joint: bool = True, **options: Any) -> Any:
     for side, content in models.items():
         (folder / f"{side}.spm").write_bytes(content)
     pieces = {side: _pieces(content) for side, content in models.items()}
+    longest = max(map(len, pieces.values()))  # transformers has one id of padding for both sides
+    pieces = {side: [*own, *(f"▁{i}" for i in range(longest - len(own)))] for side, own in pieces.items()}
     tables = {"vocab.json": _table([*pieces["source"], *pieces["target"]] if joint else pieces["source"])}
     if not joint:
         tables["target_vocab.json"] = _table(pieces["target"])

@@ -26,6 +26,12 @@ class ImportConfig:
     """The model: a folder in the format of Hugging Face's transformers."""
     run: str = ""
     """Directory of the new run, or its name under runs/; empty: the model's name."""
+    languages: list[str] = field(default_factory=list)
+    """[source,target] of a model with several languages, such as [eng_Latn,deu_Latn] or [en,de]."""
+
+    def __post_init__(self) -> None:
+        if len(self.languages) not in (0, 2):
+            raise ConfigError(f"languages=[{','.join(self.languages)}]: give two, [source,target]")
 
 
 @dataclass(kw_only=True)

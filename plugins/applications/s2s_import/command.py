@@ -35,7 +35,7 @@ def import_published(composed: ComposedConfig[ImportConfig], plugins: Plugins, o
     directory = run_path(config.run or path.resolve().name)
     if os.path.lexists(directory):
         raise CheckpointError(f"run={directory} is there already; give another name, or remove it")
-    published = open_published(path, plugins.registry)
+    published = open_published(path, plugins.registry, config.languages)
     if not options.dry_run:
         import_model(published, directory, plugins)
     if not options.quiet:

@@ -19,7 +19,7 @@ from s2s_import.search import search_options
 from s2s_import.tokenizers import text_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from torch import Tensor
@@ -39,7 +39,7 @@ class HuggingFaceFormat(ModelFormat):
     def __init__(self, config: Choice) -> None:
         pass
 
-    def open(self, path: Path, registry: Registry) -> PublishedModel | None:
+    def open(self, path: Path, languages: Sequence[str], registry: Registry) -> PublishedModel | None:
         """The model in a folder; raises CheckpointError for a family that is not read."""
         if not (path / CONFIG).is_file():
             return None
@@ -50,7 +50,7 @@ class HuggingFaceFormat(ModelFormat):
                 continue
             tables: ForeignFormat = registry.get(group, name).build()
             if kind in tables.model_types:
-                return HuggingFaceModel(path, config, tables, name.partition(".")[0])
+                return HuggingFaceModel(path, config, tables, name.partition(".")[0], languages)
         types = [
             one
             for name in registry.names("foreign_format")
@@ -64,14 +64,16 @@ class HuggingFaceFormat(ModelFormat):
 class HuggingFaceModel(PublishedModel):
     """A model of a family whose tables of names are known."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any], tables: ForeignFormat, arch: str) -> None:
+    def __init__(
+        self, folder: Path, config: Mapping[str, Any], tables: ForeignFormat, arch: str, languages: Sequence[str]
+    ) -> None:
         self.folder, self.config, self.tables, self.arch = folder, config, tables, arch
         self.title = f"{tables.title} of Hugging Face's transformers"
         self.files = sorted(path for path in folder.iterdir() if path.is_file())
         self.kept = [path for path in self.files if path.name in KEPT]
         generation = _read(folder / GENERATION) if (folder / GENERATION).is_file() else {}
         search, notes = search_options({**config, **generation})
-        texts, self.tokenizer_options = text_options(folder, config)
+        texts, self.tokenizer_options = text_options(folder, {**config, **generation}, languages)
         dropouts = {ours: float(config[theirs]) for theirs, ours in DROPOUTS.items() if theirs in config}
         options = tables.read_options(config, self.tensors)
         arch_options = {"name": arch, **options, **dropouts}

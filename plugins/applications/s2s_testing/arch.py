@@ -79,8 +79,8 @@ def assert_ignores_padding(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
         expected = _logits(model, alone.src, alone.src_pad, alone.tgt_in)
         what = f"padding or a neighbour is seen: {len(pair[0])} + {len(pair[1])} tokens, alone and in a batch"
         assert_close(logits[i : i + 1, : expected.size(1)], expected, what)
-    nothing = torch.full_like(together.src, vocab.pad)
-    empty = _logits(model, nothing, nothing == vocab.pad, together.tgt_in)
+    nothing = torch.full_like(together.src, vocab.src_pad)
+    empty = _logits(model, nothing, nothing == vocab.src_pad, together.tgt_in)
     assert empty.isfinite().all(), "a source of nothing but padding gives NaN or infinity"
 
 

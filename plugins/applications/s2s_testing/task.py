@@ -100,9 +100,10 @@ def _check_vocabulary(task: Task, again: Task, side: Side) -> None:
 
 
 def _check_ids(encoded: Sequence[Encoded], vocab: Vocab) -> None:
-    for side, size in (("src", vocab.src), ("tgt", vocab.tgt)):
+    sizes: dict[Side, int] = {"src": vocab.src, "tgt": vocab.tgt}
+    for side, size in sizes.items():
         ids = {int(i) for pair in encoded for i in getattr(pair, side)}
         outside = sorted(i for i in ids if not 0 <= i < size)
         assert not outside, f"{side} ids {outside} are not in 0..{size - 1}"
-        special = ids & {vocab.pad, vocab.bos, vocab.eos}
+        special = ids & {*vocab.added(side).values()}
         assert not special, f"{side} holds the special ids {sorted(special)}, which batches add by themselves"

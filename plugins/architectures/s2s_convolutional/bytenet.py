@@ -51,7 +51,7 @@ class ByteNet(Seq2Seq):
     def __init__(self, config: ByteNetConfig, vocab: Vocab) -> None:
         super().__init__()
         self.config, self.vocab, d = config, vocab, config.d_model
-        self.src = nn.Embedding(vocab.src, d, padding_idx=vocab.pad)
+        self.src = nn.Embedding(vocab.src, d, padding_idx=vocab.src_pad)
         self.tgt = nn.Embedding(vocab.tgt, d, padding_idx=vocab.pad)
         dilations = config.dilations * config.n_sets
         self.encoder, self.decoder = (
@@ -65,7 +65,7 @@ class ByteNet(Seq2Seq):
         """src, pad [B, S] -> columns [B, U, D], as many for each sentence as its own length unfolds to."""
         lengths = self._unfolded((~pad).sum(1))
         n = int(self._unfolded(torch.tensor(src.size(1))))
-        src = F.pad(src, (0, max(n - src.size(1), 0)), value=self.vocab.pad)[:, :n]
+        src = F.pad(src, (0, max(n - src.size(1), 0)), value=self.vocab.src_pad)[:, :n]
         outside = (torch.arange(n, device=src.device) >= lengths[:, None])[..., None]  # [B, U, 1]
         x = self.src(src)
         for block in self.encoder:
@@ -137,7 +137,7 @@ class ByteNet(Seq2Seq):
                 nn.init.zeros_(module.bias)
             elif isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight)
-                module.weight[self.vocab.pad].zero_()
+                module.weight[module.padding_idx].zero_()
         nn.init.normal_(self.softmax.weight, std=self.config.d_model**-0.5)
 
 

@@ -48,7 +48,7 @@ class ConvS2S(Seq2Seq):
         super().__init__()
         self.config, self.vocab, self.max_len = config, vocab, config.max_positions
         d, keep = config.d_model, 1 - config.dropout
-        self.src = nn.Embedding(vocab.src, d, padding_idx=vocab.pad)
+        self.src = nn.Embedding(vocab.src, d, padding_idx=vocab.src_pad)
         self.tgt = nn.Embedding(vocab.tgt, d, padding_idx=vocab.pad)
         self.src_positions, self.tgt_positions = (nn.Embedding(config.max_positions, d) for _ in range(2))
         self.dropout = Dropout(config.dropout)
@@ -167,7 +167,7 @@ class ConvS2S(Seq2Seq):
             elif isinstance(module, NormedLinear):
                 module.init_weights()
         for table in (self.src, self.tgt):
-            table.weight[self.vocab.pad].zero_()
+            table.weight[table.padding_idx].zero_()
 
 
 def layer_sizes(layers: list[list[int]]) -> list[tuple[int, int, int]]:

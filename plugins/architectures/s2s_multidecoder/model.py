@@ -197,9 +197,9 @@ def routed(tag: Tensor, whole: Callable[[int], Tensor], part: Callable[[int, Ten
 def reached_by_encode(model: Seq2Seq, vocab: Vocab) -> set[nn.Parameter]:
     """The parameters that the encoder's output depends on: those with a gradient."""
     device = next(model.parameters()).device
-    src = torch.tensor([[vocab.tag_ids.start, vocab.unk, vocab.eos]], device=device)
+    src = torch.tensor([[vocab.tag_ids.start, vocab.unk, vocab.src_eos]], device=device)
     with torch.enable_grad():
-        hidden = model.encode(src, src == vocab.pad).hidden
+        hidden = model.encode(src, src == vocab.src_pad).hidden
     learnt = [p for p in model.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(hidden.sum(), learnt, allow_unused=True)
     return {p for p, gradient in zip(learnt, gradients, strict=True) if gradient is not None}

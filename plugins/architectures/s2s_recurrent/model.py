@@ -57,7 +57,7 @@ class RNN(Seq2Seq):
         super().__init__()
         self.config, self.vocab = config, vocab
         d_embedding = config.d_embedding or config.d_model
-        self.src = nn.Embedding(vocab.src, d_embedding, padding_idx=vocab.pad)
+        self.src = nn.Embedding(vocab.src, d_embedding, padding_idx=vocab.src_pad)
         self.tgt = nn.Embedding(vocab.tgt, d_embedding, padding_idx=vocab.pad)
         self.dropout = Dropout(config.dropout)
         self.src_word_dropout, self.tgt_word_dropout = (
@@ -206,7 +206,7 @@ class RNN(Seq2Seq):
         if self.config.init == "bahdanau":
             self._init_as_bahdanau()
         for embedding in (self.src, self.tgt):
-            embedding.weight[self.vocab.pad].zero_()
+            embedding.weight[embedding.padding_idx].zero_()
 
     def _init_as_bahdanau(self) -> None:
         """Initialise as in appendix B.1 of the paper."""

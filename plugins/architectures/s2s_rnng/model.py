@@ -63,7 +63,7 @@ class RNNG(Seq2Seq):
         d, e = config.d_model, config.d_item or config.d_model
         lstm = (d, config.n_layers, config.dropout)
         self.words = SourceWords(vocab)
-        self.src = nn.Embedding(vocab.src, config.d_word, padding_idx=vocab.pad)
+        self.src = nn.Embedding(vocab.src, config.d_word, padding_idx=vocab.src_pad)
         self.word_item = Linear(config.d_word, e)
         self.buffer = LSTM(e, *lstm)
         self.item = nn.Embedding(vocab.tgt, e)
@@ -175,7 +175,7 @@ class RNNG(Seq2Seq):
         for table in (self.src.weight, self.item.weight, self.action.weight, self.guard):
             bound = math.sqrt(3 / table.size(-1))
             nn.init.uniform_(table, -bound, bound)
-        self.src.weight[self.vocab.pad].zero_()
+        self.src.weight[self.vocab.src_pad].zero_()
 
 
 def next_word(vectors: Tensor, taken: Tensor, last: Tensor, sentences: Tensor | None = None) -> Tensor:

@@ -23,7 +23,21 @@ class ListedConfig(Choice):
 
 
 @dataclass(kw_only=True)
-class HuggingFaceConfig(Choice):
+class PublishedConfig(Choice):
+    """The tokeniser of a published model: its tokens, and those that it puts around texts."""
+
+    start: list[str] = field(default_factory=list)
+    """The tokens with which decoding starts, such as ['</s>','deu_Latn']; empty: its bos."""
+    before: list[str] = field(default_factory=list)
+    """Tokens before every source, such as the code of its language: ['eng_Latn']."""
+    end: list[str] = field(default_factory=list)
+    """Tokens behind every source, such as ['</s>','en_XX']; empty: eos."""
+    size: int = 0
+    """Number of tokens, where the model has rows without a token; 0: those that have one."""
+
+
+@dataclass(kw_only=True)
+class HuggingFaceConfig(PublishedConfig):
     """A complete tokeniser of the package tokenizers (pip install 's2s-toolkit[hf]'), with the ids that it has."""
 
     file: str = ""
@@ -36,18 +50,15 @@ class HuggingFaceConfig(Choice):
     """The token that begins outputs; empty: the first of <s>, <bos>, [CLS] and <|startoftext|> that the file has."""
     eos: str = ""
     """The token that ends texts; empty: the first of </s>, <eos>, [SEP] and <|endoftext|> that the file has."""
-    start: list[str] = field(default_factory=list)
-    """The tokens with which decoding starts, such as ['</s>','deu_Latn']; empty: bos."""
 
 
 @dataclass(kw_only=True)
-class MarianConfig(Choice):
-    """The tokeniser of a MarianMTModel, with the ids of its vocab.json."""
+class MarianConfig(PublishedConfig):
+    """The tokeniser of a MarianMTModel, with the ids of its vocab.json; its bos is <pad>."""
 
     folder: str = ""
-    """Folder with vocab.json, source.spm and target.spm, which are copied into the run; empty: the run's own."""
-    start: list[str] = field(default_factory=lambda: ["<pad>"])
-    """The tokens with which decoding starts."""
+    """Folder with vocab.json, source.spm, target.spm and, if each side has tokens of its own, target_vocab.json, which
+    are copied into the run; empty: the run's own."""
 
 
 @hookimpl

@@ -10,8 +10,9 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, DataError
-from s2s.data import MAX_LINE, Tokenizer, TokenizerKind, missing_file_error
+from s2s.data import MAX_LINE, TokenizerKind, missing_file_error
 from s2s.io import expand_user, read_bytes, write_file
+from s2s_tokenizers.published import PublishedTokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,13 +37,13 @@ class HuggingFaceKind(TokenizerKind):
     learns = False
 
     def __init__(self, config: HuggingFaceConfig) -> None:
-        if not config.file:
-            raise ConfigError("task.subword=hf: which file? Give task.subword={name: hf, file: tokenizer.json}")
         self.config = config
 
     def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
         """Copy the file into the folder `path`, with the symbols as tokens."""
         tokenizers = _package()
+        if not self.config.file:
+            raise ConfigError("task.subword=hf: which file? Give task.subword={name: hf, file: tokenizer.json}")
         tokenizer = _read(self.files()[0])
         tokenizer.add_tokens([tokenizers.AddedToken(symbol, normalized=False) for symbol in symbols])
         path.mkdir()
@@ -53,23 +54,24 @@ class HuggingFaceKind(TokenizerKind):
         return HuggingFace(path / FILE, self.config)
 
     def files(self) -> Sequence[Path]:
-        """The file that the options name."""
-        return [expand_user(self.config.file, "task.subword.file")]
+        """The file that the options name; none for a run that has its own."""
+        return [expand_user(self.config.file, "task.subword.file")] if self.config.file else ()
 
 
-class HuggingFace(Tokenizer):
+class HuggingFace(PublishedTokenizer):
     """Text to ids and back by the package; no special token is added to a text."""
 
     def __init__(self, path: Path, config: HuggingFaceConfig) -> None:
-        self.path, self._tokenizer, self._named = path, _read(path), config.file
+        self.path, self._tokenizer, self._named = path, _read(path), config.file or str(path)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         ids = self._tokenizer.get_vocab(with_added_tokens=True)
         self.pieces = [f"<unused {i}>" for i in range(max(ids.values(), default=-1) + 1)]
         for piece, i in ids.items():
             self.pieces[i] = piece
+        self.pieces = self._with_unused(self.pieces, config.size)
         self.pad, self.bos, self.eos = (self._special(name, getattr(config, name)) for name in ("pad", "bos", "eos"))
-        self.starting_tokens = [self._special("start", name) for name in config.start]
+        self._put_around(config)
         self.unk = self._special("unk", config.unk or getattr(self._tokenizer.model, "unk_token", None), self.pad)
 
     def _special(self, name: str, token: str | None, default: int | None = None) -> int:
@@ -82,11 +84,9 @@ class HuggingFace(Tokenizer):
             )
         return token_id
 
-    @cached_property
-    def identity(self) -> str:
-        """The sha256 of everything that determines ids, such as merges and normalisation."""
+    def _identity(self, targets: Sequence[int], sources: Sequence[int]) -> str:
         content = json.dumps(json.loads(self._tokenizer.to_str()), sort_keys=True)
-        return hashlib.sha256(f"{content}{self.special}{self.starting_tokens}".encode()).hexdigest()
+        return hashlib.sha256(f"{content}{targets}{sources}".encode()).hexdigest()
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of every line, without special tokens that it spells; raises DataError for one that is too long."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import sentencepiece
 
 from s2s import ConfigError, DataError
-from s2s.data import MAX_LINE, Tokenizer, TokenizerKind, missing_file_error
+from s2s.data import MAX_LINE, TokenizerKind, missing_file_error
 from s2s.io import expand_user, parse_json, read_bytes, write_file
+from s2s_tokenizers.published import PublishedTokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,10 +22,9 @@ if TYPE_CHECKING:
     from s2s import Side
     from s2s_tokenizers import MarianConfig
 
-VOCAB = "vocab.json"
+VOCAB, TARGET_VOCAB = "vocab.json", "target_vocab.json"
 SPM: dict[Side, str] = {"src": "source.spm", "tgt": "target.spm"}
 """The model that segments the texts of a side"""
-FILES = (VOCAB, *SPM.values())
 BLANK, UNKNOWN = "▁", "⁇"
 
 
@@ -38,7 +38,7 @@ class MarianKind(TokenizerKind):
 
     def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
         """Copy the files into the folder `path`; raises ConfigError for symbols that are no tokens in vocab.json."""
-        tokens = Marian(self._folder, self.config.start)  # an error of its files names them, not the copy
+        tokens = Marian(self._folder, self.config)  # an error of its files names them, not the copy
         if missing := sorted(set(symbols) - set(tokens.pieces)):
             raise ConfigError(f"task.subword=marian has no tokens for {', '.join(missing)}; choose another tokeniser")
         contents = {file.name: _read(file) for file in self.files()}
@@ -48,11 +48,11 @@ class MarianKind(TokenizerKind):
 
     def load(self, path: Path) -> Marian:
         """Read the copy."""
-        return Marian(path, self.config.start)
+        return Marian(path, self.config)
 
     def files(self) -> Sequence[Path]:
-        """vocab.json, source.spm and target.spm of the folder; none for a run that has its own."""
-        return [self._folder / name for name in FILES] if self.config.folder else ()
+        """vocab.json, source.spm, target.spm and perhaps target_vocab.json; none for a run that has its own."""
+        return _files(self._folder) if self.config.folder else ()
 
     @property
     def _folder(self) -> Path:
@@ -61,25 +61,27 @@ class MarianKind(TokenizerKind):
         return expand_user(self.config.folder, "task.subword.folder")
 
 
-class Marian(Tokenizer):
-    """Text to ids and back. Source and target share their tokens, but each side segments text by a model of its own."""
+class Marian(PublishedTokenizer):
+    """Text to ids and back. Each side segments text by a model of its own, and may have tokens of its own."""
 
     library = "sentencepiece"
 
-    def __init__(self, path: Path, start: Sequence[str], side: Side = "src") -> None:
-        """start: tokens with which decoding starts. side: whose model segments texts."""
-        self.path, self._start, self._side = path, start, side
+    def __init__(self, path: Path, config: MarianConfig, side: Side = "src") -> None:
+        """side: whose model segments texts."""
+        self.path, self._config, self._side = path, config, side
         self._processor = _processor(path / SPM[side])
+        table = path / (TARGET_VOCAB if side == "tgt" and (path / TARGET_VOCAB).is_file() else VOCAB)
         try:
-            ids = {str(piece): int(i) for piece, i in parse_json(_read(path / VOCAB)).items()}
+            ids = {str(piece): int(i) for piece, i in parse_json(_read(table)).items()}
             self.pieces = [piece for piece, _ in sorted(ids.items(), key=lambda item: item[1])]
             self.pad, self.unk, self.eos = (ids[piece] for piece in ("<pad>", "<unk>", "</s>"))
         except (ValueError, TypeError, AttributeError, KeyError) as error:
-            raise DataError(f"{path / VOCAB}: no vocabulary of a MarianMTModel: {error}") from None
+            raise DataError(f"{table}: no vocabulary of a MarianMTModel: {error}") from None
         if sorted(ids.values()) != list(range(len(ids))):
-            raise DataError(f"{path / VOCAB}: its ids must be 0 to {len(ids) - 1:,}, each of one token")
-        self.starting_tokens = [self.id_of(token) for token in start]
-        self.bos = self.starting_tokens[0] if start else self.pad
+            raise DataError(f"{table}: its ids must be 0 to {len(ids) - 1:,}, each of one token")
+        self.pieces = self._with_unused(self.pieces, config.size)
+        self._put_around(config)
+        self.bos = self.starting_tokens[0] if self.starting_tokens else self.pad
 
     @property
     def library_file(self) -> Path:
@@ -88,12 +90,11 @@ class Marian(Tokenizer):
 
     def for_side(self, side: Side) -> Marian:
         """The same tokens, with the model of a side."""
-        return Marian(self.path, self._start, side)
+        return Marian(self.path, self._config, side)
 
-    @cached_property
-    def identity(self) -> str:
-        """The sha256 of all files."""
-        return hashlib.sha256(b"".join(_read(self.path / name) for name in FILES)).hexdigest()
+    def _identity(self, targets: Sequence[int], sources: Sequence[int]) -> str:
+        contents = b"".join(map(_read, _files(self.path)))
+        return hashlib.sha256(contents + f"{targets}{sources}".encode()).hexdigest()
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of every line; one that begins with the tag of a language, such as >>fr<<, keeps it as a token.
@@ -129,6 +130,12 @@ class Marian(Tokenizer):
         """What each token adds to a text, in UTF-8; empty for special ones."""
         texts = [piece.replace(BLANK, " ").encode() for piece in self.pieces]
         return [b"" if i in self.special else text for i, text in enumerate(texts)]
+
+
+def _files(folder: Path) -> list[Path]:
+    """Those of the tokeniser in a folder."""
+    others = [folder / TARGET_VOCAB] if (folder / TARGET_VOCAB).is_file() else []
+    return [folder / VOCAB, *(folder / name for name in SPM.values()), *others]
 
 
 def _parted(line: str) -> tuple[str, str]:
