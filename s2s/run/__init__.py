@@ -18,12 +18,14 @@ __all__ = [
     "find_run",
     "import_model",
     "open_published",
+    "outside_files",
     "read_run_record",
     "run_path",
     "tokenizer",
 ]
 
 from s2s.run import tokenizer
+from s2s.run.outside import outside_files
 from s2s.run.paths import find_run, run_path
 from s2s.run.published import ModelFormat, PublishedModel, find_model, import_model, open_published
 from s2s.run.record import read_run_record

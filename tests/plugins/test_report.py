@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
@@ -36,6 +37,7 @@ from s2s_report.training_sections import cost, curves, training_verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+ODD: list[Any] = [None, "x", [], {}, True, 10**400]
 GOLD = "(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))) (. .))"
 WRONG = "(S (NP (DT the) (NN dog)) (VP (VBZ sees)) (NP (DT a) (NN cat)) (. .))"
 
@@ -87,6 +89,63 @@ def test_a_test_set_that_a_run_lacks_is_not_passed_over(
     assert command.main(["run=x", "split=test", "output=no/report"]) == 2
     assert "split=test: the first run has no test set" in capsys.readouterr().err
     assert not (here / "no").exists()
+
+
+def test_a_run_of_a_stranger_quotes_no_file_of_its_reader(
+    here: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("the password is sesame\n" * 5)
+    shutil.copytree(here / "runs" / "x", tmp_path / "mine" / "runs" / "x")
+    resolved = tmp_path / "mine" / "runs" / "x" / "resolved.yaml"
+    changed = resolved.read_text().replace("valid: [a.en, a.de]", f"valid: [{secret}, {secret}]")
+    assert changed != resolved.read_text()
+    resolved.write_text(changed)
+    monkeypatch.chdir(tmp_path / "mine")
+    arguments = ["run=x", "sentences=3", "samples=20", "pairs=0", "attention=0"]
+    assert command.main([*arguments, "output=one"]) == 0
+    left_out = f"Left out: outputs, scores and statistics of the data, since x names {secret}"
+    assert f"warning: {left_out}" in capsys.readouterr().err
+    text, page = Path("one.md").read_text(), Path("one.html").read_text()
+    assert left_out in text
+    assert "sesame" not in text + page
+    assert "Configuration" in text
+    assert command.main([*arguments, "outside=true", "output=two"]) == 0
+    assert "sesame" in Path("two.md").read_text(), "at the user's word"
+
+
+@pytest.mark.parametrize("content", [None, "", '{"device": "cpu', "[1]", "[" * 100_000])
+def test_a_report_says_that_it_does_not_know_the_device(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "env.json").write_text(content)
+    said = as_markdown("x", [cost([read_log(tmp_path)], {tmp_path.name: 1})])
+    assert "its env.json is missing or damaged" in said
+    assert "| not known |" in said
+    (tmp_path / "env.json").write_text('{"device": "cpu (Z80)", "ranks": 2}')
+    said = as_markdown("x", [cost([read_log(tmp_path)], {tmp_path.name: 1})])
+    assert "env.json" not in said
+    assert "| cpu (Z80) |" in said
+    assert "| 2 × 0.00 |" in said
+
+
+def test_lines_of_a_log_that_are_no_records_are_skipped_and_values_that_are_none(tmp_path: Path) -> None:
+    sound = {"kind": "update", "step": 1, "loss": 2.5, "seconds": 1.5, "tokens": 3, "pairs": 2, "flops": 4.0}
+    odd = [{**sound, "step": 2, key: value} for key in sound if key not in ("kind", "step") for value in ODD]
+    steps = [{**sound, "step": value} for value in (*ODD, -1, 10**30)]
+    valid = [
+        {"kind": "valid", "step": 1, "nll": 1.0, "best": True, "signatures": {"bleu": "x"}, "bleu": v} for v in ODD
+    ]
+    bad = [{**valid[0], "nll": v, "best": v, "signatures": v} for v in ODD]
+    summaries = [{"kind": "summary", "step": 2, "seconds": value, "steps": value} for value in ODD]
+    lines = [json.dumps(record) for record in (sound, *odd, *steps, *valid, *bad, *summaries)]
+    nested = '{"kind":"update","step":' + "[" * 100_000
+    (tmp_path / "log.jsonl").write_text("\n".join([*lines, nested, "[1]", "1", '{"kind": "upd']))
+    log = read_log(tmp_path)
+    assert log.updates[0] == sound
+    assert len(log.updates) == 1 + len(odd)
+    cost([log], {log.name: 1})
+    curves([log])
+    training_verdict(log, "nll")
 
 
 @pytest.mark.slow

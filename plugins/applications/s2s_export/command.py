@@ -47,7 +47,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
     run = Run.load(directory, config.checkpoint, plugins, torch.device("cpu"))
     _check_no_constraint(config, run)
     model = _export_input(run, exporter, config, registry)
-    lines = _lines(config, run)
+    lines = _lines(config, run, directory)
     folder = Path(config.output) if config.output else directory / "export" / config.format
     if folder != directory / "export" / config.format:
         check_output(composed, "output", [folder])
@@ -95,12 +95,12 @@ def _export_input(run: Run, exporter: Exporter, config: ExportConfig, registry: 
     return ExportInput(arch, weights, names, run.task.vocab, subwords_of(run.task))
 
 
-def _lines(config: ExportConfig, run: Run) -> list[str]:
+def _lines(config: ExportConfig, run: Run, directory: Path) -> list[str]:
     from s2s.data import numbered_lines
     from s2s_export.export import sentences
 
     if not config.input:
-        return sentences(run.task, config.sentences)
+        return sentences(run.task, directory, config.sentences)
     read = (line for _, line in numbered_lines(Path(config.input), "drop"))
     lines = list(islice((line for line in read if isinstance(line, str) and line.strip()), config.sentences))
     if not lines:

@@ -14,6 +14,7 @@ from s2s import CheckpointError, ConfigError, DataError, Example, make_batch
 from s2s.data import Tokenizer
 from s2s.decoding import GreedyConfig, SearchRequest, greedy, search_all
 from s2s.io import new_folder, read_manifest, write_manifest
+from s2s.run import outside_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,8 +90,16 @@ def is_sentencepiece(side: Any) -> TypeGuard[Tokenizer]:
     return isinstance(side, Tokenizer) and side.library == "sentencepiece"
 
 
-def sentences(task: Task, n: int) -> list[str]:
-    """The first `n` sources of the task's development set, or else of its training set."""
+def sentences(task: Task, run: Path, n: int) -> list[str]:
+    """The first `n` sources of the development set of a `run`, or else of its training set.
+
+    Raises ConfigError if there are none, or if they are texts outside of the working folder and the run.
+    """
+    if outside := outside_files(task, run):
+        raise ConfigError(
+            f"the run names {outside[0]}, outside of the working folder and its own; give input=FILE, sentences with "
+            "which to compare the models, one a line"
+        )
     for split in ("valid", "train"):
         sources = list(islice(_sources(task, split), n))
         if sources:

@@ -51,6 +51,9 @@ class ReportConfig:
     """Examples that are decoded: the first run's development or test set."""
     sentences: int = 200
     """Number of examples; 0: none, and the report covers the training only."""
+    outside: bool = False
+    """Read the texts that a run names outside of the working folder and its own, too: a run of others may name
+    any of your files, and the report quotes them."""
     samples: int = 1000
     """Bootstrap samples for 95% intervals and paired tests."""
     pairs: int = 20_000

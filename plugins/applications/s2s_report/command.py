@@ -127,11 +127,13 @@ def _sections(
 
     logs = [read_log(directory) for directory in directories.values()]
     first = next(iter(models.values()))
-    outcome = decode(models, config, plugins) if config.sentences else None
-    statistics = read_statistics(first.task, config.pairs) if config.pairs else DataStatistics()
+    left_out = _left_out(config, first, next(iter(directories.values())))
+    outcome = decode(models, config, plugins) if config.sentences and not left_out else None
+    statistics = read_statistics(first.task, config.pairs) if config.pairs and not left_out else DataStatistics()
     criteria = [model.config.valid.best for model in models.values()]
     said = [of_training.training_verdict(*of) for of in zip(logs, criteria, strict=True)]
     said = [of_outputs.verdict(outcome, f"the {SPLITS[config.split]} set"), *said] if outcome else said
+    said += [left_out] if left_out else []
     verdict: list[Block] = [
         *(Text(each, strong=i == 0) for i, each in enumerate(said)),
         Text(f"Made by: {again(config)}"),
@@ -144,6 +146,22 @@ def _sections(
     sections.append(of_training.cost(logs, {name: n_parameters(model, plugins) for name, model in models.items()}))
     sections.append(of_training.configuration({name: model.config for name, model in models.items()}))
     return sections
+
+
+def _left_out(config: ReportConfig, model: TrainedModel, directory: Path) -> str:
+    """What the report lacks since the run names texts elsewhere, in a sentence that is shown, too; empty: nothing."""
+    from s2s.run import outside_files
+
+    outside = [] if config.outside else outside_files(model.task, directory)
+    if not outside or not (config.sentences or config.pairs):
+        return ""
+    more = f" and {len(outside) - 1:,} more" if len(outside) > 1 else ""
+    said = (
+        f"Left out: outputs, scores and statistics of the data, since {directory.name} names {outside[0]}{more}, "
+        "outside of the working folder and its own; outside=true reads them"
+    )
+    print(f"warning: {said}", file=sys.stderr)
+    return said
 
 
 def n_parameters(model: TrainedModel, plugins: Plugins) -> int:

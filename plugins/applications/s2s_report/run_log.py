@@ -4,15 +4,17 @@ from __future__ import annotations
 
 __all__ = ["RunLog", "read_log"]
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from s2s.io import parse_json, read_json
 from s2s_report.curves import Series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+T = TypeVar("T")
 
 CURVES = {
     "Training loss": ("update", "loss"),
@@ -35,7 +37,8 @@ class RunLog:
     updates: list[dict[str, Any]] = field(default_factory=list)
     valid: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
-    environment: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] | None = field(default_factory=dict)
+    """In which it was trained; None: env.json is missing or damaged"""
 
     def series(self, kind: str, key: str) -> Series:
         """The series of a value over the updates."""
@@ -68,7 +71,12 @@ class RunLog:
     @property
     def n_devices(self) -> int:
         """Number of processes, each with one GPU or with its threads on a CPU."""
-        return int(self.environment.get("ranks") or 1)
+        return int(self.known("ranks", int) or 1)
+
+    def known(self, key: str, kind: type[T]) -> T | None:
+        """A value of the environment; None where it is not recorded, or of another type."""
+        value = (self.environment or {}).get(key)
+        return value if isinstance(value, kind) else None
 
     @property
     def operations(self) -> float:
@@ -78,15 +86,17 @@ class RunLog:
 
 
 def read_log(directory: Path) -> RunLog:
-    """The log of a run; lines truncated by a crash are skipped."""
+    """The log of a run; lines that were truncated by a crash, or are no record, are skipped, as are values that are
+    none."""
     log = RunLog(directory.name, directory, environment=_environment(directory))
     path = directory / "log.jsonl"
     for line in path.read_bytes().split(b"\n") if path.is_file() else ():
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError:
             continue
-        if not isinstance(record, dict) or not isinstance(record.get("step"), int):
+        record = _sound(record) if isinstance(record, dict) else {}
+        if not 0 <= record.get("step", -1) < 1 << 53:
             continue
         if record.get("kind") == "update":
             log.updates.append(record)
@@ -97,13 +107,28 @@ def read_log(directory: Path) -> RunLog:
     return log
 
 
-def _environment(directory: Path) -> dict[str, Any]:
-    """The environment that the run was trained in, if it was recorded."""
+def _sound(record: dict[str, Any]) -> dict[str, Any]:
+    """The values of a record that are as the log writes them: numbers, but for its kind, signatures and the like."""
+    kinds = {"step": int, "kind": str, "signatures": dict, "best": bool}
+    return {
+        key: value
+        for key, value in record.items()
+        if (type(value) is kinds[key] if key in kinds else _is_number(value))
+    }
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number that a float can hold."""
+    return isinstance(value, float) or (type(value) is int and abs(value) < 1 << 1000)
+
+
+def _environment(directory: Path) -> dict[str, Any] | None:
+    """The environment that the run was trained in; None if it is not recorded, or the record is damaged."""
     try:
-        record = json.loads((directory / "env.json").read_bytes())
+        record = read_json(directory / "env.json")
     except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def titles(logs: Sequence[RunLog]) -> dict[str, tuple[str, str]]:

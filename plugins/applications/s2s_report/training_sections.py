@@ -89,7 +89,7 @@ def cost(logs: Sequence[RunLog], n_parameters: Mapping[str, int]) -> Section:
         rows.append(
             [
                 log.name,
-                str(log.environment.get("device", "")),
+                log.known("device", str) or "not known",
                 f"{n_parameters[log.name]:,}",
                 f"{log.updates[-1]['step']:,}" if log.updates else "",
                 f"{sum(record.get('pairs', 0) for record in log.updates):,}",
@@ -106,4 +106,9 @@ def cost(logs: Sequence[RunLog], n_parameters: Mapping[str, int]) -> Section:
         "two. The paper's Table 2 estimates them as hours × devices × the sustained rate of a device, which is the "
         "last column."
     )
-    return Section("Cost", [Table(head, rows, range(2, len(head))), Text(note)])
+    unknown = [
+        Text(f"{log.name}: its env.json is missing or damaged, so that its device and number of devices are not known.")
+        for log in logs
+        if log.environment is None
+    ]
+    return Section("Cost", [Table(head, rows, range(2, len(head))), *unknown, Text(note)])
