@@ -59,12 +59,18 @@ class TensorNames:
     layouts: Sequence[Layout] = ()
     """Of each part, applied one after the other on the way out."""
     optional: bool = False
-    """A file may leave it out, such as a copy of a shared matrix."""
+    """A copy, which a file may have in addition or alone."""
+    is_written: bool = True
+    """Whether a file that is written has it."""
 
     def numbered(self, layer: int) -> TensorNames:
         """The names with {} replaced by the number of a layer."""
         foreign = [name.replace("{}", str(layer)) for name in self.foreign]
         return replace(self, native=self.native.replace("{}", str(layer)), foreign=foreign)
+
+    def in_file(self, tensors: Mapping[str, Tensor]) -> bool:
+        """Whether all parts are there."""
+        return tensors.keys() >= set(self.foreign)
 
     def split(self, tensor: Tensor) -> dict[str, Tensor]:
         """The tensor here -> the tensors there."""
@@ -96,14 +102,27 @@ class NameTable:
     """Tensors there that follow from the options, such as sinusoids, as functions of their number of rows."""
     zeros: Sequence[str] = ()
     """Tensors there that this model does not have and that must be zero."""
+    ignored: Sequence[str] = ()
+    """Tensors there that the other program ignores as well."""
+    prefix: str = ""
+    """Of most names there; files of the other program may leave it out everywhere."""
 
     def to_foreign(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-        """The model's tensors in the other format, one after the other; raises CheckpointError for one without a name
-        there."""
+        """The model's tensors in the other format, one after the other; raises CheckpointError for
+        one without a name there."""
         if unnamed := sorted(weights.keys() - {names.native for names in self.tensors}):
             raise CheckpointError(f"the format has no tensor for '{unnamed[0]}'{_more(unnamed)}")
         for names in self.tensors:
-            yield from names.split(weights[names.native]).items()
+            if names.is_written:
+                yield from names.split(weights[names.native]).items()
+
+    def named(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """A file's tensors under the names in this table, with the prefix if the file has it nowhere."""
+        if not self.prefix or any(name.startswith(self.prefix) for name in tensors):
+            return tensors
+        known = {name for names in self.tensors for name in names.foreign}
+        known |= {*self.computed, *self.zeros, *self.ignored}
+        return Renamed(tensors, {name if name in known else self.prefix + name: name for name in tensors})
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
@@ -112,6 +131,7 @@ class NameTable:
         `tensors` may read each when it is asked for, as `open_tensors` does: no second copy of the model is then held.
         Raises CheckpointError naming a tensor that is missing, unknown or of another shape; do not use the model then.
         """
+        tensors = self.named(tensors)
         self._check_names(weights, tensors)
         for name in self.computed.keys() & tensors.keys():
             self._check_computed(name, tensors[name])
@@ -120,8 +140,8 @@ class NameTable:
                 raise CheckpointError(f"'{name}' is not zero, which this model cannot express")
         loaded_from: dict[str, str] = {}
         for names in self.tensors:
-            if names.optional and not tensors.keys() >= set(names.foreign):
-                continue
+            if not names.in_file(tensors):
+                continue  # there is a copy
             target = weights[names.native]
             tensor = names.join(tensors, names.split(target.to("meta"))).to(target)
             if names.native not in loaded_from:
@@ -133,10 +153,16 @@ class NameTable:
 
     def _check_names(self, weights: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
         known = {name for names in self.tensors for name in names.foreign}
-        required = {name for names in self.tensors if not names.optional for name in names.foreign}
+        copied = {names.native for names in self.tensors if names.optional and names.in_file(tensors)}
+        required = {
+            name
+            for names in self.tensors
+            if not names.optional and names.native not in copied
+            for name in names.foreign
+        }
         problems = {
             "is missing": required - tensors.keys(),
-            "is unknown here": tensors.keys() - known - self.computed.keys() - set(self.zeros),
+            "is unknown here": tensors.keys() - known - self.computed.keys() - {*self.zeros, *self.ignored},
             "is not in the table of names": weights.keys() - {names.native for names in self.tensors},
         }
         for what, names in problems.items():
@@ -145,8 +171,25 @@ class NameTable:
 
     def _check_computed(self, name: str, tensor: Tensor) -> None:
         expected = self.computed[name](len(tensor))
-        if expected.shape != tensor.shape or not torch.allclose(expected, tensor.to(expected), atol=TOLERANCE):
+        tolerance = max(TOLERANCE, torch.finfo(tensor.dtype).eps) if tensor.is_floating_point() else 0
+        if expected.shape != tensor.shape or not torch.allclose(expected, tensor.to(expected), atol=tolerance):
             raise CheckpointError(f"'{name}' is not what this model computes in its place")
+
+
+class Renamed(Mapping[str, Tensor]):
+    """Tensors under other names, each read when it is asked for."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], names: Mapping[str, str]) -> None:
+        self.tensors, self.names = tensors, names
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.tensors[self.names[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 def _more(names: Sequence[str] | set[str]) -> str:

@@ -13,7 +13,6 @@ import torch
 
 from s2s.errors import CheckpointError
 from s2s.foreign import open_tensors
-from s2s.plugin import load_plugins
 from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_export import ExportInput
@@ -114,14 +113,6 @@ def test_a_random_marian_model_gives_the_same_logits(options: dict[str, Any], tm
     assert float((logits - expected).abs().max()) <= 1e-5
 
 
-def test_the_file_decides_what_is_tied(tmp_path: Path) -> None:
-    theirs = marian(tmp_path)
-    tensors = {**open_tensors(tmp_path), "lm_head.weight": theirs.lm_head.weight.detach() + 1}
-    ours = Transformer(TransformerConfig(**Marian().read_options(theirs.config.to_dict(), tensors)), VOCAB)
-    with pytest.raises(CheckpointError, match=r"^'lm_head\.weight' differs from 'model\.shared\.weight'"):
-        Marian().names(ours.config).load(ours.state_dict(), tensors)
-
-
 def test_sinusoids_in_a_file_are_compared(tmp_path: Path) -> None:
     theirs = marian(tmp_path)
     positions = theirs.model.encoder.embed_positions.weight.detach().clone()
@@ -187,12 +178,3 @@ def read_ctranslate2(path: Path) -> dict[str, Tensor]:
         at += n
     aliases = [(text(), text()) for _ in range(number("I"))]
     return variables | {alias: variables[name] for alias, name in aliases}
-
-
-def test_each_model_type_is_read_by_one_format() -> None:
-    """What an importer looks up in config.json."""
-    registry = load_plugins().registry
-    formats = [registry.get("foreign_format", name).load() for name in registry.names("foreign_format")]
-    types = [(model_type, form) for form in formats for model_type in form.model_types]
-    assert dict(types)["marian"] is Marian
-    assert len(dict(types)) == len(types)

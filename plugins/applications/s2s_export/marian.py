@@ -109,13 +109,14 @@ def _fill(marian: Any, model: ExportInput) -> None:
     table, parameters = model.format.names(model.arch), marian.state_dict()
     for name, tensor in table.to_foreign(model.weights):
         parameters.pop(name).copy_(tensor)
-    assert not parameters.keys() - table.computed.keys() - set(table.zeros), parameters.keys()
+    copies = {name for names in table.tensors if not names.is_written for name in names.foreign}
+    assert not parameters.keys() - table.computed.keys() - {*table.zeros, *copies}, parameters.keys()
 
 
 def _config(model: ExportInput) -> dict[str, Any]:
     vocab, options = model.vocab, foreign_options(model, "hf", "; format=ctranslate2 may express it")
-    sizes = {"vocab_size": vocab.tgt, "decoder_vocab_size": vocab.tgt, "max_position_embeddings": N_POSITIONS}
-    return {**options, **sizes, "tie_word_embeddings": True, **_special(vocab)}
+    sizes = {"vocab_size": vocab.src, "decoder_vocab_size": vocab.tgt, "max_position_embeddings": N_POSITIONS}
+    return {**options, **sizes, **_special(vocab)}
 
 
 def _special(vocab: Vocab) -> dict[str, Any]:
@@ -138,8 +139,11 @@ def _write_tokenizer(sides: tuple[Tokenizer, Tokenizer], folder: Path) -> None:
     """MarianTokenizer's files: the sentencepiece models, and the id of every token."""
     for name, subwords in zip(("source.spm", "target.spm"), sides, strict=True):
         shutil.copyfile(subwords.library_file, folder / name)
-    ids = {piece: i for i, piece in enumerate(sides[0].pieces)}
-    (folder / "vocab.json").write_text(json.dumps(ids, ensure_ascii=False), encoding="utf-8")
+    is_separate = sides[0].pieces != sides[1].pieces
+    for name, subwords in zip(("vocab.json", "target_vocab.json")[: 1 + is_separate], sides, strict=False):
+        ids = {piece: i for i, piece in enumerate(subwords.pieces)}
+        (folder / name).write_text(json.dumps(ids, ensure_ascii=False), encoding="utf-8")
     special = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
-    settings = {"tokenizer_class": "MarianTokenizer", "model_max_length": N_POSITIONS, **special}
+    settings = {"tokenizer_class": "MarianTokenizer", "model_max_length": N_POSITIONS, "separate_vocabs": is_separate}
+    settings |= special
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")

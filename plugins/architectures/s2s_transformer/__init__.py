@@ -10,6 +10,15 @@ from typing import Literal
 from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s.config import SHARE, at_least, check_ranges
 
+FORMATS = {
+    "ctranslate2": "ctranslate2:CTranslate2",
+    "marian": "marian:Marian",
+    "m2m_100": "huggingface:M2M100",
+    "bart": "huggingface:Bart",
+    "mbart": "huggingface:MBart",
+    "t5": "t5:T5",
+}
+
 
 @dataclass(kw_only=True)
 class TransformerConfig(Choice):
@@ -184,5 +193,5 @@ class TransformerConfig(Choice):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.arch("transformer", TransformerConfig, "s2s_transformer.model:Transformer")
-    for name, factory in (("ctranslate2", "ctranslate2:CTranslate2"), ("marian", "marian:Marian")):
+    for name, factory in FORMATS.items():
         registry.add("foreign_format", f"transformer.{name}", Choice, f"s2s_transformer.{factory}")

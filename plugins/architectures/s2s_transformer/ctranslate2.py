@@ -12,14 +12,13 @@ import torch
 from s2s import CheckpointError
 from s2s.foreign import Layout, NameTable, OptionNames, TensorNames
 from s2s.nn import TABLES
+from s2s_transformer import TransformerConfig
 from s2s_transformer.foreign import PAPER, SIDES, TransformerFormat, encodings, n_layers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from torch import Tensor
-
-    from s2s_transformer import TransformerConfig
 
 LAYER = {
     "attention.qkv": "self_attention/linear_0",
@@ -79,9 +78,7 @@ class CTranslate2(TransformerFormat):
             if config.norm == "pre":
                 rows += [TensorNames(f"{side}_norm.{own}", [f"{side}/layer_norm/{kind}"]) for own, kind in NORM.items()]
         if config.positions != "learned":
-            return NameTable(
-                rows, {POSITIONS.format(side): encodings(config.positions, config.d_model) for side in SIDES}
-            )
+            return NameTable(rows, {POSITIONS.format(side): encodings(config) for side in SIDES})
         scale = Layout.scaled(math.sqrt(config.d_model) if config.scale_embeddings and config.scale_positions else 1)
         for own, side in (("src", "encoder"), ("tgt", "decoder")):
             rows.append(TensorNames(f"{own}_positions.weight", [POSITIONS.format(side)], [scale]))
@@ -106,7 +103,7 @@ def _positions(d_model: int, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     """`arch.positions` that gives these vectors; learned ones if no other does."""
     vectors = [tensors[POSITIONS.format(side)] for side in SIDES]
     for name in ("none", "sinusoid", "sinusoid_t2t"):
-        expected = encodings(name, d_model)
+        expected = encodings(TransformerConfig(positions=name, d_model=d_model, n_heads=1))
         if all(torch.allclose(x, expected(len(x)), atol=1e-5) for x in vectors):
             return {"positions": name}
     if len(vectors[0]) != len(vectors[1]):

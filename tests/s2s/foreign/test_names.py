@@ -21,7 +21,7 @@ TABLE = NameTable(
         TensorNames("map", ["map.T"], [Layout.permuted(ORDER, 0), Layout.transposed()]),
         TensorNames("bias", ["row"], [Layout.row()]),
         TensorNames("table", ["scaled"], [Layout.scaled(4.0)]),
-        TensorNames("table", ["copy"], [Layout.scaled(4.0)], optional=True),
+        TensorNames("table", ["copy"], [Layout.scaled(4.0)], optional=True, is_written=False),
     ],
     {"positions": lambda n: torch.arange(n, dtype=torch.float32)[:, None]},
     zeros=["zero"],
@@ -120,3 +120,16 @@ def test_a_model_is_never_held_twice() -> None:
     tensors = Counting(dict(table.to_foreign(weights)))
     table.load({name: torch.zeros(4, 2) for name in weights}, tensors)
     assert tensors.most <= 4  # those of one line, and of the one before
+
+
+def test_a_copy_may_be_in_a_file_alone_and_ignored_tensors_and_prefixes_in_none() -> None:
+    rows = [TensorNames("a", ["m.a"]), TensorNames("a", ["m.copy"], optional=True), TensorNames("b", ["b"])]
+    table = NameTable(rows, ignored=["m.version"], prefix="m.")
+    weights = {"a": torch.randn(3), "b": torch.randn(2)}
+    assert dict(table.to_foreign(weights)).keys() == {"m.a", "m.copy", "b"}
+    there = {"copy": weights["a"], "version": torch.ones(1), "b": weights["b"]}
+    loaded = {name: torch.zeros_like(tensor) for name, tensor in weights.items()}
+    table.load(loaded, there)
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in weights.items())
+    with pytest.raises(CheckpointError, match=r"^'m\.a' is missing$"):
+        table.load(loaded, {"b": weights["b"], "version": torch.ones(1)})
