@@ -156,6 +156,13 @@ class Task(ABC):
     def learn(self, directory: Path) -> None:
         """Train the tokenisers from the training corpora, write them into `directory`, which exists, and `load` it."""
 
+    def prune(self, directory: Path, lines: Iterable[str]) -> list[int]:
+        """Leave the vocabulary in `directory` with the tokens of these texts, and `load` it.
+
+        Returns the ids that the tokens had, in their new order. Raises ConfigError for a task that cannot.
+        """
+        raise ConfigError(f"task={self.config.name} cannot prune a vocabulary; leave out vocab")
+
     def extend(self, directory: Path, n_tokens: int) -> None:
         """Add at most `n_tokens` tokens, learnt from the training corpora, behind those of the loaded tokenisers in
         `directory`, and `load` them. Raises ConfigError for a task that cannot."""

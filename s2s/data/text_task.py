@@ -28,7 +28,7 @@ from s2s.text.offsets import lower_offsets
 from s2s.vocab import Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from s2s.data.text_config import TextConfig
@@ -137,6 +137,14 @@ class TextTask(CorpusTask):
         for side in self.config.sizes():
             self.tokenizer_kind.extend(self._lines(side), directory / f"{side}.model", n_tokens)
         self._record(directory)
+
+    def prune(self, directory: Path, lines: Iterable[str]) -> list[int]:
+        """As `TokenizerKind.prune`, of the one tokeniser; raises ConfigError if each side has one."""
+        if not self.config.joint:
+            raise ConfigError("a model with a vocabulary for each side cannot be pruned; leave out vocab")
+        kept = self.tokenizer_kind.prune(lines, directory / "joint.model")
+        self._record(directory)
+        return kept
 
     def _record(self, directory: Path) -> None:
         """Write which tokenisers these are, and load them."""

@@ -196,6 +196,13 @@ class TokenizerKind(ABC):
         """
         raise ConfigError(f"data.new_tokens={n_tokens}: task.subword names a complete vocabulary; leave it out")
 
+    def prune(self, lines: Iterable[str], path: Path) -> list[int]:
+        """Leave the tokeniser at `path` with the tokens of these texts, single characters and special tokens.
+
+        Returns the ids that the tokens had, in the order of their new ids. Raises ConfigError for a kind that cannot.
+        """
+        raise ConfigError("this tokeniser cannot be pruned; leave out vocab")
+
     @staticmethod
     def check_symbols(symbols: Iterable[str]) -> None:
         """Raise ConfigError for a symbol that no text can contain: call it in `learn`, before the lines are read."""

@@ -32,14 +32,13 @@ from s2s.run.directory import RunDirectory
 from s2s.run.paths import find_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from torch import Tensor
 
     from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
     from s2s.registry import Choice, Registry
-    from s2s.task import Task
 
 RECORD = "published.json"
 """In an imported run: which model it was"""
@@ -69,8 +68,11 @@ class PublishedModel(ABC):
         """The weights under their names there, each read when it is asked for."""
 
     @abstractmethod
-    def load(self, model: Seq2Seq, arch: Choice, task: Task) -> None:
-        """Copy the weights into a model that was built from `options`; raises CheckpointError if they do not fit."""
+    def load(self, model: Seq2Seq, arch: Choice, kept: Sequence[int] | None) -> None:
+        """Copy the weights into a model that was built from `options`; raises CheckpointError if they do not fit.
+
+        kept: the rows of the vocabulary that the model has, in its order; None: all.
+        """
 
 
 class ModelFormat(ABC):
@@ -115,11 +117,13 @@ def find_model(name: str, plugins: Plugins, option: str = "run") -> Path:
     return _cached(path, published, plugins)
 
 
-def import_model(published: PublishedModel, directory: Path, plugins: Plugins) -> None:
+def import_model(
+    published: PublishedModel, directory: Path, plugins: Plugins, texts: Iterable[str] | None = None
+) -> None:
     """Write a run that has the model's configuration, tokeniser and weights, and needs its files no more.
 
-    The run appears complete or not at all. Raises CheckpointError for weights that do not fit the configuration, and
-    what composing it raises.
+    texts: the vocabulary is pruned to what they need; None: it is whole. The run appears complete or not at all. Raises
+    CheckpointError for weights that do not fit the configuration, and what composing it raises.
     """
     options = {"run": str(directory), **published.options}
     composed = compose(Config, arguments_of(Config, options), plugins)
@@ -130,11 +134,12 @@ def import_model(published: PublishedModel, directory: Path, plugins: Plugins) -
         task, learning = (registry.get("task", config.task.name).build(one) for one in (config.task, learner))
         with tempfile.TemporaryDirectory(dir=folder) as learnt:
             learning.learn(Path(learnt))
+            kept = None if texts is None else learning.prune(Path(learnt), texts)
             task.load(Path(learnt))
             run.copy_tokenizer(Path(learnt))
         with size_limit(published.tensors, published.files[0]):
             model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=registry)
-        published.load(model, config.arch, task)
+        published.load(model, config.arch, kept)
         save(run.checkpoints, step_name(0), {"model": model.state_dict()}, {})
         for file in published.kept:
             write_file(folder / file.name, file.read_bytes())

@@ -13,7 +13,7 @@ import sentencepiece
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 LINES = {
@@ -35,14 +35,14 @@ SIZES = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_atten
 SIZES |= {"decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
 
 
-def opus_mt(folder: Path, *, joint: bool = True, **options: Any) -> Any:
-    """A MarianMTModel in a folder as OPUS-MT publishes them: eos first, unk second, pad last; returns the model."""
+def opus_mt(folder: Path, *, joint: bool = True, tags: Sequence[str] = (), **options: Any) -> Any:
+    """A MarianMTModel in a folder as OPUS-MT publishes them: eos, unk and `tags` first, pad last; returns the model."""
     transformers = pytest.importorskip("transformers", reason="the extra `export` is not installed")
     folder.mkdir(parents=True, exist_ok=True)
     models = {"source": _sentencepiece(LINES["src"]), "target": _sentencepiece(LINES["tgt"])}
     for side, content in models.items():
         (folder / f"{side}.spm").write_bytes(content)
-    pieces = {side: _pieces(content) for side, content in models.items()}
+    pieces = {side: [*tags, *_pieces(content)] for side, content in models.items()}
     longest = max(map(len, pieces.values()))  # transformers has one id of padding for both sides
     pieces = {side: [*own, *(f"▁{i}" for i in range(longest - len(own)))] for side, own in pieces.items()}
     tables = {"vocab.json": _table([*pieces["source"], *pieces["target"]] if joint else pieces["source"])}
@@ -86,7 +86,7 @@ def opus_mt(folder: Path, *, joint: bool = True, **options: Any) -> Any:
 def _sentencepiece(lines: Iterable[str]) -> bytes:
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=written, vocab_size=60, hard_vocab_limit=False, minloglevel=2
+        sentence_iterator=iter(lines), model_writer=written, vocab_size=90, hard_vocab_limit=False, minloglevel=2
     )
     return written.getvalue()
 

@@ -13,9 +13,11 @@ import s2s
 from harness.published import LINES, opus_mt
 from s2s.cli.generate import main as generate
 from s2s.cli.train import main as train
-from s2s.errors import CheckpointError
+from s2s.errors import CheckpointError, ConfigError
 from s2s_export.command import main as export
 from s2s_import.command import main as import_model
+from s2s_tokenizers import MarianConfig
+from s2s_tokenizers.marian import MarianKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +51,28 @@ def test_a_folder_of_transformers_translates_as_there(joint: bool, tmp_path: Pat
     ours = model.translate(LINES["src"], search={"name": "greedy", "max_len_a": 0, "max_len_b": 22})
     assert ours == greedy_of_transformers(tmp_path / "opus-mt-en-de", LINES["src"])
     assert len(set(ours)) > 1
+
+
+def test_ids_and_texts_are_those_of_its_own_tokeniser(tmp_path: Path) -> None:
+    opus_mt(tmp_path / "opus", tags=(">>de<<",))
+    theirs = pytest.importorskip("transformers").MarianTokenizer.from_pretrained(tmp_path / "opus")
+    theirs.punc_normalizer = str  # which normalises only where sacremoses is installed
+    task = s2s.load("opus").task
+    sources = [*LINES["src"], *(f">>de<< {line}" for line in LINES["src"][:3])]
+    assert task.encode_source(sources) == [ids[:-1] for ids in theirs(sources).input_ids]
+    pairs = task.encode([s2s.Example("a", line) for line in LINES["tgt"]])
+    assert [list(pair.tgt) for pair in pairs] == [ids[:-1] for ids in theirs(text_target=LINES["tgt"]).input_ids]
+    assert [task.detokenize(pair.tgt, "") for pair in pairs] == LINES["tgt"]
+
+
+def test_symbols_of_a_task_are_tokens_of_the_folder(tmp_path: Path) -> None:
+    opus_mt(tmp_path / "opus", tags=(">>de<<",))
+    kind = MarianKind(MarianConfig(folder=str(tmp_path / "opus")))
+    kind.learn([], tmp_path / "copy", 0, symbols=(">>de<<",), option="task.vocab_size")
+    assert kind.load(tmp_path / "copy").id_of(">>de<<") == 2
+    with pytest.raises(ConfigError, match=r"task.subword=marian has no tokens for >>fr<<; choose another tokeniser"):
+        kind.learn([], tmp_path / "other", 0, symbols=(">>fr<<", ">>de<<"), option="task.vocab_size")
+    assert not (tmp_path / "other").exists()
 
 
 def translated(*arguments: str, path: Path) -> str:
@@ -120,3 +144,30 @@ def test_a_folder_that_is_no_model_says_what_is_read(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=r"is no run directory.* a folder of Hugging Face's transformers"):
         s2s.load("empty")
+
+
+def test_a_pruned_vocabulary_leaves_outputs_of_its_texts_as_they_are(tmp_path: Path) -> None:
+    """The scores are renormalised over fewer tokens; the logits of those that are left are the same."""
+    model = opus_mt(tmp_path / "opus")
+    (tmp_path / "some.txt").write_text("".join(f"{line}\n" for line in [LINES["src"][0], LINES["tgt"][0]]))
+    assert import_model(["model=opus", "run=whole", "--quiet"]) == 0
+    assert import_model(["model=opus", "run=pruned", "vocab=[some.txt]", "--quiet"]) == 0
+    whole, pruned = (s2s.load(name) for name in ("whole", "pruned"))
+    pieces = {name: one.task.vocabulary("src") for name, one in (("whole", whole), ("pruned", pruned))}
+    assert len(pieces["pruned"]) < len(pieces["whole"])
+    rows = [list(pieces["whole"]).index(piece) for piece in pieces["pruned"]]
+    for line in LINES["src"][:1]:
+        ids = [one.task.encode_source([line])[0] for one in (whole, pruned)]
+        assert [rows[i] for i in ids[1]] == ids[0]
+        logits = []
+        for one, src in zip((whole, pruned), ids, strict=True):
+            batch = s2s.make_batch([(src, src[:3])], one.task.vocab)
+            with torch.no_grad():
+                logits.append(one.model.project(one.model(*batch.inputs)))
+        torch.testing.assert_close(logits[1], logits[0][..., rows], atol=1e-6, rtol=0)
+    removed = (len(pieces["whole"]) - len(rows)) * (model.config.d_model + 1)  # a row of the matrix, and of the bias
+    n_weights = [sum(p.numel() for p in one.model.parameters()) for one in (whole, pruned)]
+    assert n_weights[0] - n_weights[1] == removed
+    outside = "zebra §"
+    assert pruned.task.encode_source([outside])
+    assert pruned.translate(outside, search={"max_len_b": 5})

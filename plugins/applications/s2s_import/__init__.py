@@ -28,6 +28,9 @@ class ImportConfig:
     """Directory of the new run, or its name under runs/; empty: the model's name."""
     languages: list[str] = field(default_factory=list)
     """[source,target] of a model with several languages, such as [eng_Latn,deu_Latn] or [en,de]."""
+    vocab: list[str] = field(default_factory=list)
+    """Files of text, such as [corpus.en,corpus.de]: the vocabulary is pruned to the tokens that their lines need, with
+    all single characters. Empty: it stays whole."""
 
     def __post_init__(self) -> None:
         if len(self.languages) not in (0, 2):

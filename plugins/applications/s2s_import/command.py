@@ -13,7 +13,7 @@ from s2s.cli import Options, run_command
 from s2s_import import ImportConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from s2s import Plugins
     from s2s.compose import ComposedConfig
@@ -37,9 +37,17 @@ def import_published(composed: ComposedConfig[ImportConfig], plugins: Plugins, o
         raise CheckpointError(f"run={directory} is there already; give another name, or remove it")
     published = open_published(path, plugins.registry, config.languages)
     if not options.dry_run:
-        import_model(published, directory, plugins)
+        import_model(published, directory, plugins, _lines(config.vocab) if config.vocab else None)
     if not options.quiet:
         print(f"model    {published.title} in {path}")
         print(*(f"note     {note}" for note in published.notes), sep="\n", end="\n" if published.notes else "")
         print(f"run      {directory}{' (not written)' if options.dry_run else ''}")
         print(f"next     s2s-generate run={config.run or directory.name} input=FILE")
+
+
+def _lines(files: Sequence[str]) -> Iterator[str]:
+    """The lines of all files; what is no UTF-8 is left out."""
+    from s2s.data import numbered_lines
+
+    for file in files:
+        yield from (line for _, line in numbered_lines(Path(file), "drop") if isinstance(line, str))

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 __all__ = ["HuggingFaceFormat", "HuggingFaceModel"]
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
 
 from s2s import CheckpointError
 from s2s.foreign import ForeignFormat, open_tensors
@@ -19,12 +23,10 @@ from s2s_import.search import search_options
 from s2s_import.tokenizers import text_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence, Set
     from pathlib import Path
 
-    from torch import Tensor
-
-    from s2s import Choice, Registry, Seq2Seq, Task
+    from s2s import Choice, Registry, Seq2Seq
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 DROPOUTS = {"dropout": "dropout", "attention_dropout": "attention_dropout", "activation_dropout": "relu_dropout"}
@@ -91,9 +93,33 @@ class HuggingFaceModel(PublishedModel):
         """Of all files of weights."""
         return open_tensors(self.folder)
 
-    def load(self, model: Seq2Seq, arch: Choice, task: Task) -> None:
+    def load(self, model: Seq2Seq, arch: Choice, kept: Sequence[int] | None) -> None:
         """By the table of names."""
-        self.tables.names(arch).load(model.state_dict(), self.tensors)
+        table, tensors = self.tables.names(arch), self.tensors
+        if kept is not None:
+            rows = model.vocab_rows() or {}
+            names = {name for names in table.tensors if names.native in rows for name in names.foreign}
+            tensors = SelectedRows(tensors, names, torch.tensor(kept))
+        table.load(model.state_dict(), tensors)
+
+
+class SelectedRows(Mapping[str, Tensor]):
+    """Tensors of which some have a row, or a column of one row, for each token, and here for some tokens only."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], names: Set[str], kept: Tensor) -> None:
+        self.tensors, self.names, self.kept = tensors, names, kept
+
+    def __getitem__(self, name: str) -> Tensor:
+        tensor = self.tensors[name]
+        if name not in self.names:
+            return tensor
+        return tensor.index_select(1 if tensor.dim() == 2 and len(tensor) == 1 else 0, self.kept)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -90,9 +90,9 @@ def _hugging_face(
     subword |= {name: names[name] for name in ("pad", "bos", "eos") if name in names}
     if config["model_type"] in ("t5", "mt5", "umt5") and languages:
         subword["before"] = [names["tgt"]]
-    subword["size"] = int(config["vocab_size"])
     options = {"subword": subword, "joint": True, **_languages(folder, languages)}
-    return options, {"subword": {**subword, "file": str((folder / TOKENIZER).absolute())}}
+    taken_over = {"file": str((folder / TOKENIZER).absolute()), "size": int(config["vocab_size"])}
+    return options, {"subword": {**subword, **taken_over}}
 
 
 def _filled(token: str, names: Mapping[str, str], folder: Path) -> str:

@@ -33,7 +33,7 @@ class PublishedConfig(Choice):
     end: list[str] = field(default_factory=list)
     """Tokens behind every source, such as ['</s>','en_XX']; empty: eos."""
     size: int = 0
-    """Number of tokens, where the model has rows without a token; 0: those that have one."""
+    """Rows of the model's tables, where some have no token: they get one that no text contains. 0: none has."""
 
 
 @dataclass(kw_only=True)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, DataError
 from s2s.data import MAX_LINE, TokenizerKind, missing_file_error
-from s2s.io import expand_user, read_bytes, write_file
-from s2s_tokenizers.published import PublishedTokenizer
+from s2s.io import expand_user, parse_json, read_bytes, write_file
+from s2s_tokenizers.pruning import kept_with_parts, pruned_json
+from s2s_tokenizers.published import PublishedTokenizer, unused_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,9 +46,21 @@ class HuggingFaceKind(TokenizerKind):
         if not self.config.file:
             raise ConfigError("task.subword=hf: which file? Give task.subword={name: hf, file: tokenizer.json}")
         tokenizer = _read(self.files()[0])
-        tokenizer.add_tokens([tokenizers.AddedToken(symbol, normalized=False) for symbol in symbols])
+        n_tokens = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        added = [*unused_tokens(n_tokens, self.config.size), *symbols]
+        tokenizer.add_tokens([tokenizers.AddedToken(symbol, normalized=False) for symbol in added])
         path.mkdir()
         write_file(path / FILE, tokenizer.to_str().encode())
+
+    def prune(self, lines: Iterable[str], path: Path) -> list[int]:
+        """By rewriting the file; BPE keeps what it merges on the way to a token."""
+        before = self.load(path)
+        content = parse_json(read_bytes(path / FILE))
+        kept = sorted(kept_with_parts(content, before.kept(lines)))
+        write_file(path / FILE, json.dumps(pruned_json(content, kept), ensure_ascii=False).encode())
+        if self.load(path).pieces != [before.pieces[i] for i in kept]:
+            raise ConfigError(f"{path / FILE}: this kind of tokeniser cannot be pruned; leave out vocab")
+        return kept
 
     def load(self, path: Path) -> HuggingFace:
         """Read the copy."""
@@ -69,7 +82,6 @@ class HuggingFace(PublishedTokenizer):
         self.pieces = [f"<unused {i}>" for i in range(max(ids.values(), default=-1) + 1)]
         for piece, i in ids.items():
             self.pieces[i] = piece
-        self.pieces = self._with_unused(self.pieces, config.size)
         self.pad, self.bos, self.eos = (self._special(name, getattr(config, name)) for name in ("pad", "bos", "eos"))
         self._put_around(config)
         self.unk = self._special("unk", config.unk or getattr(self._tokenizer.model, "unk_token", None), self.pad)

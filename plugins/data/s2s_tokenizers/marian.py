@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Marian", "MarianKind"]
 
 import hashlib
+import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ import sentencepiece
 from s2s import ConfigError, DataError
 from s2s.data import MAX_LINE, TokenizerKind, missing_file_error
 from s2s.io import expand_user, parse_json, read_bytes, write_file
-from s2s_tokenizers.published import PublishedTokenizer
+from s2s_tokenizers.pruning import pruned_sentencepiece
+from s2s_tokenizers.published import PublishedTokenizer, unused_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,9 +44,21 @@ class MarianKind(TokenizerKind):
         if missing := sorted(set(symbols) - set(tokens.pieces)):
             raise ConfigError(f"task.subword=marian has no tokens for {', '.join(missing)}; choose another tokeniser")
         contents = {file.name: _read(file) for file in self.files()}
+        if unused := unused_tokens(tokens.size, self.config.size):
+            contents[VOCAB] = _as_json([*tokens.pieces, *unused])
         path.mkdir()
         for name, content in contents.items():
             write_file(path / name, content)
+
+    def prune(self, lines: Iterable[str], path: Path) -> list[int]:
+        """The models of both sides then segment texts into these tokens alone."""
+        tokens = self.load(path)
+        kept = sorted(tokens.kept(lines))
+        pieces = [tokens.pieces[i] for i in kept]
+        write_file(path / VOCAB, _as_json(pieces))
+        for name in SPM.values():
+            write_file(path / name, pruned_sentencepiece(_read(path / name), set(pieces)))
+        return kept
 
     def load(self, path: Path) -> Marian:
         """Read the copy."""
@@ -79,7 +93,6 @@ class Marian(PublishedTokenizer):
             raise DataError(f"{table}: no vocabulary of a MarianMTModel: {error}") from None
         if sorted(ids.values()) != list(range(len(ids))):
             raise DataError(f"{table}: its ids must be 0 to {len(ids) - 1:,}, each of one token")
-        self.pieces = self._with_unused(self.pieces, config.size)
         self._put_around(config)
         self.bos = self.starting_tokens[0] if self.starting_tokens else self.pad
 
@@ -130,6 +143,11 @@ class Marian(PublishedTokenizer):
         """What each token adds to a text, in UTF-8; empty for special ones."""
         texts = [piece.replace(BLANK, " ").encode() for piece in self.pieces]
         return [b"" if i in self.special else text for i, text in enumerate(texts)]
+
+
+def _as_json(pieces: Sequence[str]) -> bytes:
+    """A vocab.json of tokens in the order of their ids."""
+    return json.dumps({piece: i for i, piece in enumerate(pieces)}, ensure_ascii=False).encode()
 
 
 def _files(folder: Path) -> list[Path]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-__all__ = ["PublishedTokenizer"]
+__all__ = ["PublishedTokenizer", "unused_tokens"]
 
+import re
 from abc import abstractmethod
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError
 from s2s.data import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from s2s_tokenizers import PublishedConfig
+
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+WORD_BEGINS = "▁Ġ"
 
 
 class PublishedTokenizer(Tokenizer):
@@ -26,12 +31,6 @@ class PublishedTokenizer(Tokenizer):
         self.before = [self._token(token, "before") for token in config.before]
         *self.after, self.src_eos = [self._token(token, "end") for token in config.end] or [-1]
 
-    def _with_unused(self, pieces: Sequence[str], size: int) -> list[str]:
-        """The tokens, with names for rows of the model that have none; raises ConfigError if there are fewer rows."""
-        if size and size < len(pieces):
-            raise ConfigError(f"task.subword.size={size:,}: the tokeniser has {len(pieces):,} tokens")
-        return [*pieces, *(f"<unused {i}>" for i in range(len(pieces), size))]
-
     def _token(self, token: str, option: str) -> int:
         if token not in self._ids:
             raise ConfigError(f"task.subword.{option}: {self.path} has no token {token}")
@@ -42,6 +41,25 @@ class PublishedTokenizer(Tokenizer):
         """Of everything that determines ids, and of the tokens around texts."""
         return self._identity([*self.special, *self.starting_tokens], [*self.before, -1, *self.after, self.src_eos])
 
+    def kept(self, lines: Iterable[str]) -> set[int]:
+        """The tokens of these texts, on either side, those of single characters or bytes, and those around texts."""
+        around = {*self.special, *self.starting_tokens, *self.before, *self.after, self.src_eos} - {-1}
+        shown = ((i, piece.lstrip(WORD_BEGINS)) for i, piece in enumerate(self.pieces))
+        single = {i for i, piece in shown if len(piece) <= 1 or BYTE.fullmatch(piece)}
+        used, sides = set[int](), [self.for_side("src"), self.for_side("tgt")]
+        waiting = iter(lines)
+        while batch := list(islice(waiting, 1000)):
+            for side in sides:
+                used.update(*side.encode(batch))
+        return around | single | used
+
     @abstractmethod
     def _identity(self, targets: Sequence[int], sources: Sequence[int]) -> str:
         """The sha256 of the tokeniser, with the special ids of targets and those around sources."""
+
+
+def unused_tokens(n_tokens: int, size: int) -> list[str]:
+    """Names of the rows of a model that have no token; raises ConfigError if there are fewer rows than tokens."""
+    if size and size < n_tokens:
+        raise ConfigError(f"task.subword.size={size:,}: the tokeniser has {n_tokens:,} tokens")
+    return [f"<unused {i}>" for i in range(n_tokens, size)]
