@@ -46,6 +46,14 @@ async def client_of(server: Server) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+async def finished(client: httpx.AsyncClient, number: str) -> dict[str, Any]:
+    """The state of a job that is done, or has failed."""
+    while (state := (await client.get(f"/v1/jobs/{number}")).json())["state"] not in ("done", "failed"):
+        await asyncio.sleep(0.01)
+    assert isinstance(state, dict)
+    return state
+
+
 @contextmanager
 def listening(server: Server) -> Iterator[str]:
     """The server on a port of the loopback; its address, with a slash at the end."""

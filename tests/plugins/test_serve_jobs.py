@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import itertools
 import json
 import os
@@ -25,8 +26,10 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
 from harness.ports import IPV4_LOOPBACK, listening
-from harness.small_server import client_of, tiny_server, train_run
+from harness.small_server import client_of, finished, tiny_server, train_run
+from s2s.io import dump_record, read_record
 from s2s_serve import jobs
+from s2s_serve.job_files import JobFiles
 from s2s_serve.jobs import Jobs
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import httpx
+
+    from s2s_serve.job import Job, Lines
 
 LINES = ["the old dog", "", "a cat sees the dog", "the cat eats"] * 30
 FILE = "".join(f"{line}\n" for line in LINES).encode().removesuffix(b"\n")
@@ -44,17 +49,27 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     return train_run(tmp_path_factory.mktemp("served"))
 
 
+FIELDS = {"run": "x", "split": True, "raw": True, "made_of": {}, "input_fields": {}}
+
+
 def folders_in(folder: Path) -> list[Path]:
     """Those of jobs, without the lock."""
-    return [path for path in folder.iterdir() if path.is_dir()]
+    return [path for path in folder.iterdir() if path.name[0] != "."]
 
 
-async def finished(client: httpx.AsyncClient, number: str) -> dict[str, Any]:
-    """The state of a job that is done, or has failed."""
-    while (state := (await client.get(f"/v1/jobs/{number}")).json())["state"] not in ("done", "failed"):
-        await asyncio.sleep(0.01)
-    assert isinstance(state, dict)
-    return state
+def rewrite(path: Path, **changes: Any) -> None:
+    """Change the record of a job, with a valid checksum."""
+    path.write_bytes(dump_record({**read_record(path), **changes}))
+
+
+def cut(folder: Path, n_lines: int) -> bytes:
+    """Leave the first lines of the output of a job, as if its server had been killed after them; the whole of it."""
+    whole = (folder / "output.txt").read_bytes()
+    data = b"".join(whole.splitlines(keepends=True)[:n_lines])
+    lines = {"n_lines": n_lines, "n_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (folder / "output.txt").write_bytes(data)
+    rewrite(folder / "job.json", output=lines)
+    return whole
 
 
 def test_a_line_is_a_line(run: str, tmp_path: Path) -> None:
@@ -141,8 +156,9 @@ def test_a_job_goes_on_where_the_server_was_stopped(run: str, tmp_path: Path) ->
 
     number = asyncio.run(begin())
     output = folder / number / "output.txt"
-    whole = output.read_bytes()
-    output.write_bytes(whole[: len(whole) * 2 // 3])
+    whole = cut(folder / number, 64)
+    with output.open("ab") as file:
+        file.write(b"a line, and a part of ano")
     assert asyncio.run(go_on(number)) == len(LINES)
     assert output.read_bytes() == whole
 
@@ -166,29 +182,21 @@ def test_the_lines_of_a_job_are_by_the_same_options(run: str, tmp_path: Path, ca
     ((number, whole),) = outputs_of(run, tmp_path / "jobs").items()
     ((_, others),) = outputs_of(run, tmp_path / "others", generate=long).items()
     assert outputs_of(run, tmp_path / "jobs", generate=long) == {number: whole}, "what is done stays"
-    (tmp_path / "jobs" / number / "output.txt").write_bytes(whole[: len(whole) * 2 // 3])
+    cut(tmp_path / "jobs" / number, 64)
     assert outputs_of(run, tmp_path / "jobs", generate=long) == {number: others} != {number: whole}
     (record,) = caplog.records
     assert record.getMessage().startswith(f"job {number} of en-de begins anew: search.alpha was 0.6 and is 10.0")
 
 
-@pytest.mark.parametrize(
-    ("made_of", "why"),
-    [({"checkpoint": "another"}, "checkpoint was 'another' and is "), (None, "an earlier version did not record")],
-    ids=["another checkpoint", "an earlier version"],
-)
-def test_the_lines_of_a_job_are_by_the_same_model(
-    run: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, made_of: dict[str, str] | None, why: str
-) -> None:
+def test_the_lines_of_a_job_are_by_the_same_model(run: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ((number, whole),) = outputs_of(run, tmp_path).items()
     path = tmp_path / number / "job.json"
-    job = json.loads(path.read_bytes())
-    now = job.pop("made_of")
-    path.write_text(json.dumps(job | ({"made_of": now | made_of} if made_of else {})))
-    (tmp_path / number / "output.txt").write_text("by another model\n" * 5)
+    now = read_record(path)["made_of"]
+    cut(tmp_path / number, 5)
+    rewrite(path, made_of=now | {"checkpoint": "another"})
     assert outputs_of(run, tmp_path) == {number: whole}
-    assert f"job {number} of en-de begins anew: {why}" in caplog.text
-    assert json.loads(path.read_bytes())["made_of"] == now
+    assert f"job {number} of en-de begins anew: checkpoint was 'another' and is " in caplog.text
+    assert read_record(path)["made_of"] == now
 
 
 def _input_is_missing(folder: Path) -> None:
@@ -210,11 +218,11 @@ def test_a_job_that_cannot_be_continued_does_not_stop_the_next(
     run: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, break_job: Callable[[Path], None], error: str
 ) -> None:
     ((first, whole),) = outputs_of(run, tmp_path).items()
-    (tmp_path / first / "output.txt").unlink()
+    cut(tmp_path / first, 0)
     second = "f" * 32
     shutil.copytree(tmp_path / first, tmp_path / second)
-    job = json.loads((tmp_path / first / "job.json").read_bytes())
-    (tmp_path / second / "job.json").write_text(json.dumps(job | {"id": second}))  # newer: it is the second
+    rewrite(tmp_path / second / "job.json", id=second)
+    (tmp_path / first / "output.txt").unlink()
     break_job(tmp_path / first)
 
     async def talk() -> None:
@@ -227,7 +235,7 @@ def test_a_job_that_cannot_be_continued_does_not_stop_the_next(
 
     asyncio.run(talk())
     assert (tmp_path / second / "output.txt").read_bytes() == whole
-    (record,) = caplog.records
+    record = caplog.records[-1]
     assert record.getMessage().startswith(f"job {first} of en-de has failed: ")
     assert record.exc_info is None
 
@@ -244,13 +252,13 @@ def test_a_job_that_cannot_be_written_is_tried_again_by_the_next_server(
     run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, error: str
 ) -> None:
     """Up to then, those of its lines that are written are served, and so are other jobs."""
-    append, n_calls = jobs._append, itertools.count(1)
+    append, n_calls = JobFiles.append, itertools.count(1)
 
-    def fail_at_the_second_chunk(path: Path, lines: list[str]) -> int:
+    def fail_at_the_second_chunk(self: JobFiles, job: Job, lines: list[str], digest: Any) -> Lines:
         if next(n_calls) == 2:
-            append(path, lines[:1])
+            append(self, job, lines[:1], digest)
             raise failure
-        return append(path, lines)
+        return append(self, job, lines, digest)
 
     async def talk() -> tuple[str, bytes]:
         async with asyncio.timeout(60), client_of(tiny_server(run, jobs=str(tmp_path))) as client:
@@ -261,7 +269,7 @@ def test_a_job_that_cannot_be_written_is_tried_again_by_the_next_server(
             assert (await finished(client, second))["state"] == "done"
             return first, (await client.get(f"/v1/jobs/{second}/output")).content
 
-    monkeypatch.setattr(jobs, "_append", fail_at_the_second_chunk)
+    monkeypatch.setattr(JobFiles, "append", fail_at_the_second_chunk)
     first, whole = asyncio.run(talk())
     assert outputs_of(run, tmp_path)[first] == whole
 
@@ -270,11 +278,15 @@ def test_a_job_that_cannot_be_written_is_tried_again_by_the_next_server(
     ("damaged", "reason"),
     [
         (b'{"id": "a', "Unterminated string"),
-        (b"[1]", "must be a mapping"),
-        (b'{"id": "a"}', "missing 3 required positional arguments"),
-        (b'{"id": "../b", "run": "x", "split": true, "raw": true}', "its id is '../b'"),
+        (b"[1]", "no record"),
+        (b'{"id": "a"}', "no record"),
+        (b'{"content": {}, "sha256": ""}', "its checksum does not match"),
+        (dump_record({"id": "a"}), "run: Field required"),
+        (dump_record({"id": "../b", **FIELDS}), "its id is '../b'"),
+        (dump_record({"id": "a", **FIELDS, "split": 1}), "split: Input should be a valid boolean"),
+        (dump_record({"id": "a", **FIELDS, "n_failed": 3}), "its id is 'a'"),
     ],
-    ids=["cut", "list", "fields", "id"],
+    ids=["cut", "list", "fields", "checksum", "empty", "id", "type", "no number"],
 )
 def test_a_damaged_job_is_left_out_and_stays_as_it_is(
     run: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, damaged: bytes, reason: str
@@ -374,13 +386,13 @@ def test_a_job_that_another_server_deletes_is_forgotten(
 def test_a_line_that_is_being_written_when_the_server_stops_is_written_once(
     run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, begun, ended = jobs._append, threading.Event(), threading.Event()
+    append, begun, ended = JobFiles.append, threading.Event(), threading.Event()
 
-    def slow(path: Path, lines: list[str]) -> int:
+    def slow(*args: Any) -> Lines:
         begun.set()
         time.sleep(0.5)
         try:
-            return append(path, lines)
+            return append(*args)
         finally:
             ended.set()
 
@@ -394,7 +406,7 @@ def test_a_line_that_is_being_written_when_the_server_stops_is_written_once(
             assert (await finished(client, number))["state"] == "done"
         return number
 
-    monkeypatch.setattr(jobs, "_append", slow)
+    monkeypatch.setattr(JobFiles, "append", slow)
     number = asyncio.run(stop_in_a_write())
     assert (tmp_path / number / "output.txt").read_bytes().count(b"\n") == len(LINES)
 

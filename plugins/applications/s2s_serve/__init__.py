@@ -59,6 +59,10 @@ class ServeConfig:
     """Maximum size of a request, in characters of all its texts."""
     max_file: int = 100_000_000
     """Maximum size of a job's file, in bytes."""
+    max_jobs: int = 1000
+    """Maximum number of jobs, those included that are done and not deleted; more are refused with 429."""
+    max_jobs_size: int = 10_000_000_000
+    """Maximum size of all jobs, in bytes, an output counted as its input or more; more is refused with 429."""
     max_document: int = 10_000_000
     """Maximum size of a document, in bytes."""
     document_deadline: float = 600.0
@@ -90,6 +94,7 @@ class ServeConfig:
             raise ConfigError(f"jobs={self.jobs}: jobs belong to the API own, which apis={self.apis} leaves out")
         check_ranges("", self, port=at_least(0, 65_535), nbest=at_least(0, 100), max_requests=at_least(1))
         check_ranges("", self, max_chars=at_least(1), max_file=at_least(1), max_waiting=at_least(1))
+        check_ranges("", self, max_jobs=at_least(1), max_jobs_size=at_least(1))
         check_ranges("", self, max_document=at_least(1), document_deadline=above(0), document_kept=above(0))
         check_ranges("", self, deadline=above(0), drain=at_least(0), client_timeout=above(0))
         check_ranges("", self, client_rate=at_least(0), client_requests=at_least(0))

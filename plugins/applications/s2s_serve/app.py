@@ -67,7 +67,7 @@ async def _lifespan(server: Server) -> AsyncIterator[None]:
     await asyncio.gather(*(asyncio.to_thread(engine.start) for engine in engines))
     async with contextlib.AsyncExitStack() as stack:
         if server.config.jobs:
-            server.jobs = Jobs(Path(server.config.jobs), server.engines, server.config.max_file)
+            server.jobs = Jobs(Path(server.config.jobs), server.engines, server.config)
             await stack.enter_async_context(server.jobs.processing())
         yield
     await asyncio.gather(*(asyncio.to_thread(engine.close) for engine in engines))

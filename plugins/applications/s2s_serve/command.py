@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
+import contextlib
 import logging
 import signal
 import socket
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError
+from s2s import CheckpointError, ConfigError
 from s2s.cli import Options, check_output, run_command
 from s2s_serve import ServeConfig
 
@@ -41,6 +42,7 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
         import uvicorn
 
         from s2s_serve.app import create_app
+        from s2s_serve.job_files import JobFiles
         from s2s_serve.protocol import server_settings
         from s2s_serve.server import load_server
 
@@ -53,6 +55,9 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
         raise ConfigError(f"s2s-serve needs {package}: pip install 's2s-toolkit[serve]'") from error
     if options.dry_run:
         return
+    if config.jobs:
+        with contextlib.suppress(CheckpointError):  # another server has it
+            JobFiles(Path(config.jobs)).check()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # uvicorn sets its own while it runs, and re-raises the signal after
     listening = _listen(config)

@@ -1,45 +1,58 @@
-"""One job: what it is of, how far it is, and why it has failed; job.json has its fields."""
+"""One job: what it is of, how far it is, and why it has failed; job.json records it with its checksum."""
 
 from __future__ import annotations
 
-__all__ = ["Job", "count_written", "reason_of", "recorded"]
+__all__ = ["Job", "Lines", "reason_of"]
 
-import json
-import logging
+import hashlib
 import re
-from dataclasses import dataclass, field
+import time
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from s2s import UserError
 from s2s_serve.generating import TextOptions
 
-logger = logging.getLogger(__name__)
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+"""The types of a record are those that were written"""
 
 
-@dataclass
-class Job:
+class Lines(BaseModel):
+    """The whole of a file, or its first lines: how many, and their size and sha256."""
+
+    model_config = STRICT
+
+    n_lines: int = Field(default=0, ge=0)
+    n_bytes: int = Field(default=0, ge=0)
+    sha256: str = hashlib.sha256().hexdigest()
+
+
+class Job(BaseModel):
     """A file being processed."""
+
+    model_config = STRICT
 
     id: str
     run: str
     split: bool
     raw: bool
-    n_lines: int = 0
-    n_done: int = field(default=0, compare=False)
-    n_bytes: int = field(default=0, compare=False)
-    """Size of the output lines that are done; the file may have a part of another"""
-    n_failed: int = 0
-    """Lines without an output; their output lines are empty"""
-    deleted: bool = False
-    made_of: dict[str, Any] = field(default_factory=dict)
-    """What the outputs depend on beside the input, see `LoadedGenerator`; empty: not recorded by an earlier version"""
-    error: str = ""
-    """Why it cannot be processed; not recorded: the next start of the server tries again"""
-    input_fields: dict[str, Any] = field(default_factory=dict)
+    made_of: dict[str, Any]
+    """What the outputs depend on beside the input, see `LoadedGenerator`"""
+    input_fields: dict[str, Any]
     """Fields of each line that the task reads"""
+    created: float = Field(default_factory=time.time)
+    input: Lines = Lines()
+    output: Lines = Lines()
+    """The lines that are done; the file may have a part of others"""
+    n_failed: int = Field(default=0, ge=0)
+    """Lines without an output; their output lines are empty"""
     refusal: str = ""
     """Why the first line without an output has none"""
+    deleted: bool = Field(default=False, exclude=True)
+    error: str = Field(default="", exclude=True)
+    """Why it cannot be processed; not recorded: the next start of the server tries again"""
 
     @property
     def options(self) -> TextOptions:
@@ -47,43 +60,24 @@ class Job:
         return TextOptions(split=self.split, raw=self.raw, fields=self.input_fields)
 
     @property
+    def is_done(self) -> bool:
+        """Whether each line has its output line."""
+        return self.output.n_lines == self.input.n_lines
+
+    @property
     def failure(self) -> str:
         """Why it has failed: it cannot be processed, or none of its lines has an output; empty: it has not."""
-        if self.error or self.n_failed < self.n_lines:
+        if self.error or self.n_failed < self.input.n_lines:
             return self.error
         return ": ".join(filter(None, ["no line has an output", self.refusal]))
 
     def state(self) -> dict[str, Any]:
         """The state reported to clients."""
-        done, failure = self.n_done >= self.n_lines, self.failure
-        state = "failed" if failure else "done" if done else "running" if self.n_done else "waiting"
-        progress = {"lines": self.n_lines, "done": self.n_done, "failed": self.n_failed}
+        n_done, failure = self.output.n_lines, self.failure
+        state = "failed" if failure else "done" if self.is_done else "running" if n_done else "waiting"
+        progress = {"lines": self.input.n_lines, "done": n_done, "failed": self.n_failed}
         error = {"error": failure} if failure else {}
         return {"id": self.id, "run": self.run, "state": state, **progress, **error}
-
-
-def count_written(output: Path) -> tuple[int, int]:
-    """The whole lines of an output, and their bytes; a server that was killed may have left a part of another."""
-    n_lines = n_bytes = 0
-    if output.exists():
-        with output.open("rb") as lines:
-            for line in lines:
-                if line.endswith(b"\n"):
-                    n_lines, n_bytes = n_lines + 1, n_bytes + len(line)
-    return n_lines, n_bytes
-
-
-def recorded(path: Path) -> Job | None:
-    """The job that job.json records; None, with a warning, if the file is damaged: then all files stay as they are."""
-    try:
-        job = Job(**json.loads(path.read_bytes()))
-        if job.id == path.parent.name:
-            return job
-        reason = f"its id is {job.id!r}"
-    except (OSError, TypeError, ValueError) as error:
-        reason = str(error)
-    logger.warning("%s is damaged, so that this job is left out: %s", path, reason)
-    return None
 
 
 def reason_of(error: Exception) -> str:

@@ -43,7 +43,9 @@ def add_job_routes(api: APIRouter, server: Server) -> None:
     ) -> dict[str, Any]:
         """The body is the file, a line an input; the answer has the `id` of the job."""
         engine, fields = server.engine(run), read_fields(input_fields)
-        job = await jobs().add(engine, request.stream(), split=split, raw=raw, input_fields=fields)
+        length = request.headers.get("content-length", "")
+        n_expected = int(length) if length.isdecimal() else 0
+        job = await jobs().add(engine, request.stream(), n_expected, split=split, raw=raw, input_fields=fields)
         return job.state()
 
     @api.get("/jobs/{number}", tags=["jobs"], summary="How far a job is")
@@ -53,11 +55,11 @@ def add_job_routes(api: APIRouter, server: Server) -> None:
     @api.get("/jobs/{number}/output", tags=["jobs"], summary="The lines that are done", response_model=None)
     async def output(number: str) -> Response:
         job = jobs().find(number)
-        if not job.n_bytes:
+        if not (n_bytes := job.output.n_bytes):
             return Response(media_type="text/plain")
-        file = jobs().path(job, "output.txt").open("rb")  # may be deleted, or grow, while it is sent
-        headers = {"content-length": str(job.n_bytes)}
-        return StreamingResponse(_first(file, job.n_bytes), media_type="text/plain", headers=headers)
+        file = await jobs().open_output(job)  # may be deleted, or grow, while it is sent
+        headers = {"content-length": str(n_bytes)}
+        return StreamingResponse(_first(file, n_bytes), media_type="text/plain", headers=headers)
 
     @api.delete("/jobs/{number}", tags=["jobs"], status_code=204, summary="Forget a job")
     async def delete(number: str) -> None:
