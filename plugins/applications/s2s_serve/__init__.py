@@ -23,6 +23,17 @@ ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/\sA-Z@]+")
 
 
 @dataclass(kw_only=True)
+class ServeLog:
+    """The log of the server."""
+
+    format: str = "text"
+    """text, on standard error; or json, or another registered screen: records on standard output, as containers keep
+    them."""
+    requests: bool = False
+    """Also each answered request: method, route, status and seconds, without its client."""
+
+
+@dataclass(kw_only=True)
 class ServeConfig:
     """s2s-serve: an HTTP server for trained runs, with a page to try them.
 
@@ -84,6 +95,7 @@ class ServeConfig:
     """Maximum seconds for a request; a request may set a shorter deadline."""
     drain: float = 30.0
     """Seconds that running requests have to finish after SIGTERM."""
+    log: ServeLog = field(default_factory=ServeLog)
 
     def __post_init__(self) -> None:
         if not self.run:

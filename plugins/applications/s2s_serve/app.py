@@ -23,6 +23,7 @@ from s2s_serve.jobs import Jobs
 from s2s_serve.own_site import OwnSite
 from s2s_serve.pages import add_pages
 from s2s_serve.refusal import RefusedError
+from s2s_serve.server_log import log_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -123,5 +124,7 @@ class Timing:
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.labels(route, status).inc()
-            self.metrics.latency.labels(route).observe(time.monotonic() - begun)
+            seconds = time.monotonic() - begun
+            self.metrics.latency.labels(route).observe(seconds)
+            log_request(scope["method"], route, status, seconds)
         return None

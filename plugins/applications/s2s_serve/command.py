@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["main"]
 
 import contextlib
-import logging
 import signal
 import socket
 import sys
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from s2s import CheckpointError, ConfigError
 from s2s.cli import Options, check_output, run_command
 from s2s_serve import ServeConfig
+from s2s_serve.server_log import start_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Options) -> None:
     """Load all runs, and answer requests until SIGTERM or SIGINT; running requests are finished."""
     config = composed.config
-    logging.basicConfig(format="%(levelname)s: %(message)s")
+    show = start_log(config.log, plugins.registry)
     if config.jobs:
         check_output(composed, "jobs", [Path(config.jobs)])
     try:
@@ -63,9 +63,9 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
     listening = _listen(config)
     if not options.quiet:
         for name, engine in server.engines.items():
-            print(f"run      {name}: {engine.description}", file=sys.stderr)
+            show(f"run      {name}: {engine.description}")
         host, port = listening.getsockname()[:2]
-        print(f"serving  http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
+        show(f"serving  http://{f'[{host}]' if ':' in host else host}:{port}")
     uvicorn.Server(server_settings(app, config)).run(sockets=[listening])
 
 
