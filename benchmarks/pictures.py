@@ -1,11 +1,14 @@
 """The pictures of docs/serving.md and docs/reports.md, taken with headless Chromium: python benchmarks/pictures.py.
 
-Needs `pip install playwright pillow`, Debian's chromium, and four runs (any runs of these tasks will do):
+Needs `pip install playwright pillow`, Debian's chromium, and five runs (any runs of these tasks will do):
 make demo
-S="schedule=cosine schedule.lr=0.004 schedule.warmup=60 train.tokens=2000 train.steps=300 valid.every=150"
-s2s-train run=parse task=parsing task.trees=4000 arch=transformer_tiny arch.dropout=0 arch.share_embeddings=target $S
-s2s-train run=rnn task=translation task.pairs=8000 arch=rnn_tiny $S
-s2s-train run=small task=translation task.pairs=8000 arch=transformer_tiny arch.dropout=0 $S
+S="schedule=cosine schedule.lr=0.004 schedule.warmup=60 train.tokens=2000 valid.every=150"
+P="task=parsing task.trees=4000 arch=transformer_tiny arch.dropout=0 arch.share_embeddings=target"
+T="task=translation task.pairs=8000 arch=transformer_tiny arch.dropout=0"
+s2s-train run=parse $P $S train.steps=900
+s2s-train run=reverse $T task.src_lang=de task.tgt_lang=en $S train.steps=900
+s2s-train run=small $T $S train.steps=300
+s2s-train run=rnn task=translation task.pairs=8000 arch=rnn_tiny $S train.steps=300
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        with serving("run={en-de: demo, parse: parse}") as address:
+        with serving("run={en-de: demo, de-en: reverse, parse: parse}") as address:
             pictures_of_the_page(browser, address)
         pictures_of_reports(browser, Path(folder))
         for form, height in (("attention", 320), ("figures", 900)):
@@ -60,22 +63,19 @@ def serving(*options: str) -> Iterator[str]:
 
 
 def pictures_of_the_page(browser: Browser, address: str) -> None:
-    """A translation with attention on a desktop, a streaming translation on a phone in dark mode, and parse trees."""
+    """A translation with attention on a desktop, a streaming translation on a phone in dark mode, parse trees, and the
+    reference of the API."""
     page = opened(browser, address, DESK, "light")
-    page.get_by_label("Alternatives").fill("2")
     generate(page, TEXT)
-    page.locator(".sentence").first.locator("summary").click()
-    page.locator(".sentence").first.locator("[role=option]").nth(2).focus()
+    page.locator("[role=option]").nth(2).focus()
     save("page", page.screenshot)
     page.close()
 
     page = opened(browser, address, PHONE, "dark")
-    page.get_by_label("Alternatives").fill("2")
-    page.get_by_label("Input").fill("\n".join([TEXT] * 12))
+    page.get_by_label("Input").fill("\n".join([TEXT] * 100))
     page.get_by_label("Input").press("Control+Enter")
     page.locator(".sentence").nth(2).wait_for()
-    page.locator(".sentence").first.locator("[role=option]").nth(2).focus()
-    page.evaluate("scrollTo(0, 0)")
+    page.locator("#output").evaluate("output => output.scrollIntoView()")
     save("page-phone-dark", page.screenshot)
     page.close()
 
@@ -83,6 +83,11 @@ def pictures_of_the_page(browser: Browser, address: str) -> None:
     page.get_by_label("Model").select_option("parse")
     generate(page, TREES)
     save("page-trees", page.screenshot)
+    page.close()
+
+    page = opened(browser, f"{address}/docs#post-v1-generate", DESK, "light")
+    page.locator("#post-v1-generate").scroll_into_view_if_needed()
+    save("page-reference", page.screenshot)
     page.close()
 
 

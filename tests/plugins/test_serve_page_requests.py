@@ -97,7 +97,7 @@ def test_a_long_text_is_translated_at_a_click_alone(page: Any) -> None:
     page.get_by_label("Input").fill("the old dog sees the cat.\n" * 60)
     page.wait_for_timeout(700)
     assert sent == []
-    assert "press the button" in page.locator("#hint").inner_text()
+    assert "press Translate" in page.locator("#hint").inner_text()
     page.get_by_label("Input").fill("the old dog sees the cat.\n" * 200)
     page.locator("#go", has_text="Translate").click()
     page.get_by_role("status").get_by_text("5,200 characters are more than the 5,000 allowed").wait_for()

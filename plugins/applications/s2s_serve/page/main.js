@@ -91,6 +91,7 @@ async function generate({ typed = false } = {}) {
   const mine = controller = new AbortController();
   asked = JSON.stringify(body);
   $("output").setAttribute("aria-live", typed ? "off" : "polite");
+  refresh();
   busy(true);
   output.begin(body.text, drawn);
   if (!typed) say("Working …");
@@ -103,6 +104,8 @@ async function generate({ typed = false } = {}) {
     if (!output.sentences.length) output.clear();
     if (mine.signal.aborted) say("Stopped.");
     else say(explained(error), true);
+    refresh();
+    if (!typed) $("status").scrollIntoView({ block: "nearest" });
   }
   if (mine === controller) busy(false);
 }
@@ -155,9 +158,10 @@ function refresh() {
   const n = [...$("text").value].length, tooLong = n > served.max_chars;
   $("clear").hidden = !n;
   const limit = served.max_chars.toLocaleString("en");
-  const long = $("live").checked && n > LONGEST_TYPED ? " · press the button" : "";
+  const unasked = chosen && $("live").checked && n > LONGEST_TYPED && asked !== JSON.stringify(question());
+  const advice = unasked ? ` · press ${$("go").textContent}` : "";
   $("hint").textContent = tooLong ? `${count(n, "character")}: more than ${limit}. Send it as a file.`
-    : n ? `${n.toLocaleString("en")} of ${count(served.max_chars, "character")}${long}` : "Ctrl + Enter starts";
+    : n ? `${n.toLocaleString("en")} of ${count(served.max_chars, "character")}${advice}` : "Ctrl + Enter starts";
   $("hint").classList.toggle("bad", tooLong);
   if (!chosen) return;
   if (asked) $("output").classList.toggle("stale", asked !== JSON.stringify(question()));

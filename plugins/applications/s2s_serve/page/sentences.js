@@ -11,6 +11,7 @@ export class Output {
   }
 
   clear() {
+    $("details").classList.remove("picked");
     this.begin("", false);
     this.#empty();
   }
@@ -21,8 +22,7 @@ export class Output {
     if (this.drawn) return $("output").append(tree(sentence));
     const span = make("span", { class: sentence.hyp ? "sentence" : "sentence nothing", role: "button", tabindex: -1 },
       sentence.hyp || "(no output)");
-    span.addEventListener("click", () => this.choose(this.spans.indexOf(span)));
-    span.addEventListener("focus", () => this.choose(this.spans.indexOf(span)));
+    for (const kind of ["click", "focus"]) span.addEventListener(kind, () => this.#pick(span));
     span.addEventListener("keydown", event => reachByArrows(this.spans, event));
     this.spans.push(span);
     $("output").append(this.#between(sentence), span);
@@ -33,13 +33,19 @@ export class Output {
     if (this.spans.length) this.choose(Math.min(this.chosen ?? 0, this.spans.length - 1));
   }
 
+  /* The details of a sentence that is chosen by hand stay in view, wherever it stands. */
+  #pick(span) {
+    $("details").classList.add("picked");
+    this.choose(this.spans.indexOf(span));
+  }
+
   choose(at) {
     this.chosen = at;
     this.spans.forEach((span, i) => {
       span.setAttribute("aria-current", i === at);
       span.tabIndex = i === at ? 0 : -1;
     });
-    $("details").replaceChildren(...details(this.sentences[at], at, this.spans.length));
+    $("details").replaceChildren(...details(this.sentences[at], at));
     $("details").hidden = !$("details").hasChildNodes();
   }
 
@@ -60,19 +66,19 @@ export class Output {
   }
 }
 
-function details(sentence, at, n) {
+function details(sentence, at) {
   const others = (sentence.nbest ?? []).slice(1), rows = sentence.attention && sentence.hyp ? attended(sentence) : [];
   if (others.length) {
-    const items = others.map(other => make("li", { dir: "auto" }, other.hyp || "(no output)", " ", score(other)));
-    rows.push([others.length === 1 ? "Alternative" : "Alternatives", make("ol", { class: "alternatives", start: 2 }, ...items)]);
+    const items = others.map(other => make("li", {}, other.hyp || "(no output)", " ", score(other)));
+    rows.push([others.length === 1 ? "Alternative" : "Alternatives", make("ol", { class: "alternatives", dir: "auto", start: 2 }, ...items)]);
   }
   if (sentence.finished === false) rows.push(["Note", "Cut by the limit on the length of outputs."]);
   if (!rows.length) return [];
-  const title = make("p", { class: "quiet" }, n > 1 ? `Sentence ${at + 1} of ${n.toLocaleString("en")} ` : "", score(sentence));
+  const title = make("p", { class: "quiet" }, sentence.of > 1 ? `Sentence ${at + 1} of ${sentence.of.toLocaleString("en")} · ` : "", score(sentence));
   return [title, make("dl", {}, ...rows.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]))];
 }
 
-const score = ({ score }) => make("small", { class: "src" }, score === null ? "" : `score ${score.toFixed(2)}`);
+const score = ({ score }) => make("small", { class: "src", dir: "ltr" }, score === null ? "" : `score ${score.toFixed(2)}`);
 
 function tree(sentence) {
   const others = (sentence.nbest ?? []).slice(1);
