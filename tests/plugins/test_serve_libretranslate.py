@@ -13,6 +13,7 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
 from harness.small_server import Served, listening, served, tiny_server, train_run
+from s2s_serve.language_names import language_name
 from s2s_serve.languages import Detector, served_code
 
 if TYPE_CHECKING:
@@ -150,6 +151,17 @@ def test_the_language_of_a_page_is_that_of_its_text(server: Served) -> None:
 def test_a_line_break_in_html_does_not_divide_a_sentence(server: Served) -> None:
     found = server.post("/translate", QUERY | {"q": "<p>the old\n  dog</p>", "format": "html"}).json()
     assert found["translatedText"] == f"<p>{hyp(server, 'the old dog')}</p>"
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        *(("de", "German"), ("sw", "Swahili"), ("pt_BR", "Portuguese (BR)"), ("zh-Hans", "Chinese (Hans)")),
+        *(("EN", "English"), ("tlh", "tlh"), ("", "")),
+    ],
+)
+def test_a_language_has_a_name_and_an_unknown_one_its_code(code: str, name: str) -> None:
+    assert language_name(code) == name
 
 
 def test_languages_are_those_of_the_runs(server: Served) -> None:

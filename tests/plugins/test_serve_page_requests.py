@@ -15,6 +15,7 @@ pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
 from harness.browser import NEEDS_CHROMIUM, launched, opened
 from harness.small_server import listening, tiny_server, train_run
+from s2s_serve.language_names import NAMES, language_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,6 +115,14 @@ def test_languages_have_names_and_a_direction_finds_its_run(page: Any) -> None:
     assert page.get_by_role("button", name="Swap").is_disabled()
     page.get_by_label("From").select_option("de")
     assert (page.get_by_label("Model").input_value(), page.title()) == ("de-en", "German to English · s2s")
+
+
+def test_names_of_languages_are_those_of_the_browser(page: Any) -> None:
+    others = {"bn", "tl", "tw", "bcl", "gom"}  # LibreTranslate's, or more precise ones
+    ask = "code => new Intl.DisplayNames(['en'], {type: 'language', fallback: 'none'}).of(code)"
+    known = {code: name for code in NAMES if (name := page.evaluate(ask, code)) and code not in others}
+    assert len(known) > 100
+    assert {code: language_name(code) for code in known} == known
 
 
 def test_swap_takes_the_output_as_the_next_input(page: Any) -> None:

@@ -24,7 +24,8 @@ from s2s_serve.connection import cancel_on_disconnect
 from s2s_serve.document_files import StoredFiles, disposition, translated_name, uploaded
 from s2s_serve.documents import document_formats, document_outputs, read_document
 from s2s_serve.generating import TextOptions, text_outputs
-from s2s_serve.languages import LANGUAGE_NAMES, Detector, directions, served_code
+from s2s_serve.language_names import language_name
+from s2s_serve.languages import Detector, directions, served_code
 from s2s_serve.libretranslate_schemas import described
 from s2s_serve.refusal import RefusedError
 
@@ -97,7 +98,7 @@ class Service:
         targets: dict[str, list[str]] = {}
         for src, tgt in self.directions:
             targets.setdefault(src, []).append(tgt)
-        return [{"code": src, "name": LANGUAGE_NAMES.get(src, src), "targets": codes} for src, codes in targets.items()]
+        return [{"code": src, "name": language_name(src), "targets": codes} for src, codes in targets.items()]
 
     async def detector(self) -> Detector:
         """The detector, loaded when it is first needed."""
@@ -188,9 +189,7 @@ class Service:
         if not any(src == source for src, _ in self.directions):
             raise _bad(f"{source} is not supported")
         if (source, target) not in self.directions:
-            raise _bad(
-                f"{target} ({LANGUAGE_NAMES.get(target, target)}) is not available as a target language from {source}"
-            )
+            raise _bad(f"{target} ({language_name(target)}) is not available as a target language from {source}")
         return self.directions[source, target]
 
 
