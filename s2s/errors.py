@@ -20,6 +20,7 @@ __all__ = [
     "S2SError",
     "UserError",
     "did_you_mean",
+    "is_out_of_memory",
 ]
 
 import difflib
@@ -63,6 +64,29 @@ class Preempted(S2SError):  # noqa: N818  the state of a run, not a fault
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether Python or torch, which is not imported here, ran out of memory, on a GPU or a CPU; or numbers are so
+    large that they overflow on the way there."""
+    words = (
+        "can't allocate memory",
+        "Cannot allocate memory",
+        "Storage size calculation overflowed",
+        "integer multiplication overflow",
+        "Overflow when unpacking long",
+        "too large to convert to",
+        "Maximum allowed dimension exceeded",
+        "out of memory",  # as the allocators of other devices say
+        "failed to map segment",  # of a shared library
+        "cannot map zero-fill pages",
+        "can't start new thread",
+        "Resource temporarily unavailable",  # for a thread in C++
+    )
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    kinds = RuntimeError | OverflowError | ImportError | TypeError | ValueError
+    return isinstance(error, kinds) and any(word in str(error) for word in words)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from s2s.checkpoint.directory import Checkpoint, load
-from s2s.errors import CheckpointError
+from s2s.errors import CheckpointError, is_out_of_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -87,6 +87,12 @@ def size_limit(tensors: Mapping[str, Tensor], source: Path) -> Iterator[None]:
     hook = register_module_parameter_registration_hook(count)
     try:
         yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise CheckpointError(
+            f"{source}: there is no memory for the model of its configuration, which is that of another one, or damaged"
+        ) from None
     finally:
         hook.remove()
 

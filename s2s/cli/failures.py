@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["guard", "version"]
+__all__ = ["check_addresses", "guard", "version"]
 
 import contextlib
 import errno
@@ -10,12 +10,13 @@ import importlib.metadata
 import io
 import os
 import platform
+import resource
 import sys
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.errors import Preempted, S2SError
+from s2s.errors import Preempted, S2SError, is_out_of_memory
 from s2s.io.exit_status import ExitStatus
 
 if TYPE_CHECKING:
@@ -24,11 +25,17 @@ if TYPE_CHECKING:
 REMEDIES = {
     errno.ENOSPC: "; make room, or write elsewhere",
     errno.EDQUOT: "; make room, or write elsewhere",
+    errno.EFBIG: "; allow larger files (ulimit -f), or write elsewhere",
     errno.ENAMETOOLONG: "; give a shorter name",
     errno.EMFILE: "; allow more open files (ulimit -n), or start fewer processes",
     errno.ENFILE: "; the whole system has too many open files: end other processes",
 }
 """What to do about an operating system error"""
+OF_USERS = {*REMEDIES, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
+"""Errors that the user can correct, whatever file a command was working on; others are those of a machine"""
+ADDRESSES = 700 << 20
+"""Bytes of addresses below which torch cannot be imported: its libraries end the process, without an exception"""
+MORE_MEMORY = "allow more (ulimit -v)"
 BROKEN_PIPE = 141  # what a shell reports for a program ended by SIGPIPE
 
 
@@ -47,15 +54,21 @@ def guard(command: str, run: Callable[[], int]) -> int:
         return ExitStatus.report(command, "interrupted", 130)
     except BrokenPipeError:
         return _broken_pipe()
-    except MemoryError:
-        return ExitStatus.report(command, "error: out of memory; try a smaller model or batch", 1)
+    except MemoryError as error:
+        advice = str(error) or "try a smaller model or batch"
+        return ExitStatus.report(command, f"error: out of memory; {advice}", 1)
     except OSError as error:
         what = ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p)
-        return ExitStatus.report(command, what + REMEDIES.get(error.errno or 0, ""), 1)
+        what += REMEDIES.get(error.errno or 0, "")
+        return ExitStatus.report(command, what, 2 if error.errno in OF_USERS else 1)
     except Exception as error:
-        if _is_memory(error):
+        if isinstance(error, ImportError) and is_out_of_memory(error):
+            return ExitStatus.report(command, f"error: out of memory ({error}); {MORE_MEMORY}", 1)
+        if is_out_of_memory(error):
             what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0]  # behind torch's own check
             advice = "take fewer tokens at once (train.micro_tokens; s2s-generate: tokens)"
+            if "verflow" in what or "too large" in what:
+                what, advice = what.partition("\n")[0], "one of the numbers that were given is far too large"
             return ExitStatus.report(command, f"error: {what}; {advice}", 1)
         if _is_lost_peer(error):
             what = "error: another process of this run has ended; its own message says why"
@@ -67,22 +80,18 @@ def guard(command: str, run: Callable[[], int]) -> int:
     return code
 
 
-def _is_memory(error: Exception) -> bool:
-    """Whether torch, which is not imported here, ran out of memory, on a GPU or a CPU."""
-    words = (
-        "can't allocate memory",
-        "Cannot allocate memory",
-        "Storage size calculation overflowed",
-        "integer multiplication overflow",
-        "out of memory",  # as the allocators of other devices say
-    )
-    return type(error).__name__ == "OutOfMemoryError" or any(word in str(error) for word in words)
-
-
 def _is_lost_peer(error: Exception) -> bool:
     """Whether torch.distributed, which is not imported here, lost the connection to another rank."""
     by_name = any(kind.__name__ == "DistError" for kind in type(error).__mro__)
     return by_name or (isinstance(error, RuntimeError) and "by peer" in str(error))
+
+
+def check_addresses() -> None:
+    """Raise MemoryError if this process is not allowed the addresses that torch needs; called before it is imported."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if resource.RLIM_INFINITY != allowed < ADDRESSES:
+        needs = f"this process may have {allowed >> 20:,} MB of addresses, and torch alone needs {ADDRESSES >> 20:,}"
+        raise MemoryError(f"{needs}; {MORE_MEMORY}")
 
 
 def _keep_streams() -> None:

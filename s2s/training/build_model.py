@@ -4,16 +4,21 @@ from __future__ import annotations
 
 __all__ = ["build_model", "trainable_parameters"]
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from s2s.errors import ConfigError, DataError, PluginError
+from s2s.compose import flatten
+from s2s.errors import ConfigError, DataError, PluginError, is_out_of_memory
 from s2s.model import Seq2Seq
 from s2s.nn.activation_checkpointing import checkpoint_activations
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch import nn
 
     from s2s.config import Config
@@ -22,6 +27,10 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
     from s2s.run.directory import RunDirectory
     from s2s.task import Task
+
+
+MAX_TENSORS = 1_000_000
+"""Most parameters, as tensors, of a model"""
 
 
 def build_model(
@@ -48,9 +57,14 @@ def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:
     """The model that `arch` names; its initial weights depend only on the seed and the model."""
     torch.manual_seed(config.seed)
     try:
-        model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
-    except TypeError as error:
-        if "abstract" in str(error):  # "Can't instantiate abstract class X with abstract method decode"
+        with _size_limit():
+            model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise _too_large(config) from None
+        if isinstance(error, TypeError) and "abstract" in str(
+            error
+        ):  # "Can't instantiate abstract class X with abstract method decode"
             raise PluginError(f"arch={config.arch.name}: {error}; write what is missing") from None
         raise
     if not isinstance(model, Seq2Seq):
@@ -61,6 +75,32 @@ def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:
             "labels as input; give arch.words=pooled, or train without labels"
         )
     return model
+
+
+@contextmanager
+def _size_limit() -> Iterator[None]:
+    """Raise MemoryError as soon as a model that is built in the block has more than MAX_TENSORS, which takes hours."""
+    n_left = MAX_TENSORS
+
+    def count(*_: object) -> None:
+        nonlocal n_left
+        n_left -= 1
+        if n_left < 0:
+            raise MemoryError
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def _too_large(config: Config) -> ConfigError:
+    """The error for a model for which there is no memory; the option that is to blame is likely the largest one."""
+    sizes = {key: value for key, value in flatten(config.arch).items() if type(value) is int}
+    largest = max(sizes, key=lambda key: sizes[key], default="")
+    which = f": arch.{largest}={sizes[largest]} is the largest of its numbers; give a smaller one" if largest else ""
+    return ConfigError(f"arch={config.arch.name}: there is no memory for so large a model{which}")
 
 
 def _check_sentence_lengths(model: Seq2Seq, config: Config, prepared: PreparedData) -> None:

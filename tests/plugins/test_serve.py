@@ -6,6 +6,7 @@ import asyncio
 import gc
 import itertools
 import json
+import os
 import random
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from s2s_serve.app import create_app
 from s2s_serve.generating import lines_of
 from s2s_serve.refusal import RefusedError
 from s2s_serve.request_queue import QueueClosedError
+from s2s_serve.server import _keys
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -470,6 +472,19 @@ def test_a_key_is_asked_for_where_there_are_keys(run: str, tmp_path: Path) -> No
 
     expected = [401, 401, 200, 200, 400, 403, 200, 401, 200]
     assert ask(run, talk, key_file=str(tmp_path / "keys")) == expected
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "latin-1", "empty"])
+def test_a_file_of_keys_that_is_none_is_one_line(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "keys"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind != "missing":
+        path.write_bytes({"latin-1": b"schl\xfcssel\n", "empty": b"\n \n"}[kind])
+    with pytest.raises(ConfigError, match=rf"^key_file={path} (cannot be read|is not|holds no key)"):
+        _keys(str(path))
 
 
 def test_other_origins_are_allowed_only_where_they_are_named(run: str) -> None:

@@ -18,6 +18,7 @@ from s2s.compose import arguments_of, compose
 from s2s.config import GenerateConfig, Mark
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.generation import load_for_decoding
+from s2s.io import read_bytes
 from s2s_serve import ServeConfig
 from s2s_serve.connection import until_disconnect
 from s2s_serve.engine import Engine
@@ -172,7 +173,14 @@ def _check_options(config: ServeConfig, plugins: Plugins) -> None:
 def _keys(path: str) -> list[str]:
     if not path:
         return []
-    keys = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    try:
+        lines = read_bytes(Path(path)).decode().splitlines()
+    except OSError as error:
+        raise ConfigError(f"key_file={path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a pipe, which may never begin; other bytes than UTF-8
+        what = "is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else f"is {error}"
+        raise ConfigError(f"key_file={path} {what}; give a text file with one key a line") from None
+    keys = [key for line in lines if (key := line.strip())]
     if not keys:
         raise ConfigError(f"key_file={path} holds no key; write one a line, or leave it out")
     return keys

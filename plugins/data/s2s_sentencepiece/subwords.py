@@ -22,6 +22,7 @@ from s2s_sentencepiece.extension import new_pieces
 from s2s_sentencepiece.model_file import fixed_pieces, piece_field
 from s2s_sentencepiece.normalization import visible_normalizer
 from s2s_sentencepiece.sampling import SubwordSampler
+from s2s_sentencepiece.threads import check_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -68,6 +69,7 @@ def train_subwords(
     sample = _Sample(lines)
     fallback = ByteFallback.decide(sample.lines, size, byte_fallback, character_coverage)
     model = io.BytesIO()
+    check_threads(N_THREADS)
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=sample.feed(),
@@ -272,6 +274,7 @@ class Subwords(Tokenizer):
         """
         if (longest := max(map(len, lines), default=0)) > MAX_LINE:
             raise DataError(f"a text of {longest:,} characters is too long: at most {MAX_LINE:,} are encoded")
+        check_threads(threads)
         try:
             return self._processor.encode(list(lines), num_threads=threads)
         except (RuntimeError, TypeError):  # a lone surrogate, which UTF-8 cannot encode

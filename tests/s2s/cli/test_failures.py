@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import errno
+import resource
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from s2s.cli import failures
-from s2s.cli.failures import guard
+from s2s.cli.failures import ADDRESSES, check_addresses, guard
 from s2s.errors import ConfigError, DataError, Preempted, S2SError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -24,20 +29,32 @@ from s2s.errors import ConfigError, DataError, Preempted, S2SError
         (MemoryError(), 1, "s2s-x: error: out of memory; try a smaller model or batch"),
         (
             OSError(errno.ENOSPC, "No space left on device", "a/b"),
-            1,
+            2,
             "s2s-x: error: a/b: No space left on device; make room, or write elsewhere",
         ),
         (
             OSError(errno.EMFILE, "Too many open files", "a"),
-            1,
+            2,
             "s2s-x: error: a: Too many open files; allow more open files (ulimit -n), or start fewer processes",
         ),
         (
             OSError(errno.ENAMETOOLONG, "File name too long", "nnn"),
-            1,
+            2,
             "s2s-x: error: nnn: File name too long; give a shorter name",
         ),
-        (PermissionError(errno.EACCES, "Permission denied", "a"), 1, "s2s-x: error: a: Permission denied"),
+        (PermissionError(errno.EACCES, "Permission denied", "a"), 2, "s2s-x: error: a: Permission denied"),
+        (OSError(errno.EIO, "Input/output error", "a"), 1, "s2s-x: error: a: Input/output error"),
+        (
+            OSError(errno.EFBIG, "File too large", "a"),
+            2,
+            "s2s-x: error: a: File too large; allow larger files (ulimit -f), or write elsewhere",
+        ),
+        (
+            ImportError("libx.so: failed to map segment from shared object"),
+            1,
+            "s2s-x: error: out of memory (libx.so: failed to map segment from shared object); allow more (ulimit -v)",
+        ),
+        (MemoryError("x: not enough memory"), 1, "s2s-x: error: out of memory; x: not enough memory"),
         (OSError("odd"), 1, "s2s-x: error: odd"),
         (
             RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:4242"),
@@ -56,6 +73,12 @@ from s2s.errors import ConfigError, DataError, Preempted, S2SError
             1,
             "s2s-x: error: can't allocate memory: 8 bytes; take fewer tokens at once (train.micro_tokens; "
             "s2s-generate: tokens)",
+        ),
+        (
+            RuntimeError("Storage size calculation overflowed with sizes=[4611686018427387904, 8]\nException raised"),
+            1,
+            "s2s-x: error: Storage size calculation overflowed with sizes=[4611686018427387904, 8]; one of the numbers "
+            "that were given is far too large",
         ),
         (
             type("DistStoreError", (type("DistError", (RuntimeError,), {}),), {})("Timed out"),
@@ -135,6 +158,34 @@ def test_a_reader_that_leaves_is_no_error(lines: int) -> None:
     assert done.stdout == "x" * 50 + "\n"
     assert done.stderr == ""
     assert done.returncode in (0, 141)
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "is_enough"), [(resource.RLIM_INFINITY, True), (ADDRESSES, True), (ADDRESSES - 1, False), (0, False)]
+)
+def test_without_the_addresses_for_torch_a_command_does_not_import_it(
+    n_bytes: int, is_enough: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (n_bytes, resource.RLIM_INFINITY))
+    if is_enough:
+        check_addresses()
+        return
+    with pytest.raises(
+        MemoryError, match=rf"may have {n_bytes >> 20} MB of addresses, and torch alone needs 700; allow"
+    ):
+        check_addresses()
+
+
+def test_a_command_under_a_small_limit_ends_in_one_line(tmp_path: Path) -> None:
+    script = 'ulimit -v 400000; exec "$0" -m s2s train task=translation arch=transformer_tiny task.train=[a.en,a.de]'
+    for name in ("a.en", "a.de"):
+        (tmp_path / name).write_text("x\n")
+    done = subprocess.run(
+        ["bash", "-c", script, sys.executable], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("s2s-train: error: out of memory; this process may have 390 MB of addresses")
+    assert done.stderr.count("\n") == 1
 
 
 def test_an_interrupt_ends_a_command_without_a_traceback() -> None:

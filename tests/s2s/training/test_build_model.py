@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,7 +57,14 @@ def corpus(*longest: int) -> Corpus:
 
 
 def built(
-    model: Any, *, prepares: Any = (), valid: Any = (), vocab: Vocab | None = None, max_len: int = 5, **train: Any
+    model: Any,
+    *,
+    prepares: Any = (),
+    valid: Any = (),
+    vocab: Vocab | None = None,
+    max_len: int = 5,
+    arch: Choice | None = None,
+    **train: Any,
 ) -> Any:
     """What a plugin builds, with what other plugins say of its weights."""
 
@@ -65,7 +73,8 @@ def built(
 
     hook = SimpleNamespace(s2s_build_model=build, s2s_prepare_model=lambda **_: list(prepares))
     plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace())
-    config = Config(data=DataConfig(max_len=max_len), train=TrainConfig(**train), arch=Choice(name="mine"), seed=3)
+    config = Config(data=DataConfig(max_len=max_len), train=TrainConfig(**train), seed=3)
+    config.arch = arch or Choice(name="mine")
     config.task = Choice(name="some")
     task: Any = SimpleNamespace(vocab=vocab or Vocab(src=9, tgt=9))
     prepared: Any = SimpleNamespace(train=[("corpus", 1.0)], valid=list(valid))
@@ -106,6 +115,47 @@ def test_what_is_no_model_is_refused() -> None:
 
     with pytest.raises(TypeError, match="has no len"):
         built(wrong)
+
+
+@dataclass(kw_only=True)
+class Sizes(Choice):
+    """Numbers, the largest of which is to blame."""
+
+    width: int = 1
+    n_layers: int = 1
+    shared: bool = True
+    rate: float = 1e30
+
+
+class Layers(Model):
+    """So many linear maps of this width."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(sizes.width, sizes.width) for _ in range(sizes.n_layers))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "named"),
+    [
+        ({"width": 2**62}, "arch.width=4611686018427387904"),
+        ({"width": 2**64}, "arch.width=18446744073709551616"),
+        ({"width": 2**27}, "arch.width=134217728"),
+        ({"n_layers": 2**62}, "arch.n_layers=4611686018427387904"),
+        ({"n_layers": 50, "width": 3}, "arch.n_layers=50"),
+    ],
+    ids=["overflow", "no int64", "no memory", "no end", "many"],
+)
+def test_of_a_model_that_is_too_large_the_largest_number_is_named(
+    monkeypatch: pytest.MonkeyPatch, sizes: dict[str, int], named: str
+) -> None:
+    monkeypatch.setattr(building, "MAX_TENSORS", 90)
+    arch = Sizes(name="mine", **sizes)
+    message = rf"^arch=mine: there is no memory for so large a model: {named} is the largest of its numbers; give a sm"
+    with pytest.raises(ConfigError, match=message):
+        built(lambda: Layers(arch), arch=arch)
+    assert built(lambda: Layers(Sizes(width=3, n_layers=40)))[0].layers
+    assert nn.Linear(2, 2), "no limit is left behind"
 
 
 @pytest.mark.parametrize(("labels", "ignores", "refused"), [(0, False, False), (2, True, False), (2, False, True)])
