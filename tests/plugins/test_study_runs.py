@@ -127,6 +127,38 @@ def test_a_study_is_its_runs_and_a_finished_run_is_taken(folder: Path) -> None:
     assert n_trained(folder) == 4, "nothing is left to do"
 
 
+def test_a_study_that_was_moved_is_as_finished_as_before(folder: Path) -> None:
+    rows = {"base": {}, "both": {"ensemble_of": "base"}, "tuned": {"init_from_row": "base"}}
+    write(folder, rows=rows)
+    assert study() == 0
+    before, jobs = table(folder), sorted(path.name for path in (folder / "studies/tiny/jobs").iterdir())
+    assert n_trained(folder) == 4
+    results = {path.name: path.stat().st_mtime_ns for path in (folder / "studies/tiny/jobs").glob("*.result.json")}
+    assert len(results) == 5
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    shutil.move(folder / "studies", elsewhere)
+    assert study("output=elsewhere/studies/tiny") == 0
+    moved = elsewhere / "studies" / "tiny"
+    assert n_trained(folder) == 4, "nothing is trained again"
+    assert {path.name: path.stat().st_mtime_ns for path in (moved / "jobs").glob("*.result.json")} == results
+    assert sorted(path.name for path in (moved / "jobs").iterdir()) == jobs
+    shutil.move(elsewhere / "studies", folder)
+    assert study("only_table=true") == 0
+    assert table(folder) == before
+
+
+def test_a_run_that_starts_from_another_one_finds_it_after_a_move(folder: Path) -> None:
+    write(folder, rows={"base": {}, "tuned": {"init_from_row": "base"}}, seeds=[1])
+    assert study() == 0
+    (tuned,) = (folder / "studies/tiny/runs").glob("tuned-*")
+    shutil.rmtree(tuned)
+    (folder / f"studies/tiny/jobs/{tuned.name}.result.json").unlink()
+    (folder / "studies/tiny").rename(folder / "studies/other")
+    assert study("output=studies/other") == 0
+    assert (folder / "studies/other/runs" / tuned.name / "checkpoints").is_dir()
+
+
 def test_only_what_is_new_runs_and_tables_come_without_runs(folder: Path) -> None:
     write(folder, seeds=[1], rows={"base": {}})
     assert study() == 0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["Job", "scores_of", "text_hash"]
+__all__ = ["Job", "anywhere", "scores_of", "text_hash"]
 
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from s2s import DataError
@@ -14,7 +15,6 @@ from s2s.io import read_manifest, write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from s2s.metrics import Metric
 
@@ -44,11 +44,12 @@ class Job:
 
     @property
     def identity(self) -> str:
-        """Equal for jobs with the same result."""
+        """Equal for jobs with the same result, wherever the study lies."""
         facts = {**asdict(self), "row": ""}
         if not self.commands:
             del facts["commands"]  # so that results written by an earlier version stay valid
-        return text_hash(json.dumps(facts, sort_keys=True))
+        study = Path(self.runs[0]).parent.parent
+        return text_hash(anywhere(json.dumps(facts, sort_keys=True), json.dumps(str(study))[1:-1]))
 
     def write(self, folder: Path) -> Path:
         """Write the job to its file in `folder`, unless it is unchanged; the file."""
@@ -95,6 +96,11 @@ class Job:
     def outputs_path(self, folder: Path) -> Path:
         """The file of the decoded outputs, which the result describes."""
         return folder / f"{self.name}.outputs.txt"
+
+
+def anywhere(text: str, study: str) -> str:
+    """A text that names files in the folder of a study, as it is for all places where that folder may lie."""
+    return text.replace(f"{study}/", "{output}/")
 
 
 def text_hash(text: str) -> str:

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from s2s import ConfigError, DataError, Plugins
+from s2s.checkpoint import steps
 from s2s.compose import ComposedConfig, compose, to_yaml
 from s2s.config import Config
 from s2s.io import read_manifest, write_file, write_manifest
 from s2s_study import StudyConfig
 from s2s_study.examples import InputCheck
-from s2s_study.job_spec import Job, text_hash
+from s2s_study.job_spec import Job, anywhere, text_hash
 from s2s_study.rows import Row, rows_of
 
 
@@ -92,7 +93,8 @@ def _ensemble(row: Row, members: Sequence[Job]) -> Job:
     runs = [run for job in members for run in job.runs]
     if len(runs) < 2:
         raise ConfigError(f"rows: {row.name}: an ensemble_of {row.ensemble_of} needs two seeds or more")
-    name = f"{_slug(row.name)}-{text_hash(' '.join(runs))[:8]}"
+    study = Path(runs[0]).parent.parent
+    name = _name(_slug(row.name), " ".join(runs), study, ".json")
     needs = [job.name for job in members]
     evaluate = _evaluate(members[0].evaluate, row)
     return replace(members[0], name=name, row=row.name, seed=0, train=[], runs=runs, needs=needs, evaluate=evaluate)
@@ -114,18 +116,22 @@ class _JobFactory:
         composed = self._composed(row, seed, start)
         whole = composed.config
         # hash only what is given, so that options added in later versions do not change the names of finished runs
-        run = f"{_slug(row.name)}-{seed}-{text_hash(to_yaml(composed.explicit))[:8]}"
+        run = _name(f"{_slug(row.name)}-{seed}", to_yaml(composed.explicit), folder, ".yaml")
         name = run if self.steps is None else f"{run}-{self.steps}"
         path = folder / "jobs" / f"{run}.yaml"
+        if start and not steps(folder / "runs" / run / "checkpoints"):
+            path.unlink(
+                missing_ok=True
+            )  # the study may have been moved, and with it the run from which this one starts
         _write_once(path, to_yaml(replace(whole, run="")))
         local = [f"plugins=[{','.join(self.local)}]"] if self.local else []
-        steps = [] if self.steps is None else [f"train.steps={self.steps}"]
+        given_steps = [] if self.steps is None else [f"train.steps={self.steps}"]
         directory = str(folder / "runs" / run)
         job = Job(
             name=name,
             row=row.name,
             seed=seed,
-            train=[str(path), f"run={directory}", *steps, *local],
+            train=[str(path), f"run={directory}", *given_steps, *local],
             runs=[directory],
             evaluate=_evaluate(asdict(study.evaluate), row),
             samples=study.samples,
@@ -154,6 +160,13 @@ class _JobFactory:
                 f"rows: {row.name}: run={composed.config.run}: a study names its runs itself; leave run out"
             )
         return composed
+
+
+def _name(prefix: str, text: str, study: Path, ending: str) -> str:
+    """The name of a job with the hash of `text`, the same wherever the study lies; or that of an earlier version, whose
+    file is in the study."""
+    earlier, name = (f"{prefix}-{text_hash(one)[:8]}" for one in (text, anywhere(text, str(study))))
+    return earlier if (study / "jobs" / f"{earlier}{ending}").is_file() else name
 
 
 def _write_once(path: Path, text: str) -> None:
