@@ -42,6 +42,8 @@ PLAIN_OR_DOTTED = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}'’,.%-]*+")
 """Words, numbers and host names, but no addresses or code"""
 WORD_ENDS = regex.compile(r"""$|[\s,;!?'’"”“»«)\]*_…—–]|[.:](?:$|\W)""")
 """What follows a word, but not a part of a name with dots, of an address or of code"""
+CONSONANTS = regex.compile(r"[b-df-hj-km-np-qs-tv-xz]++[lr]?")
+"""No word, but perhaps a module, as in fmt.Println; l and r may be vowels, as in the Czech krk"""
 UNDOTTED = regex.compile(r"[^\s.。｡！？]++(?:\.(?!\w)|[。｡！？])")
 """A sentence without blanks that ends with a full stop, too, and no part of a name with dots"""
 LONGEST = 32
@@ -77,9 +79,9 @@ class RuleSegmenter(Segmenter):
         if not (ANY_ASCII if line.isascii() else ANY).search(line, whole.begin, whole.end - 1):
             return [whole]
         spans, begin, following = list[Span](), gap_end(line, whole.begin), 0
-        word = WORD.search(line)
+        word = first = WORD.search(line)
         for match in END.finditer(line, whole.begin, whole.end):
-            if match.start() < begin:
+            if match.start() < begin or (first and match.start() <= first.start() and begin == whole.begin):
                 continue
             if match.end() > following:  # else this terminator lies in the gap before the same text
                 following = gap_end(line, match.end())
@@ -134,6 +136,8 @@ class RuleSegmenter(Segmenter):
         if word.lower() in OPENING_WORDS and (_is_title(word) or are_capitals) and PLAIN_OR_DOTTED.fullmatch(before):
             return len(word) > 1 or "." not in before
         if len(before) < 2 or not PLAIN.fullmatch(before) or word.lower() in HOST_ENDINGS:
+            return False
+        if CONSONANTS.fullmatch(before):
             return False
         if _has_no_case(before[0]):
             return _has_no_case(word[0])

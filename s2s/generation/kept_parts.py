@@ -99,8 +99,10 @@ class KeptParts:
         known = {_script(letter) for letter in letters if self.covers(letter)}
         if ENCLOSING in atom or not known:
             return [(0, len(atom))]
-        foreign = (n for n, letter in enumerate(atom) if letter.isalpha() and _script(letter) not in known)
-        return [(n, n + 1) for n in foreign]
+        if "_" in atom and not self.covers("_"):  # emphasis, as in __word__
+            known.discard(_script("_"))
+        foreign = (letter.isalpha() or letter == "_" for letter in atom)
+        return [(n, n + 1) for n, is_one in enumerate(foreign) if is_one and _script(atom[n]) not in known]
 
 
 def _script(letter: str) -> str:

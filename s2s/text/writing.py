@@ -46,7 +46,8 @@ class _Writer:
             if child.run:
                 self._with_run(child, node, begin, min(limit, end))
             else:
-                self._without_run(child, node, self._gap(child.boundary, min(limit, end)))
+                following = children[n + 1] if n + 1 < len(children) else None
+                self._without_run(child, node, self._gap(child.boundary, min(limit, end)), following)
         self._copy(end)
 
     def _with_run(self, child: Node, node: Node, least: int, most: int) -> None:
@@ -90,11 +91,11 @@ class _Writer:
         following = self.atoms[boundary].begin if boundary < len(self.atoms) else len(self.target)
         return _Gap(begin, max(min(following, most), begin))
 
-    def _without_run(self, child: Node, node: Node, gap: _Gap) -> None:
+    def _without_run(self, child: Node, node: Node, gap: _Gap, following: Node | None) -> None:
         """An element that stands alone, or has nothing but white space or kept text."""
         before, after = self.source[node.begin : child.begin][-1:], self.source[child.end : node.end][:1]
         if any(one.copy is None for one in child.kept()):
-            self._inserted(child, before, after, gap)
+            self._inserted(child, before, "" if self._is_beside(child, following) else after, gap)
             return
         is_blank = child.begin < child.end and not child.atoms
         self._copy(gap.end if before.isspace() and not is_blank else gap.begin)
@@ -117,6 +118,15 @@ class _Writer:
         self._collapsed(child)
         if self.at < len(self.target) and _needs_blank(after, self.target[self.at], CLOSING):
             self._write(" ")
+
+    def _is_beside(self, child: Node, following: Node | None) -> bool:
+        """Whether kept text follows an element without white space, as the second bracket of (( does, in both texts."""
+        kept = next(following.kept(), None) if following else None
+        if following is None or kept is None or kept.begin != child.end:
+            return False
+        if following.run is None:
+            return following.boundary == child.boundary
+        return following.run.begin == child.boundary
 
     def _collapsed(self, node: Node) -> None:
         """An element without target words, with all inside of it."""

@@ -153,6 +153,8 @@ def test_sentences_without_a_blank_between_them_are_two(parts: list[str]) -> Non
      "「本当?」と聞いた。", "使用Node.js开发。",
      "พ.ศ. 2560", "២.៥ គឺ។", "ខ្មែរ ។ល។", "डॉ. राम आए।", "10:30", "The angle a; The dog.",
      "データベース.表.会社 EQ", "「...」を見た。", "1000...と 5000",
+     "Call fmt.Println to print it.", "It is np.Array or pkg.Name, not html.Parser.", "«… Das ist gut.»",
+     "... It hid.", "(!) Warning",
      "If…Then…Else", "Do...Until", "CONFIDENCE(α; 標準偏差)"],
 )  # fmt: skip
 def test_names_numbers_and_quotations_without_blanks_stay_whole(whole: str) -> None:
@@ -194,6 +196,8 @@ def test_quotes_brackets_digits_and_signs_begin_a_sentence(second: str) -> None:
         ("これは。「あれ！」です", ["これは。", "「あれ！」", "です"]),
         ("1. The dog hid. 2. The cat sleeps.", ["1. The dog hid.", "2. The cat sleeps."]),
         ("He is 5. The dog hid.", ["He is 5.", "The dog hid."]),
+        ("«… Das ist gut.» Er ging.", ["«… Das ist gut.»", "Er ging."]),
+        ("Měl krk.Potom odešel.", ["Měl krk.", "Potom odešel."]),
         ("So do I. You too.", ["So do I.", "You too."]),
         ("He lives in the U.S. He likes it.", ["He lives in the U.S.", "He likes it."]),
         ("They met at 5 p.m. The dog hid.", ["They met at 5 p.m.", "The dog hid."]),

@@ -186,6 +186,29 @@ def test_brackets_come_back_around_the_translation_of_what_they_enclose(opening:
     assert source.restored("Nunmehr: es ist der Hund.", links)[0] == f"Nunmehr: es ist {opening}der Hund{closing}."
 
 
+MARKS = ("()", "[]", "«»", '""', "**", "__", "~~", "``", "¡¡", "„“")
+NESTED = [
+    f"{before}{outer[0]}{inner[0]}{words}{inner[1]}{outer[1]}{after}"
+    for outer in MARKS
+    for inner in MARKS
+    for before, words, after in (("It saw ", "two", " dogs."), ("", "It saw", " dogs."), ("It saw ", "two dogs", "."))
+] + [
+    "((It saw dogs.))",
+    "It saw (((two))) dogs.",
+    "It saw (a (two) b) dogs.",
+    "It ((saw) two) dogs.",
+    "It (saw (two)) it.",
+]
+
+
+@pytest.mark.parametrize("text", NESTED)
+def test_neighbouring_brackets_and_marks_have_no_blank_between_them(text: str) -> None:
+    """A text that stays as it is when it is read without them and written as it was read."""
+    source = SourceText.without(text, KeptParts(("placeholders", "symbols"), covers)(text))
+    words = [match.span() for match in re.finditer(r"[^\W_]+|[^\w\s]", source.read)]
+    assert source.restored(source.read, [(*word, *word) for word in words])[0] == text
+
+
 def test_whatever_is_found_passes_the_gate() -> None:
     for pattern in PATTERNS:
         search = regex.compile(pattern.regex, regex.V1)
