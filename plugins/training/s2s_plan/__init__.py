@@ -26,8 +26,8 @@ from s2s import Choice, Registry, hookimpl
 from s2s.config import above, check_ranges
 from s2s_plan.fingerprint import Fingerprint, Side
 from s2s_plan.hardware import Hardware
-from s2s_plan.plan import Decision
-from s2s_plan.planner import RunPlanner, planned_steps
+from s2s_plan.plan import Decision, Plan
+from s2s_plan.planner import RunPlanner
 from s2s_plan.run_length import PlanConfig, plan_options
 from s2s_plan.situation import Recipe, Situation
 
@@ -74,5 +74,7 @@ def s2s_observe(trainer: TrainerView) -> Observer | None:
         return None
     from s2s_plan.budget import TimeBudget
 
-    planned = planned_steps(trainer.directory)
-    return TimeBudget(trainer, seconds, planned) if planned == trainer.config.train.steps else None
+    plan = Plan.read(trainer.directory)
+    if plan is None or plan.value("train.steps") != trainer.config.train.steps:
+        return None
+    return TimeBudget(trainer, seconds, trainer.config.train.steps, plan.validation)

@@ -2,112 +2,45 @@
 
 The time is that of the whole command. Before the run, a throw-away trainer times a few updates and a validation; from
 these follow the number of updates, the warm-up and the intervals. During the run the speed changes with the load of the
-machine: so sixty times, at its points, the updates that still fit are counted anew, and the schedule moves with the
-run's end. Each decision is stored in the run: one continued from an earlier checkpoint repeats those that it reaches
-again, and ends with the same bytes.
+machine: so each time that two thirds of the time left have passed, the updates that still fit are counted anew, and
+the schedule moves with the run's end. Sixty points of a run record the decision, or that there was none: one continued
+from an earlier checkpoint repeats those that it reaches again, and ends with the same bytes.
 """
 
 from __future__ import annotations
 
-__all__ = ["LENGTHS", "Point", "TimeBudget", "decide_steps", "ended_after", "read_points"]
+__all__ = ["LENGTHS", "Point", "TimeBudget", "ended_after", "read_points"]
 
+import math
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 from s2s import CheckpointError, Observer
 from s2s.checkpoint import step_name
 from s2s.io import dump_record, read_record, write_file
-from s2s_plan.plan import Decision
-from s2s_plan.run_length import VALIDATIONS, interval, plan_options, warmup
+from s2s_plan.run_length import interval, plan_options, time_to_end, warmup
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from s2s import TrainerView
-    from s2s.config import Config
-    from s2s_plan.measured_pace import Pace
 
-FOR_VALIDATION, MOST_FOR_VALIDATION = 0.15, 0.3
-"""Target share of the time for validations, and the share allowed where it is needed for FEWEST of them"""
-FEWEST = 10
-"""Desired minimum number of validations of a run, so that the first comes within its first tenth"""
-FEWEST_SENTENCES = 20
-"""Minimum number of sentences for which a score is meaningful"""
 LENGTHS = "lengths.json"
 """The file of a run's points"""
 POINTS = 3
 """Points between two validations as planned"""
-END = 3.0
-"""Seconds for starting the process, and for what follows the last validation: the average, the report, the exit"""
-LEAST = 0.1
-"""Share of the time that is for updates, even if what came before them took nearly all of it"""
-TOLERANCE, UNCERTAIN = 0.015, 0.12
+TOLERANCE, UNCERTAIN = 0.025, 0.25
 """The run is adjusted if it would miss its time by more than this share of it, and by more than that share of what is
 left of it, since the pace is known no better, and a total should settle"""
-LOOK_BACK = 0.4
+FIRST_LEFT, NEXT_LEFT = 0.8, 1 / 3
+"""Share of the time that is left at the first decision, and at each further one, of what was left at the one before"""
+LOOK_BACK = 0.8
 """Share of the time that is left for which the pace is measured: what comes is like what was, for about as long"""
 WORTH_A_LINE = 0.1
 """Relative change of the length that gets a line of its own; the live line shows every change"""
-
-
-class Validations(NamedTuple):
-    """How often a run is validated, and how many sentences each validation decodes."""
-
-    n: int
-    n_sentences: int
-    seconds: float
-    """Of each validation"""
-
-
-def decide_steps(
-    config: Config, pace: Pace, seconds: float, passed: float = 0.0, user_keys: Container[str] = ()
-) -> list[Decision]:
-    """The length of the run, and what follows from it.
-
-    seconds: for all of it, of which so many have passed; user_keys: the options that the user has set.
-    """
-    seconds = max(seconds - passed - END, LEAST * seconds)
-    may_decode_less = config.valid.best == "nll" and not any(
-        key in user_keys for key in ("valid.sentences", "valid.score")
-    )
-    n, n_sentences, each = validations(pace, seconds, may_decode_less=may_decode_less)
-    steps = max(int((seconds - n * each) / max(pace.update, 1e-4)), 1)
-    decisions = [Decision("train.steps", steps, f"{pace.update:.3g} s an update, {n} validations of {each:.3g} s")]
-    if "train.steps" in user_keys:  # what follows is for the length that the run has
-        steps = config.train.steps
-    if hasattr(config.schedule, "warmup"):
-        decisions.append(Decision("schedule.warmup", warmup(steps), f"a tenth of {steps:,} updates"))
-    for key, times in (("valid.every", n), ("checkpoint.every", max(n, FEWEST))):
-        decisions.append(Decision(key, max(steps // times, 1), f"{times} times in {steps:,} updates"))
-    if n_sentences < pace.n_sentences:
-        why = f"{pace.sentence:.3g} s to decode a sentence"
-        less = ("valid.sentences", n_sentences) if n_sentences else ("valid.score", False)
-        decisions.append(Decision(*less, why))
-    return decisions
-
-
-def validations(pace: Pace, seconds: float, *, may_decode_less: bool) -> Validations:
-    """Up to VALIDATIONS within their share of the time; if fewer than FEWEST fit, FEWEST with fewer sentences each."""
-    each = pace.loss + pace.sentence * pace.n_sentences
-    if each <= 0:
-        return Validations(VALIDATIONS, 0, 0.0)
-    n, n_sentences = min(int(FOR_VALIDATION * seconds / each), VALIDATIONS), pace.n_sentences
-    if n < FEWEST:
-        n_sentences = _n_sentences(pace, seconds) if may_decode_less else n_sentences
-        each = pace.loss + pace.sentence * n_sentences
-        n = min(FEWEST, max(int(MOST_FOR_VALIDATION * seconds / each), 1)) if each else FEWEST
-    return Validations(n, n_sentences, each)
-
-
-def _n_sentences(pace: Pace, seconds: float) -> int:
-    """As many as FEWEST validations have time for; at least FEWEST_SENTENCES if the larger share allows, else 0."""
-    fewest = pace.loss + FEWEST_SENTENCES * pace.sentence
-    if not pace.sentence or fewest > MOST_FOR_VALIDATION * seconds / FEWEST:
-        return 0
-    n = int((FOR_VALIDATION * seconds / FEWEST - pace.loss) / pace.sentence)
-    return min(max(n, FEWEST_SENTENCES), pace.n_sentences)
 
 
 @dataclass(frozen=True)
@@ -143,8 +76,8 @@ def ended_after(run: Path) -> int | None:
 class TimeBudget(Observer):
     """Adjusts the number of updates of a run to its time budget."""
 
-    def __init__(self, trainer: TrainerView, seconds: float, planned: int) -> None:
-        """seconds: of the whole run; planned: its updates, as decided before the first."""
+    def __init__(self, trainer: TrainerView, seconds: float, planned: int, validation: float) -> None:
+        """seconds: of the whole run; planned: its updates, as decided before the first; validation: its seconds."""
         self.trainer, self.seconds, self.planned = trainer, seconds, planned
         stored = read_points(trainer.directory) if trainer.world.is_main else []
         self.points = {point.step: point for point in trainer.world.all_gather(stored)[0]}
@@ -154,8 +87,10 @@ class TimeBudget(Observer):
             self._move(point)
         last = reached[-1] if reached else None
         self.began = trainer.length.began - (last.seconds * step / last.step if last else trainer.state.seconds)
-        self.update_ended, self.validation, self.validating = now, 0.0, 0.0
-        """When the last update ended; seconds of the newest validation, and of all in this session"""
+        self.update_ended, self.validating = now, 0.0
+        """When the last update ended; seconds of all validations in this session"""
+        self.validation = validation if trainer.validation else 0.0
+        """Seconds of the newest validation, or as expected"""
         self.marks = [(step, now)]
         """Step and time of the points of this session, without its validations"""
         self.reported = trainer.length.n_steps
@@ -165,9 +100,10 @@ class TimeBudget(Observer):
         step, self.update_ended = record["step"], time.monotonic()
         if step % max(interval(self.planned) // POINTS, 1):
             return
-        point = self.points.get(step) or self._decided(step)
         self.marks.append((step, self.update_ended - self.validating))
-        if self._move(point):
+        is_decided = warmup(self.planned) <= step < self.trainer.length.n_steps
+        point = self.points.get(step) or (self._decided(step) if is_decided else None)
+        if point and self._move(point):
             self._report(point.length)
 
     def _move(self, point: Point) -> bool:
@@ -191,25 +127,42 @@ class TimeBudget(Observer):
     def _decided(self, step: int) -> Point:
         """The decision of the first process, which stores it before it takes effect."""
         seconds, world = self.update_ended - self.began, self.trainer.world
-        point = world.all_gather(Point(step, seconds, self._length(step, seconds)))[0]
+        before = max(
+            (point for point in self.points.values() if point.step < step), key=_step, default=Point(0, 0.0, 0)
+        )
+        is_due = self._n_due(step, seconds) > self._n_due(before.step, before.seconds)
+        length = self._length(step, seconds) if is_due else self.trainer.length.n_steps
+        point = world.all_gather(Point(step, seconds, length))[0]
         self.points[step] = point
         if world.is_main:
             kept = [asdict(self.points[key]) for key in sorted(self.points)]
             write_file(self.trainer.directory / LENGTHS, dump_record({"points": kept}))
         return point
 
+    def _n_due(self, step: int, seconds: float) -> int:
+        """Decisions due so far, by what is left of the time and of the updates."""
+        left = min(1 - step / self.trainer.length.n_steps, 1 - seconds / self.seconds)
+        return max(math.floor(math.log(max(left, 1e-3) / FIRST_LEFT, NEXT_LEFT)) + 1, 0)
+
     def _length(self, step: int, seconds: float) -> int:
         """As many updates as fit, at least a few for the schedule to end; unchanged if the length is close enough."""
-        length, every = self.trainer.length.n_steps, self.trainer.config.valid.every
-        has_validations = self.trainer.validation and 0 < every < self.planned
-        if step < warmup(self.planned) or step >= length or (has_validations and not self.validation):
-            return length
-        time_left = self.seconds - seconds - END - (self.validation if has_validations else 0.0)
-        pace = self._pace(step, LOOK_BACK * time_left) + (self.validation / every if has_validations else 0.0)
-        left = max(time_left / pace, interval(self.planned) / 4, 1)
-        missed = abs(step + left - length) * pace
-        is_near = missed < max(TOLERANCE * self.seconds, UNCERTAIN * time_left)
-        return length if is_near else step + round(left)
+        length, now = self.trainer.length.n_steps, self.update_ended
+        time_left = self.seconds - seconds - time_to_end(now - self.trainer.length.began)
+        pace = self._pace(step, LOOK_BACK * time_left)
+        fitting = next(
+            step + int((time_left - n * self.validation) / pace)
+            for n in count(1)
+            if self._n_validations(step, step + int((time_left - n * self.validation) / pace)) <= n
+        )
+        fitting = max(fitting, step + max(interval(self.planned) // 4, 1))
+        needed = (length - step) * pace + self._n_validations(step, length) * self.validation
+        is_near = abs(needed - time_left) < max(TOLERANCE * self.seconds, UNCERTAIN * time_left)
+        return length if is_near else fitting
+
+    def _n_validations(self, step: int, length: int) -> int:
+        """Validations from update `step` on in a run of this length, of which the last is at its end."""
+        every = self.trainer.config.valid.every or length
+        return (length - 1) // every - (step - 1) // every + 1
 
     def _pace(self, step: int, seconds: float) -> float:
         """Seconds of an update in about the last `seconds`."""

@@ -54,6 +54,8 @@ class Plan:
     decisions: tuple[Decision, ...]
     fingerprint: Fingerprint | None = None
     hardware: Hardware | None = None
+    validation: float = 0.0
+    """Seconds of a validation, as estimated with train.budget; 0: there is none, or it is not known"""
 
     def value(self, key: str) -> Any:
         """The value decided for an option; None if there is none."""
@@ -109,6 +111,7 @@ class Plan:
             decisions=tuple(Decision(**decision) for decision in record["decisions"]),
             fingerprint=Fingerprint.of_record(record["fingerprint"]) if record["fingerprint"] else None,
             hardware=Hardware(**record["hardware"]) if record["hardware"] else None,
+            validation=record.get("validation", 0.0),  # plans of earlier runs have none
         )
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["RunPlanner", "planned_steps"]
+__all__ = ["RunPlanner"]
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -71,11 +71,6 @@ class RunPlanner(Planner):
         expected, config = forecast(trainer), trainer.config
         if seconds is not None:
             yield from (("dry run", line) for line in expected.describe(config, seconds))
-        planned = planned_steps(trainer.directory) == config.train.steps
+        plan = Plan.read(trainer.directory)
+        planned = plan is not None and plan.value("train.steps") == config.train.steps
         yield from (("warning", text) for text in expected.warnings(config, seconds or 0.0, planned=planned))
-
-
-def planned_steps(run: Path) -> int | None:
-    """The number of updates in the plan of a run, if it has one."""
-    plan = Plan.read(run)
-    return plan.value("train.steps") if plan else None

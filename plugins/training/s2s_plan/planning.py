@@ -15,11 +15,12 @@ from s2s.compose import ComposedConfig, compose, flatten
 from s2s.config import Config
 from s2s.distributed import World, pick_device
 from s2s.run import run_path
-from s2s_plan.budget import LENGTHS, decide_steps, ended_after
+from s2s_plan.budget import LENGTHS, ended_after
 from s2s_plan.fingerprint import take
 from s2s_plan.hardware import measure
 from s2s_plan.measured_pace import measure_pace
 from s2s_plan.plan import PLAN, Decision, Plan
+from s2s_plan.planned_length import decide_steps
 from s2s_plan.run_length import plan_options
 from s2s_plan.situation import FINE_TUNING, Situation, is_advice, names_architecture, recipe_of, user_keys
 
@@ -132,8 +133,9 @@ class _Request:
                 plan, config = again, self.under(again).config
                 pace = measure_pace(config, self.plugins, world, seconds)
         passed = world.all_gather(time.monotonic() - self.composed.began)[0] + pace.build
-        decisions = decide_steps(config, pace, seconds, passed, self.user_keys)
-        return (plan or Plan(by, ())).extended([replace(decision, by=by) for decision in decisions])
+        length = decide_steps(config, pace, seconds, passed, self.user_keys)
+        extended = (plan or Plan(by, ())).extended([replace(decision, by=by) for decision in length.decisions])
+        return replace(extended, validation=length.validation)
 
     def _follow_recipe(self, hardware: Hardware, fingerprint: Fingerprint | None, reached: float | None) -> Plan:
         config, registry, name = self.composed.config, self.plugins.registry, recipe_of(self.composed)

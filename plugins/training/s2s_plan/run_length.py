@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["MOST_EPOCHS", "VALIDATIONS", "PlanConfig", "interval", "plan_options", "warmup"]
+__all__ = ["MOST_EPOCHS", "VALIDATIONS", "PlanConfig", "interval", "plan_options", "time_to_end", "warmup"]
 
 import re
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,11 @@ MOST_WARMUP = 4000
 MOST_EPOCHS = 100
 """Maximum number of epochs planned; a run with more gets a warning"""
 
+END = 3.0
+"""Seconds for starting the process, and for what follows the last validation: the average, the report, the exit"""
+SLOWEST = 5.0
+"""Factor at most by which a busy machine lengthens END"""
+
 
 def warmup(steps: int) -> int:
     """Warm-up updates: a tenth of the run, at most the paper's 4,000."""
@@ -29,6 +35,14 @@ def warmup(steps: int) -> int:
 def interval(steps: int) -> int:
     """Updates between two validations, and between two checkpoints."""
     return max(steps // VALIDATIONS, 1)
+
+
+def time_to_end(passed: float) -> float:
+    """Seconds for what follows the last validation, when so many have passed since the command began.
+
+    More on a machine that is busy: there a process gets less of the processor's time than passes.
+    """
+    return END * min(max(passed / max(time.process_time(), 1e-3), 1.0), SLOWEST)
 
 
 @dataclass(kw_only=True)

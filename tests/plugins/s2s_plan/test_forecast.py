@@ -15,9 +15,9 @@ from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s_plan.budget import decide_steps
 from s2s_plan.forecast import RARE, Forecast, rare_tokens
 from s2s_plan.measured_pace import Pace, times_longer
+from s2s_plan.planned_length import decide_steps
 from s2s_plan.run_length import parse_duration
 
 if TYPE_CHECKING:
@@ -113,25 +113,38 @@ PACES = {
 @pytest.mark.parametrize("pace", PACES.values(), ids=PACES)
 def test_a_budget_is_kept_and_the_first_validation_comes_early(pace: Pace) -> None:
     budget = 1200.0
-    found = {d.key: d.value for d in decide_steps(config(), pace, budget)}
+    found = {d.key: d.value for d in decide_steps(config(), pace, budget).decisions}
     steps, every = found["train.steps"], found["valid.every"]
-    n_sentences = found.get("valid.sentences", pace.n_sentences if found.get("valid.score", True) else 0)
+    n_sentences = found.get("valid.sentences", pace.n_sentences)
     taken = steps * pace.update + -(-steps // every) * (pace.loss + n_sentences * pace.sentence)
     assert taken < 1.1 * budget
     assert steps * pace.update > 0.6 * budget
     assert max(found["schedule.warmup"], found["checkpoint.every"]) <= steps / 10
-    assert every <= steps / (3 if pace.loss > 50 else 10)
+    assert every <= steps / (2 if pace.loss > 50 else 7 if pace.sentence > 1 else 10)
+    assert n_sentences >= min(20, pace.n_sentences), "a score at every validation"
 
 
 def test_a_few_sentences_are_decoded_where_the_loss_alone_takes_long() -> None:
     """Tatoeba in three minutes on a thread: 2.76 s for the loss of 2,000 pairs, 0.0088 s for a decoded one."""
-    found = {d.key: d.value for d in decide_steps(config(), Pace(0.267, 2.76, 0.00882, 500), 180.0)}
+    found = {d.key: d.value for d in decide_steps(config(), Pace(0.267, 2.76, 0.00882, 500), 180.0).decisions}
     assert "valid.score" not in found
     assert found["valid.sentences"] == 20
 
 
+def test_the_only_validation_of_a_short_run_decodes_what_it_has_time_for() -> None:
+    """Two minutes on a busy machine: 1.5 s for a decoded tree."""
+    found = {d.key: d.value for d in decide_steps(config(), Pace(0.8, 6.0, 1.5, 300), 120.0).decisions}
+    assert 15 <= found["valid.sentences"] <= 20
+    assert found["valid.every"] == found["train.steps"]
+    assert "valid.score" not in found
+    slow = {d.key: d.value for d in decide_steps(config(), Pace(0.8, 6.0, 100.0, 300), 120.0).decisions}
+    assert slow["valid.sentences"] == 1
+
+
 def test_what_is_decoded_stays_where_the_user_has_said_it() -> None:
-    found = {d.key for d in decide_steps(config(), PACES["fewer sentences"], 1200.0, user_keys={"valid.sentences"})}
+    found = {
+        d.key for d in decide_steps(config(), PACES["fewer sentences"], 1200.0, user_keys={"valid.sentences"}).decisions
+    }
     assert found == {"train.steps", "schedule.warmup", "valid.every", "checkpoint.every"}
 
 
@@ -139,7 +152,10 @@ def test_warmup_and_intervals_follow_the_length_that_the_user_has_given() -> Non
     """Not the length that the budget allows, which the run does not have."""
     given = config()
     given.train.steps = 40
-    found = {d.key: d.value for d in decide_steps(given, PACES["fewer sentences"], 1200.0, user_keys={"train.steps"})}
+    found = {
+        d.key: d.value
+        for d in decide_steps(given, PACES["fewer sentences"], 1200.0, user_keys={"train.steps"}).decisions
+    }
     assert found["schedule.warmup"] == 4
     assert max(found["valid.every"], found["checkpoint.every"]) <= 40 // 3
 
