@@ -85,6 +85,12 @@ def test_all_extras_are_those_of_all_but_the_tools() -> None:
     assert sorted(re.findall(r"[\w-]+", everything)[1:]) == sorted(extras.keys() - {"all", "dev", "docs"})
 
 
+def test_the_page_on_installation_lists_every_extra() -> None:
+    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert sorted(re.findall(r"`([\w-]+)`", " ".join(rows))) == sorted(PROJECT["optional-dependencies"])
+
+
 def test_every_small_dependency_is_pinned() -> None:
     pinned = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
     large = {"ray", "wandb", "mlflow-skinny"}

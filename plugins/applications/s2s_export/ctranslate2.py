@@ -151,7 +151,7 @@ def _library() -> Any:
     try:
         import ctranslate2
     except ImportError:
-        raise ConfigError("CTranslate2 is not installed: pip install 's2s-toolkit[export]'") from None
+        raise ConfigError("CTranslate2 is not installed: pip install ctranslate2 (extra export)") from None
     return ctranslate2
 
 

@@ -97,7 +97,7 @@ def _library() -> Any:
     try:
         import transformers
     except ImportError:
-        raise ConfigError("transformers is not installed: pip install 's2s-toolkit[export]'") from None
+        raise ConfigError("transformers is not installed: pip install transformers (extra export)") from None
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     return transformers

@@ -54,7 +54,9 @@ def curves(logs: Sequence[RunLog]) -> Section:
         return Section("Curves", [Text("Nothing was logged.")])
     if not can_draw():
         rows = [[title, one.name, *one.ends.split(", ")] for title, series in charts.items() for one in series]
-        missing = Text("There are no pictures, since matplotlib is not installed: pip install 's2s-toolkit[plots]'.")
+        missing = Text(
+            "There are no pictures, since matplotlib is not installed: pip install matplotlib (extra plots)."
+        )
         return Section("Curves", [missing, Table(["curve", "run", "first", "last"], rows)])
     said = {title: "; ".join(f"{one.name}: {one.ends}" for one in series) for title, series in charts.items()}
     return Section(

@@ -113,7 +113,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise ConfigError("engine=ray: Ray is not installed; pip install s2s-toolkit[ray]") from None
+        raise ConfigError("engine=ray: Ray is not installed: pip install ray (extra ray)") from None
     return ray
 
 

@@ -38,7 +38,7 @@ class PublishedConfig(Choice):
 
 @dataclass(kw_only=True)
 class HuggingFaceConfig(PublishedConfig):
-    """A complete tokeniser of the package tokenizers (pip install 's2s-toolkit[hf]'), with the ids that it has."""
+    """A complete tokeniser of the package tokenizers (pip install tokenizers, extra hf), with the ids that it has."""
 
     file: str = ""
     """Its tokenizer.json, which is copied into the run."""

@@ -164,7 +164,7 @@ def _package() -> Any:
     try:
         import tokenizers
     except ImportError as error:
-        raise ConfigError(f"task.subword=hf: {error}; install the package: pip install 's2s-toolkit[hf]'") from None
+        raise ConfigError(f"task.subword=hf: {error}; install the package: pip install tokenizers (extra hf)") from None
     return tokenizers
 
 

@@ -67,5 +67,5 @@ def s2s_observe(trainer: TrainerView) -> Tracker | None:
     try:
         import mlflow
     except ImportError:
-        raise PluginError("plugins=[s2s_mlflow] needs mlflow: pip install 's2s-toolkit[mlflow]'") from None
+        raise PluginError("plugins=[s2s_mlflow] needs mlflow: pip install mlflow-skinny (extra mlflow)") from None
     return Tracker(trainer, mlflow)

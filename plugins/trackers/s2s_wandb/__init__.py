@@ -63,5 +63,5 @@ def s2s_observe(trainer: TrainerView) -> Tracker | None:
     try:
         import wandb
     except ImportError:
-        raise PluginError("plugins=[s2s_wandb] needs wandb: pip install 's2s-toolkit[wandb]'") from None
+        raise PluginError("plugins=[s2s_wandb] needs wandb: pip install wandb (extra wandb)") from None
     return Tracker(trainer, wandb)
