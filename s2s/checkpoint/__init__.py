@@ -14,4 +14,12 @@ from __future__ import annotations
 
 __all__ = ["latest", "step_name", "steps"]
 
-from s2s.checkpoint.directory import latest, step_name, steps
+from typing import TYPE_CHECKING
+
+from s2s.checkpoint.names import step_name, steps
+from s2s.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from s2s.checkpoint.directory import latest
+
+__getattr__ = lazy_names(__name__, "directory")

@@ -29,6 +29,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from s2s.checkpoint.manifest import STATE, SUFFIX, groups, verify, write_manifest
+from s2s.checkpoint.names import step_name, steps
 from s2s.checkpoint.tensors import n_bytes, read_tensors, write_tensors
 from s2s.errors import CheckpointError
 from s2s.io import atomic
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_STEP = re.compile(r"step-(\d+)")
 WORSE = "worse_than_best"
 """Key in the state of an average that validated worse than the best checkpoint"""
 
@@ -104,25 +104,12 @@ def latest(folder: Path) -> Latest:
     return Latest(None, skipped)
 
 
-def steps(folder: Path) -> list[Path]:
-    """All checkpoints that are named after a step, valid or not, in the order of the steps."""
-    if not folder.is_dir():
-        return []
-    folders = (path for path in folder.iterdir() if _STEP.fullmatch(path.name) and path.is_dir())
-    return sorted(folders, key=lambda path: int(path.name.removeprefix("step-")))
-
-
 def best_steps(folder: Path) -> list[Path]:
     """The best checkpoints that still exist, best first, as listed in the newest valid one."""
     newest = latest(folder).path
     state = load(newest, only=()).state.get("trainer", {}) if newest else {}
     ranked = [folder / step_name(step) for _, step in state.get("best", [])]
     return [path for path in ranked if path.is_dir()]
-
-
-def step_name(step: int) -> str:
-    """The name of the checkpoint after update `step`."""
-    return f"step-{step:06d}"
 
 
 def prune(folder: Path, keep: Iterable[str | Path]) -> None:

@@ -6,9 +6,12 @@ __all__ = ["main"]
 
 from typing import TYPE_CHECKING
 
+from s2s.checkpoint import steps
+from s2s.checkpoint.manifest import check_replaceable
 from s2s.cli.command import Options, run_command
 from s2s.config.average import AverageConfig
 from s2s.errors import CheckpointError, ConfigError
+from s2s.run import find_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,12 +30,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options: Options) -> None:
     """Write `checkpoints/<output>`, and print its members."""
-    from s2s.checkpoint import steps
-    from s2s.checkpoint.directory import best_steps, save
-    from s2s.checkpoint.manifest import check_replaceable
-    from s2s.checkpoint.weights import average_weights
-    from s2s.run import find_run
-
     config = composed.config
     if (config.last > 0) == (config.best > 0):
         raise ConfigError("give last=5 for the newest five checkpoints of the run, or best=5 for its best five")
@@ -43,6 +40,9 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
             f"output={config.output}: checkpoint={config.output} means one that training wrote; try output=average"
         )
     folder = find_run(config.run) / "checkpoints"
+    from s2s.checkpoint.directory import best_steps, save  # torch, which errors about options and runs do without
+    from s2s.checkpoint.weights import average_weights
+
     members = steps(folder)[-config.last :] if config.last > 0 else best_steps(folder)[: config.best]
     if len(members) < max(config.last, config.best):
         kept = f"checkpoint.keep_{'last' if config.last > 0 else 'best'}"

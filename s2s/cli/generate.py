@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from s2s.cli.command import Options, run_command
 from s2s.cli.outputs import check_output
 from s2s.config import GenerateConfig
+from s2s.run import find_model, find_run
+from s2s.run.paths import candidates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +37,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     from s2s.generation.files import document_files, opening, pipeline, streams, text_formats
 
     config = composed.config
+    _check_models(config, plugins)
     if form := document_files.chosen_format(config, plugins.registry):
         return _generate_document(composed, plugins, options, form)
     output = opening.open_output(config)
@@ -61,6 +64,14 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         pipeline.generate_file(generator, config, read, write, output, n_written)
         output.finish()
     return _finished(options, generator, started, description)
+
+
+def _check_models(config: GenerateConfig, plugins: Plugins) -> None:
+    """Raise an error about a name of no run or checkpoint before torch is imported."""
+    for name, checkpoint in config.members():
+        candidates(find_model(name, plugins), checkpoint)
+    if config.fusion:
+        candidates(find_run(config.fusion, "fusion"), config.fusion_checkpoint)
 
 
 def _check_output(composed: ComposedConfig[GenerateConfig], written: Sequence[Path], *, is_new: bool) -> None:

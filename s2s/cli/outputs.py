@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from s2s.compose.yaml12 import read_file
 from s2s.errors import ConfigError
 from s2s.io.outputs import check_not_read, check_replaceable
+from s2s.run.paths import RESOLVED, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from s2s.compose import ComposedConfig
 
-RESOLVED, RUNS = "resolved.yaml", Path("runs")
-"""As `s2s.run.paths` has them, which needs torch"""
 NAMES_RUN = frozenset(("run", "model", "fusion", "init_from", "teachers", "tokenizer"))
 """Options whose values are names of runs"""
 MARKS = (RESOLVED, "MANIFEST.json", "manifest.json", "export.json")

@@ -9,11 +9,12 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
-from s2s.cli.scoring.aligned_files import read_aligned
+from s2s.cli.scoring.aligned_files import names, read_aligned
 from s2s.cli.scoring.report import as_json, as_text
 from s2s.config.score import ScoreConfig
 from s2s.errors import ConfigError
 from s2s.metrics import build_metrics, compare
+from s2s.run import find_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,15 +33,17 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
     config = composed.config
     logging.basicConfig(format="warning: %(message)s")
     if config.model:
+        for name in names(config.model, "model", "a run"):
+            find_model(name, plugins, "model")
         from s2s.cli.scoring.models import score_with_models  # torch comes with it, and metrics do without
 
         return score_with_models(composed, plugins, options)
     task = plugins.registry.get("task", config.task.name).build(config.task) if config.task.name else None
+    systems, refs = read_aligned(config.hyp, config.ref, task.as_object if task else str)
     own = [item.name for item in fields(ScoreConfig)]
     metrics = build_metrics(task, plugins.registry, config.metrics, config.metric_options, own)
     if not metrics:
         raise ConfigError(f"task={config.task.name} names no metrics; give some, as in metrics=[bleu,chrf]")
-    systems, refs = read_aligned(config.hyp, config.ref, task.as_object if task else str)
     if options.dry_run:
         return print(f"{len(refs[0]):,} sentences, {len(systems)} systems, {len(metrics)} metrics: ready")
     results = [

@@ -13,6 +13,7 @@ from s2s.cli.input_files import check_files
 from s2s.cli.outputs import check_output
 from s2s.config import Config
 from s2s.distributed.strategy import chosen_strategy, join
+from s2s.run import run_path
 from s2s.training.planner import planner_of
 from s2s.training.signals import StopSignal
 
@@ -66,8 +67,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _check_run(composed: ComposedConfig[Config]) -> None:
     """Raise ConfigError for a run in another one that is read, such as that of a teacher."""
     if composed.config.run:
-        from s2s.run.paths import run_path  # torch
-
         check_output(composed, "run", [run_path(composed.config.run)])
 
 

@@ -158,6 +158,20 @@ class GenerateConfig:
             what = f"backend={self.backend} has threads of its own"
             raise ConfigError(f"{what}: give threads={self.workers} and no workers")
 
+    def members(self) -> list[tuple[str, str]]:
+        """Run and checkpoint of every model, one of either for all; raises ConfigError for none, or other numbers."""
+        if not self.run:
+            raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
+        runs, checkpoints = (value if isinstance(value, list) else [value] for value in (self.run, self.checkpoint))
+        n = max(len(runs), len(checkpoints))
+        for option, values in (("run", runs), ("checkpoint", checkpoints)):
+            if len(values) not in (1, n) or not all(values):
+                raise ConfigError(
+                    f"{option}=[{','.join(values)}] names {len([v for v in values if v])} of {n} models; "
+                    "give a checkpoint for each run, or one for all"
+                )
+        return list(zip(runs * (n // len(runs)), checkpoints * (n // len(checkpoints)), strict=True))
+
     @property
     def reranked_by(self) -> str:
         """The option that re-ranks the outputs of the search, such as "mbr=chrf"; empty: none."""

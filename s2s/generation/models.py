@@ -41,7 +41,7 @@ class Models(NamedTuple):
 
 def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:
     """Load the runs and checkpoints that the options name as one model, with the language model that `fusion` names."""
-    names = _members(config)
+    names = config.members()
     directories = [find_model(name, plugins) for name, _ in names]
     runs = [Run.load(d, checkpoint, plugins, device) for d, (_, checkpoint) in zip(directories, names, strict=True)]
     first, directory, members = runs[0], directories[0], [run.model for run in runs]
@@ -75,19 +75,6 @@ def _fused(models: Models, config: GenerateConfig, plugins: Plugins, device: tor
 
 def _digest(run: Run) -> str:
     return sha256(run.checkpoint_path / "MANIFEST.json")
-
-
-def _members(config: GenerateConfig) -> list[tuple[str, str]]:
-    """Every member's run and checkpoint; a single one of either stands for all."""
-    runs, checkpoints = (value if isinstance(value, list) else [value] for value in (config.run, config.checkpoint))
-    n = max(len(runs), len(checkpoints))
-    for option, values in (("run", runs), ("checkpoint", checkpoints)):
-        if len(values) not in (1, n) or not all(values):
-            raise ConfigError(
-                f"{option}=[{','.join(values)}] names {len([v for v in values if v])} of {n} models; "
-                "give a checkpoint for each run, or one for all"
-            )
-    return list(zip(runs * (n // len(runs)), checkpoints * (n // len(checkpoints)), strict=True))
 
 
 def _source(config: GenerateConfig, run: Run) -> list[int]:

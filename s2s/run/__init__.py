@@ -24,9 +24,16 @@ __all__ = [
     "tokenizer",
 ]
 
+from typing import TYPE_CHECKING
+
+from s2s.lazy import lazy_names
 from s2s.run import tokenizer
 from s2s.run.outside import outside_files
 from s2s.run.paths import find_run, run_path
 from s2s.run.published import ModelFormat, PublishedModel, find_model, import_model, open_published
 from s2s.run.record import read_run_record
-from s2s.run.trained_run import Run
+
+if TYPE_CHECKING:
+    from s2s.run.trained_run import Run
+
+__getattr__ = lazy_names(__name__, "trained_run")  # torch, which finding a run does without

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["RUNS", "candidates", "find_run", "run_path", "set_last_run"]
+__all__ = ["RESOLVED", "RUNS", "candidates", "find_run", "run_path", "set_last_run"]
 
 import os
 from contextlib import suppress
 from pathlib import Path
 
-from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint import steps
 from s2s.errors import CheckpointError, did_you_mean
 from s2s.io import atomic
 from s2s.io.paths import expand_user
@@ -54,7 +54,7 @@ def set_last_run(path: Path) -> None:
 def candidates(directory: Path, name: str) -> list[Path]:
     """The checkpoints that checkpoint=`name` may mean, in the order in which they are tried."""
     folder = directory / "checkpoints"
-    newest = list(reversed(checkpoint.steps(folder)))
+    newest = list(reversed(steps(folder)))
     best = atomic.read_link(directory / "best")
     average = folder / "average"
     if name == "auto":

@@ -17,18 +17,15 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from s2s.checkpoint.directory import save, step_name
-from s2s.checkpoint.weights import size_limit
+from s2s.checkpoint import step_name
 from s2s.compose import arguments_of, compose
 from s2s.compose.composition import recompose
 from s2s.config import Config
-from s2s.distributed import World
 from s2s.errors import CheckpointError
 from s2s.io.atomic import sha256, write_file
 from s2s.io.atomic_folder import new_folder
 from s2s.io.json_files import dump_checked
 from s2s.io.lock import FileLock
-from s2s.run.directory import RunDirectory
 from s2s.run.paths import find_run
 
 if TYPE_CHECKING:
@@ -125,6 +122,11 @@ def import_model(
     texts: the vocabulary is pruned to what they need; None: it is whole. The run appears complete or not at all. Raises
     CheckpointError for weights that do not fit the configuration, and what composing it raises.
     """
+    from s2s.checkpoint.directory import save  # torch, which a wrong name does without
+    from s2s.checkpoint.weights import size_limit
+    from s2s.distributed import World
+    from s2s.run.directory import RunDirectory
+
     options = {"run": str(directory), **published.options}
     composed = compose(Config, arguments_of(Config, options), plugins)
     config, registry = composed.config, plugins.registry

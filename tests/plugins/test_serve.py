@@ -521,7 +521,7 @@ def test_a_part_of_the_extra_that_is_missing_is_named(run: str, module: str) -> 
     process = subprocess.run(
         [sys.executable, "-c", code, f"run={run}", "port=0", "--quiet"], capture_output=True, text=True, timeout=60
     )
-    message = f"s2s-serve: error: s2s-serve needs {module}: pip install 's2s-toolkit[serve]'"
+    message = f"s2s-serve: error: s2s-serve needs {module}: pip install {module} (extra serve)"
     assert (process.returncode, process.stderr.splitlines()[-1]) == (2, message)
     assert "Traceback" not in process.stderr
 

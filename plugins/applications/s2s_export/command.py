@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from s2s import ConfigError, did_you_mean
 from s2s.cli import Options, check_output, run_command
+from s2s.io import sha256
+from s2s.run import find_model
 from s2s_export import ExportConfig, ExportInput
 
 if TYPE_CHECKING:
@@ -31,19 +33,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options: Options) -> None:
     """Load the run, write it, compare, and print where it is."""
-    import torch  # not for --help
-
-    from s2s.io import sha256
-    from s2s.run import Run, find_model
-    from s2s_export.export import check_own, export
-
     config, registry = composed.config, plugins.registry
     logging.basicConfig(format="warning: %(message)s")
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     entry = registry.get("exporter", config.format)
-    exporter = entry.build(entry.config())
     directory = find_model(config.run, plugins)
+    import torch  # which errors about options and runs do without
+
+    from s2s.run import Run
+    from s2s_export.export import check_own, export
+
+    exporter = entry.build(entry.config())
     run = Run.load(directory, config.checkpoint, plugins, torch.device("cpu"))
     _check_no_constraint(config, run)
     model = _export_input(run, exporter, config, registry)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from s2s import ConfigError
 from s2s.cli import Options, check_output, run_command
 from s2s.io import write_file, write_output
+from s2s.run import find_run
 from s2s_report import ReportConfig
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def report(composed: ComposedConfig[ReportConfig], plugins: Plugins, options: Options) -> None:
     """Load the runs, decode, compare, and write both files."""
-    from s2s import load
-    from s2s.run import find_run
-
     config = composed.config
     if config.hyp:
         return _report_files(composed, plugins, options)
@@ -45,6 +43,8 @@ def report(composed: ComposedConfig[ReportConfig], plugins: Plugins, options: Op
     target = _target(composed, next(iter(directories.values())))
     if options.dry_run:
         return None
+    from s2s import load  # torch
+
     # Not the backend that measures fastest at the moment, which may rank the alternatives in another order.
     models = {name: load(str(directory), matmul="exact") for name, directory in directories.items()}
     sections = _sections(config, plugins, models, directories)

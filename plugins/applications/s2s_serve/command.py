@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from s2s import CheckpointError, ConfigError
 from s2s.cli import Options, check_output, run_command
+from s2s.run import find_model
 from s2s_serve import ServeConfig
 from s2s_serve.server_log import start_log
 
@@ -38,6 +39,9 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
     show = start_log(config.log, plugins.registry)
     if config.jobs:
         check_output(composed, "jobs", [Path(config.jobs)])
+    for run in config.runs.values():  # before torch is imported
+        for name in run if isinstance(run, list) else [run]:
+            find_model(name, plugins)
     try:
         import uvicorn
 
@@ -52,7 +56,7 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
         package = (error.name or "").partition(".")[0]
         if package not in EXTRA:
             raise
-        raise ConfigError(f"s2s-serve needs {package}: pip install 's2s-toolkit[serve]'") from error
+        raise ConfigError(f"s2s-serve needs {package}: pip install {package} (extra serve)") from error
     if options.dry_run:
         return
     if config.jobs:

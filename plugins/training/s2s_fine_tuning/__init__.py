@@ -77,7 +77,7 @@ def s2s_settings(settings: Sequence[Setting], schema: type, plugins: Plugins) ->
     """The options of the run in train.init_from, as far as `settings` leave them open."""
     if "train" not in {item.name for item in fields(schema)} or not any(map(_names_a_run, settings)):
         return ()
-    from s2s_fine_tuning.inherit import inherited  # brings torch
+    from s2s_fine_tuning.inherit import inherited
 
     return inherited(settings, plugins)
 

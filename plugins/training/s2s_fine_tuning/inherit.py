@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from s2s import CheckpointError, Choice, ConfigError
 from s2s.checkpoint import steps
 from s2s.compose import Setting, choice_config
-from s2s.run import Run, run_path
+from s2s.run import run_path
 from s2s_fine_tuning.source import find_source
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ class _Options:
     """The options of the run in `directory`, as settings; `given` are the user's."""
 
     def __init__(self, given: Mapping[str, Any], directory: Path, origin: str, plugins: Plugins) -> None:
+        from s2s.run import Run  # torch, which an error about the name of a run does without
+
         self.given, self.directory, self.origin, self.registry = given, directory, origin, plugins.registry
         self.config, _ = Run.load_task(directory, plugins)
         self.groups = [f.name for f in fields(self.config) if isinstance(getattr(self.config, f.name), Choice)]

@@ -46,7 +46,7 @@ def score_with_models(composed: ComposedConfig[ScoreConfig], plugins: Plugins, o
     report: ScoreReport = form(n_sentences, config.per_sentence)
     device = pick_device(config.device, "device")
     for name in models:
-        run = Run.load(find_model(name, plugins), config.model_checkpoint, plugins, device)
+        run = Run.load(find_model(name, plugins, "model"), config.model_checkpoint, plugins, device)
         report.model(name, run.checkpoint_path.name)
         for path in files:
             total = Total()
@@ -61,7 +61,7 @@ def _score_cases(models: Sequence[str], config: ScoreConfig, plugins: Plugins, o
         return print(f"{len(cases):,} cases, {len(models)} models: ready")
     device, results = pick_device(config.device, "device"), []
     for name in models:
-        run = Run.load(find_model(name, plugins), config.model_checkpoint, plugins, device)
+        run = Run.load(find_model(name, plugins, "model"), config.model_checkpoint, plugins, device)
         judged = list(judged_cases(run, cases, device, config.tokens))
         accuracies, shown = Accuracies.count(judged), judged if config.per_sentence else []
         of = {"model": name, "checkpoint": run.checkpoint_path.name}

@@ -69,18 +69,32 @@ def least_seconds(code: str, enough: float) -> float:
 
 MISSING = {
     "train": "from s2s.cli.train import main; code = main(['task=translation', 'task.train=[no.en,no.de]'])",
+    "train, named": "from s2s.cli.train import main; code = main(['task=translation', 'task.train=no.tsv', 'run=a'])",
     "train, one file": "from s2s.cli.train import main; code = main(['task=translation', 'task.train=no.tsv'])",
     "train, trees": "from s2s.cli.train import main; code = main(['task=parsing', 'task.train=no.mrg'])",
     "prepare": "from s2s.cli.prepare import main; code = main(['task=translation', 'task.train=[no.en,no.de]'])",
-    "generate": "from s2s.cli.generate import main; code = main(['run=a', 'input=no.en', 'output=/dev/null'])",
+    "score": "from s2s.cli.score import main; code = main(['hyp=no.de', 'ref=no.de'])",
+}
+NO_RUN = {
+    "generate": "from s2s.cli.generate import main; code = main(['run=no'])",
+    "generate, an ensemble": "from s2s.cli.generate import main; code = main(['run=[no,a]', 'input=/dev/null'])",
+    "score": "from s2s.cli.score import main; code = main(['model=no', 'src=a', 'hyp=b'])",
+    "average": "from s2s.cli.average import main; code = main(['run=no', 'last=2'])",
+    "export": "from s2s_export.command import main; code = main(['run=no', 'format=hf'])",
+    "report": "from s2s_report.command import main; code = main(['run=no'])",
+    "serve": "from s2s_serve.command import main; code = main(['run={a: no}'])",
+    "train": "from s2s.cli.train import main; code = main(['train.init_from=no'])",
 }
 
 
-@pytest.mark.parametrize("command", MISSING.values(), ids=MISSING)
-def test_a_missing_file_is_noticed_before_torch_is_loaded(command: str) -> None:
+@pytest.mark.parametrize(
+    "command", [*MISSING.values(), *NO_RUN.values()], ids=[*MISSING, *(f"run of {c}" for c in NO_RUN)]
+)
+def test_a_missing_file_or_run_is_noticed_before_torch_is_loaded(command: str) -> None:
     code = f"import sys; {command}; assert code == 2; sys.exit('torch is loaded' if 'torch' in sys.modules else 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, "no such file" in done.stderr) == (0, True), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "no such file" in done.stderr or "no such run" in done.stderr
 
 
 def test_a_missing_corpus_is_reported_in_half_a_second() -> None:

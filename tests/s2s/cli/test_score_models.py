@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.tiny_runs import call, train_tiny
 from s2s.cli.generate import main as generate
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINES = ["a dog sees the cat", "the old cat eats", "", "dog"]
 
@@ -96,9 +94,13 @@ def test_several_models_are_asked_in_turn(capsys: Any) -> None:
     assert first["value"] == second["value"]
 
 
-def test_a_dry_run_loads_no_model(capsys: Any) -> None:
-    code, out, _ = call("s2s-score", ["model=nowhere", "src=in", "ref=ref", "--dry-run"], capsys)
+def test_a_dry_run_finds_the_model_and_does_not_load_it(capsys: Any) -> None:
+    Path("empty").mkdir(exist_ok=True)
+    (Path("empty") / "resolved.yaml").touch()
+    code, out, _ = call("s2s-score", ["model=empty", "src=in", "ref=ref", "--dry-run"], capsys)
     assert (code, out) == (0, "4 sentences, 1 files, 1 models: ready\n")
+    code, _, err = call("s2s-score", ["model=nowhere", "src=in", "ref=ref", "--dry-run"], capsys)
+    assert (code, "model=nowhere: no such run" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
