@@ -81,7 +81,10 @@ def _tests(measure: str, lines: Sequence[Line]) -> dict[str, Callable[[Cell], st
     columns: dict[str, tuple[bool, Callable[[Cell], str]]] = {
         "difference": (True, lambda cell: _signed(measure, cell.difference)),
         # p over sentences is of these runs alone, so it is left to rows that have no seeds to test
-        "p (sentences)": (any(c.p_seeds is None for c in different), lambda cell: _p(cell.p_sentences)),
+        "p (sentences)": (
+            any(c.p_sentences is not None and c.p_seeds is None for c in different),
+            lambda cell: _p(cell.p_sentences),
+        ),
         "p (seeds)": (any(c.p_holm is not None for c in different), lambda cell: _p(cell.p_holm)),
         "published": (any(c.published is not None for c in different), lambda cell: _signed(measure, cell.published)),
         "verdict": (any(c.verdict for c in different), lambda cell: cell.verdict),
