@@ -151,6 +151,7 @@ BY_HAND = {
     "figures": "benchmarks/paper_figures.py FOLDER",
     "fine_tuning": "benchmarks/fine_tuning.py TATOEBA HELP WORK",
     "robustness": "make demo && python benchmarks/robustness.py > FILE",
+    "marian_scores": "benchmarks/marian_scores.py PYMARIAN FOLDER OUTPUT",
     "markup": "benchmarks/markup.py RUN, a run of the plain pairs of LibreOffice's help",
     "multi30k_en_de": "benchmarks/multi30k.sh FOLDER",
     "parsing": "benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST",

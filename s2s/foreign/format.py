@@ -4,14 +4,17 @@ from __future__ import annotations
 
 __all__ = ["ForeignFormat"]
 
+import json
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from s2s.errors import ConfigError
+from s2s.errors import CheckpointError, ConfigError
 from s2s.foreign.options import as_text
+from s2s.foreign.tensor_files import open_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from torch import Tensor
 
@@ -37,6 +40,17 @@ class ForeignFormat(ABC):
     first one."""
     assumed: ClassVar[Mapping[str, Any]] = {}
     """Options of a model that is read; another value is written all the same, since it rarely changes outputs."""
+
+    def open(self, path: Path) -> tuple[Mapping[str, Any], Mapping[str, Tensor]]:
+        """The configuration and the tensors of a model on disk, each read when it is asked for: here of a folder of
+        Hugging Face. Raises CheckpointError if it is no such thing."""
+        try:
+            config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise CheckpointError(f"{path / 'config.json'} is not readable: {error}") from error
+        if not isinstance(config, dict):
+            raise CheckpointError(f"{path / 'config.json'} holds no options")
+        return config, open_tensors(path)
 
     @abstractmethod
     def names(self, config: Any) -> NameTable:

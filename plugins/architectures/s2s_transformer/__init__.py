@@ -13,6 +13,7 @@ from s2s.config import SHARE, at_least, check_ranges
 FORMATS = {
     "ctranslate2": "ctranslate2:CTranslate2",
     "marian": "marian:Marian",
+    "marian_npz": "marian_npz:MarianNpz",
     "m2m_100": "huggingface:M2M100",
     "bart": "huggingface:Bart",
     "mbart": "huggingface:MBart",

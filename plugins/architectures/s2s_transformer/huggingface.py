@@ -3,7 +3,7 @@ under the names that they have there."""
 
 from __future__ import annotations
 
-__all__ = ["M2M100", "OWN", "POSITIONS", "READ", "SHARED", "WRITTEN", "Bart", "BartFamily", "MBart"]
+__all__ = ["M2M100", "OWN", "POSITIONS", "PREFIX", "READ", "SHARED", "WRITTEN", "Bart", "BartFamily", "MBart"]
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -75,7 +75,8 @@ class BartFamily(TransformerFormat):
 
     def write_options(self, config: Choice) -> dict[str, Any]:
         """As in the base class."""
-        return {"model_type": self.model_types[0], **super().write_options(config)}
+        kind = {"model_type": self.model_types[0]} if self.model_types else {}
+        return {**kind, **super().write_options(config)}
 
     def read_options(self, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
         """As in the base class; the tensors say which matrices are one, and whether there is a bias of the softmax: one
