@@ -18,6 +18,7 @@ FORMATS = {
     "bart": "huggingface:Bart",
     "mbart": "huggingface:MBart",
     "t5": "t5:T5",
+    "fairseq": "fairseq:Fairseq",
 }
 
 
