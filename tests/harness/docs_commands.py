@@ -19,7 +19,7 @@ ELSEWHERE = {
     "docs/plugins/tutorial.md": "its commands need its files: test_tutorial.py",
     "docs/documents.md": "its commands need documents: test_generate_documents.py",
     "docs/clusters.md": "several machines or GPUs, or a scheduler: test_clusters.py, test_launcher.py",
-    "docs/serving.md": "a server that does not end: test_serve.py",
+    "docs/serving.md": "a server that does not end: test_serve_docs.py",
     "docs/export.md": "needs the extra `export`: test_export.py",
     "docs/pretrained.md": "its commands need a published model: test_import.py",
     "docs/first_hour.md": "its commands run as they stand there, with nothing appended: test_first_hour.py",
