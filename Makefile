@@ -9,7 +9,7 @@ CONSTRAINTS ?= -c constraints.txt
 # Idle threads sleep instead of spinning: on a machine that others use, spinning costs a factor of ten.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: demo docs options benchmarks test test-quick fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
+.PHONY: demo docs options wheel benchmarks test test-quick fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
@@ -100,6 +100,14 @@ options: $(READY)
 docs: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[docs]'
 	$(BIN)/mkdocs build --strict --quiet
+
+# What is published: the sources, and a wheel with compiled functions. auditwheel names it after the oldest C library that
+# they run on, which is that of this machine or older.
+wheel: $(READY)
+	rm -rf build/linux && mkdir -p build/linux dist
+	$(BIN)/python -m build --sdist --outdir dist .
+	$(BIN)/python -m build --wheel --outdir build/linux .
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/linux/*.whl
 
 check: $(READY)
 	$(BIN)/ruff format --check .

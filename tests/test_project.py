@@ -79,6 +79,13 @@ def test_the_oldest_versions_are_those_of_the_project() -> None:
     assert lower_bounds(text) == ["a==1", "c==2.1"]
 
 
+def test_torch_is_bounded_by_what_was_tested() -> None:
+    (bound,) = (one for one in PROJECT["dependencies"] if one.startswith("torch>="))
+    pinned = re.search(r"^torch==(\d+)\.(\d+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned
+    assert bound.endswith(f",<{pinned[1]}.{int(pinned[2]) + 1}")
+
+
 def test_all_extras_are_those_of_all_but_the_tools() -> None:
     extras = PROJECT["optional-dependencies"]
     (everything,) = extras["all"]

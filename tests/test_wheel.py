@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import shutil
 import subprocess
@@ -164,3 +165,20 @@ def test_a_wheel_has_a_library_for_each_level_and_says_for_which_machine(tmp_pat
     )
     best = COMPILED.shipped_library(next(tmp_path.rglob("shipped")), COMPILED.instructions())
     assert ctypes.CDLL(str(best)).s2s_panel_width() in (8, 16, 64)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler")
+def test_the_libraries_of_a_wheel_run_where_its_tag_says(tmp_path: Path) -> None:
+    """auditwheel reads from them which C library they need."""
+    pytest.importorskip("auditwheel")
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    build = ["build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run([sys.executable, "-m", *build], check=True, capture_output=True)
+    (built,) = tmp_path.glob("*.whl")
+    repair = ["auditwheel", "repair", "--wheel-dir", str(tmp_path / "repaired"), str(built)]
+    subprocess.run([sys.executable, "-m", *repair], check=True, capture_output=True, env=environment)
+    (repaired,) = (tmp_path / "repaired").glob("*.whl")
+    assert "-manylinux_2_" in repaired.name
+    names = [file for file in zipfile.ZipFile(repaired).namelist() if file.endswith(".so")]
+    assert len(names) == len(COMPILED.LEVELS[platform.machine()])
