@@ -47,6 +47,8 @@ TREES = [
 """A treebank of the pages about parsing"""
 BEGINS = re.compile(r"(\w+ .*[|;] )?(s2s-[a-z]+|python -m|make|torchrun|pip) ?|cut ")
 """What a command begins with, or feeds"""
+SHELLS = ("sh", "bash", "console", "")
+"""Languages of blocks with commands"""
 
 
 class Command(NamedTuple):
@@ -67,10 +69,12 @@ def commands() -> Iterator[Command]:
     """In the order of the pages; comments are cut off."""
     for page in PAGES:
         blocks = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        for body in (body for language, body in blocks if language in ("sh", "bash", "")):
+        for language, body in blocks:
+            if language == "console":  # commands begin with a prompt, between what they print
+                body = "\n".join(re.findall(r"^\$ (.*)", body, re.MULTILINE))
             for line in re.sub(r"\\\n\s*", "", body).splitlines():
                 text = re.sub(r"\s+#.*", "", line).strip()
-                if BEGINS.match(text) and ": error:" not in text:
+                if language in SHELLS and BEGINS.match(text) and ": error:" not in text:
                     yield Command(str(page.relative_to(ROOT)), text)
 
 
