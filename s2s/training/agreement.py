@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -57,6 +58,8 @@ def check_agreement(world: World, describe: Callable[[], Mapping[str, Any]]) -> 
     own = json.dumps(describe(), default=repr)
     if len(set(world.all_gather(hashlib.sha256(own.encode()).hexdigest()))) > 1:
         said = disagreement(world.all_gather(json.loads(own)))
+        with suppress(RuntimeError):  # until all have read it: a process that ends may take with it what it has sent
+            world.barrier()
         raise ConfigError(f"{said}; start all ranks with the same options, files and packages")
 
 

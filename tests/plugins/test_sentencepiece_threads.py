@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.forked_children import in_child
+from s2s_sentencepiece.subwords import train_subwords
 from s2s_sentencepiece.threads import check_threads
 
 if TYPE_CHECKING:
@@ -20,35 +21,54 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 
 def with_megabytes(n: int, action: Callable[[], object]) -> int:
-    """Exit code of a child that may take so many more megabytes of addresses."""
+    """Exit code of a child that may take so many more megabytes of addresses, with stacks of 8."""
 
     def limited() -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * os.sysconf("SC_PAGE_SIZE") + (n << 20)
+        resource.setrlimit(resource.RLIMIT_STACK, (8 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         action()
 
     return in_child(limited)
 
 
-def refused() -> None:
-    with pytest.raises(
-        MemoryError, match=r"^64 threads of sentencepiece cannot be started \(can't start new thread\): al"
-    ):
-        check_threads(64)
-    assert threading.active_count() == 1, "those that were started have ended"
+def test_threads_for_which_there_are_no_addresses_are_an_error(tmp_path: Path) -> None:
+    def refused() -> None:
+        message = r"^16 threads of sentencepiece need 272 MB of addresses, and \d+ are left; allow more \(ulimit -v\)$"
+        with pytest.raises(MemoryError, match=message):
+            learn(tmp_path)
+
+    assert with_megabytes(200, refused) == 0
 
 
-def test_threads_for_which_there_are_no_addresses_are_an_error() -> None:
-    assert with_megabytes(40, refused) == 0
+def test_with_enough_addresses_a_vocabulary_is_learnt(tmp_path: Path) -> None:
+    assert with_megabytes(320, lambda: learn(tmp_path)) == 0
+    assert (tmp_path / "x.model").stat().st_size > 0
 
 
-def test_threads_for_which_there_are_addresses_are_none() -> None:
+def learn(folder: Path) -> None:
+    lines = [f"the cat sees a dog, and eats {n} of them" for n in range(50)]
+    train_subwords(lines, folder / "x.model", "unigram", 30)
+
+
+def test_without_a_limit_of_addresses_threads_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     n_before = threading.active_count()
     for n in (0, 1, 16):
         check_threads(n)
+    assert threading.active_count() == n_before, "those that were started have ended"
+    start, started = threading.Thread.start, list[threading.Thread]()
+
+    def start_three(thread: threading.Thread) -> None:
+        if len(started) == 3:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_three)
+    with pytest.raises(
+        MemoryError, match=r"^4 threads .* cannot be started \(can't start new thread\): allow more proc"
+    ):
+        check_threads(4)
+    assert len(started) == 3
     assert threading.active_count() == n_before
-
-
-def test_one_thread_is_not_tried() -> None:
-    assert with_megabytes(0, lambda: check_threads(1)) == 0

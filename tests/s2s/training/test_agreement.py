@@ -110,6 +110,9 @@ def gathered(others: list[Mapping[str, Any]]) -> World:
             hashes = [str(other) for other in others]
             return [value, *(hashes if isinstance(value, str) else others)]
 
+        def barrier(self) -> None:
+            raise RuntimeError("Connection closed by peer")
+
     return Several(size=1 + len(others))
 
 
@@ -117,7 +120,7 @@ def test_one_process_agrees_with_itself_and_is_not_asked() -> None:
     check_agreement(World(), lambda: pytest.fail("computed"))
 
 
-def test_all_ranks_raise_the_same_error() -> None:
+def test_all_ranks_raise_the_same_error_even_if_others_have_ended() -> None:
     with pytest.raises(ConfigError, match=r"^ranks 0 and 1 were given different things: seed is 1 and 7; start all"):
         check_agreement(gathered([{"seed": 7}]), lambda: {"seed": 1})
 
