@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -115,6 +116,29 @@ def test_languages_have_names_and_a_direction_finds_its_run(page: Any) -> None:
     assert page.get_by_role("button", name="Swap").is_disabled()
     page.get_by_label("From").select_option("de")
     assert (page.get_by_label("Model").input_value(), page.title()) == ("de-en", "German to English · s2s")
+
+
+def test_a_run_of_several_directions_is_asked_with_their_fields(page: Any) -> None:
+    """With a description of such a run in place of the server's."""
+    ways = [("en", "de"), ("en", "fr"), ("de", "en")]
+    directions = [{"source": src, "target": tgt, "input_fields": {"language": tgt}} for src, tgt in ways]
+    run = {"name": "many", "views": [], "align": False, "nbest": 1, "ready": True, "directions": directions}
+    served = {"runs": [run], "documents": {"text": [".txt"]}, "max_chars": 1000, "max_document": 1000}
+    page.route("**/v1/runs", lambda route: route.fulfill(json=served))
+    page.route("**/v1/documents?*", lambda route: route.fulfill(body="un chien"))
+    page.reload()
+    page.get_by_label("To").select_option(label="French – Français")
+    assert page.get_by_role("button", name="Swap").is_disabled()
+    page.get_by_label("Input").fill("a dog")
+    with page.expect_request("**/v1/documents?*") as asked:
+        page.locator("#file").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"a dog"})
+    assert parse_qs(urlsplit(asked.value.url).query)["input_fields"] == ['{"language":"fr"}']
+    page.get_by_role("link", name="Save a.fr.txt").wait_for()
+    page.get_by_label("To").select_option("de")
+    with page.expect_request(lambda request: "/generate" in request.url and '"language":"en"' in request.post_data):
+        page.get_by_role("button", name="Swap").click()
+    assert page.title() == "German to English · s2s"
+    assert not page.get_by_label("Model").is_visible()
 
 
 def test_names_of_languages_are_those_of_the_browser(page: Any) -> None:

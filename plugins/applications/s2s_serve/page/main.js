@@ -56,6 +56,7 @@ function choose(choice) {
   document.title = `${source ? `${languageName(source)} to ${languageName(target)}` : run.name} · s2s`;
   if (!changed) return refresh();
   output.clear();
+  say("");
   [asked, written] = ["", ""];
   $("copy").hidden = true;
   edited(0);
