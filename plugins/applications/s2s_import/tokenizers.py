@@ -14,13 +14,16 @@ from s2s import CheckpointError, ConfigError
 from s2s.io import read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
     from pathlib import Path
 
 MARIAN = ("vocab.json", "source.spm", "target.spm")
 TARGET_VOCAB, TOKENIZER, TOKENIZER_CONFIG = "target_vocab.json", "tokenizer.json", "tokenizer_config.json"
 CODES = ("{}", "__{}__", "<2{}>", ">>{}<<")
 """How the code of a language is spelt as a token: NLLB and mBART, M2M-100, MADLAD-400, OPUS-MT"""
+
+
+T5 = ("t5", "mt5")
 
 
 class Around(NamedTuple):
@@ -36,9 +39,7 @@ FAMILIES = {
     "m2m_100": Around(["{decoder_start}", "{tgt}"], ["{src}"]),
     "mbart": Around(["{tgt}"], [], ["{eos}", "{src}"]),
     "mbart50": Around(["{decoder_start}", "{tgt}"], ["{src}"]),
-    "t5": Around(["{decoder_start}"]),
-    "mt5": Around(["{decoder_start}"]),
-    "umt5": Around(["{decoder_start}"]),
+    **dict.fromkeys(T5, Around(["{decoder_start}"])),
 }
 """By model_type; MADLAD-400, a T5, has <2de> before its sources"""
 
@@ -66,7 +67,7 @@ def _marian(folder: Path, config: Mapping[str, Any], languages: Sequence[str]) -
     start = config.get("decoder_start_token_id", pad)
     subword: dict[str, Any] = {"name": "marian", "start": [] if start == pad else [tokens[start]]}
     if languages:
-        subword["before"] = [_code(languages[1], set(read_json(folder / MARIAN[0])))]
+        subword["before"] = [_code(languages[1], read_json(folder / MARIAN[0]))]
     options = {"subword": subword, "joint": is_joint, **_languages(folder, languages)}
     return options, {"subword": {**subword, "folder": str(folder.absolute())}}
 
@@ -83,30 +84,32 @@ def _hugging_face(
         if config.get(f"{name}_token_id") in tokens
     }
     family = FAMILIES[_family(folder, config)]
-    if languages:
-        names |= {side: _code(code, set(ids)) for side, code in zip(("src", "tgt"), languages, strict=True)}
-    start, before, end = ([_filled(token, names, folder) for token in part] for part in family)
+    if config["model_type"] in T5 and languages:
+        family = family._replace(before=["{tgt}"])
+    codes = {"src": languages[0], "tgt": languages[1]} if languages else {}
+    start, before, end = ([_filled(token, names, codes, ids, folder) for token in part] for part in family)
     subword: dict[str, Any] = {"name": "hf", "start": list(filter(None, start)), "before": before, "end": end}
-    subword |= {name: names[name] for name in ("pad", "bos", "eos") if name in names}
-    if config["model_type"] in ("t5", "mt5", "umt5") and languages:
-        subword["before"] = [names["tgt"]]
+    subword["bos"] = start[0]
+    subword |= {name: names[name] for name in ("pad", "eos") if name in names}
     options = {"subword": subword, "joint": True, **_languages(folder, languages)}
     taken_over = {"file": str((folder / TOKENIZER).absolute()), "size": int(config["vocab_size"])}
     return options, {"subword": {**subword, **taken_over}}
 
 
-def _filled(token: str, names: Mapping[str, str], folder: Path) -> str:
+def _filled(
+    pattern: str, names: Mapping[str, str], codes: Mapping[str, str], ids: Mapping[str, int], folder: Path
+) -> str:
     """The token that a family's pattern means; empty for a forced token that the model does not have."""
-    name = token.strip("{}")
-    if name in names:
-        return names[name]
+    name = pattern.strip("{}")
+    if name in codes:
+        return _code(codes[name], ids)
+    if name in names or name == "forced_bos":
+        return names.get(name, "")
     if name in ("src", "tgt"):
         raise ConfigError(
             f"{folder} is a model of several languages: s2s-import model={folder} languages=[SOURCE,TARGET] makes a "
             "run of one direction"
         )
-    if name == "forced_bos":
-        return ""
     raise CheckpointError(f"{folder}: its config.json has no {name}_token_id that is a token")
 
 
@@ -116,7 +119,7 @@ def _family(folder: Path, config: Mapping[str, Any]) -> str:
     return "mbart50" if kind.startswith("MBart50") else str(config["model_type"])
 
 
-def _code(language: str, tokens: set[str]) -> str:
+def _code(language: str, tokens: Container[str]) -> str:
     """The token that stands for a language."""
     for spelling in CODES:
         if spelling.format(language) in tokens:

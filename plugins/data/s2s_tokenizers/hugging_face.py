@@ -133,11 +133,11 @@ class HuggingFace(PublishedTokenizer):
             return super().spellings
         added = self._tokenizer.get_added_tokens_decoder()
         written = [piece.encode() if i in added else _bytes_of(piece) for i, piece in enumerate(self.pieces)]
-        return [b"" if i in self.special else spelling for i, spelling in enumerate(written)]
+        return [b"" if i in self.special or i in self._skipped else spelling for i, spelling in enumerate(written)]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""
-        shown = [int(i) for i in ids if i == self.unk or i not in self.special]
+        shown = [int(i) for i in ids if int(i) not in self._skipped]
         text: str = self._tokenizer.decode(shown, skip_special_tokens=False)
         return text.replace(self.pieces[self.unk], UNKNOWN) if self.unk in shown else text
 

@@ -134,7 +134,7 @@ class Marian(PublishedTokenizer):
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""
-        shown = [int(i) for i in ids if i == self.unk or i not in self.special]
+        shown = [int(i) for i in ids if int(i) not in self._skipped]
         pieces = [UNKNOWN if i == self.unk else self.pieces[i] for i in shown]
         return "".join(pieces).replace(BLANK, " ").strip(" ")
 
@@ -142,7 +142,7 @@ class Marian(PublishedTokenizer):
     def spellings(self) -> list[bytes]:
         """What each token adds to a text, in UTF-8; empty for special ones."""
         texts = [piece.replace(BLANK, " ").encode() for piece in self.pieces]
-        return [b"" if i in self.special else text for i, text in enumerate(texts)]
+        return [b"" if i in self.special or i in self._skipped else text for i, text in enumerate(texts)]
 
 
 def _as_json(pieces: Sequence[str]) -> bytes:

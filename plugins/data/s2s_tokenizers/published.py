@@ -14,10 +14,11 @@ from s2s import ConfigError
 from s2s.data import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Sequence, Set
 
     from s2s_tokenizers import PublishedConfig
 
+UNUSED = re.compile(r"<unused \d+>")
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 WORD_BEGINS = "▁Ġ"
 
@@ -30,6 +31,12 @@ class PublishedTokenizer(Tokenizer):
         self.starting_tokens = [self._token(token, "start") for token in config.start]
         self.before = [self._token(token, "before") for token in config.before]
         *self.after, self.src_eos = [self._token(token, "end") for token in config.end] or [-1]
+
+    @cached_property
+    def _skipped(self) -> Set[int]:
+        """Ids that add nothing to a text: special ones but unk, and rows of the model without a token."""
+        unused = {i for i, piece in enumerate(self.pieces) if UNUSED.fullmatch(piece)}
+        return {*self.special, *unused} - {self.unk}
 
     def _token(self, token: str, option: str) -> int:
         if token not in self._ids:
