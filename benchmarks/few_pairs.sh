@@ -41,7 +41,7 @@ row() {
     simcut) train "$run" "$there" "$steps" objective=simcut ;;
     bidirectional_start) # a third of the updates on both directions, the rest on one (Ding et al., 2021)
         train "both-$seed" "{there: $there, back: $back}" $((steps / 3))
-        train "$run" "$there" $((steps - steps / 3)) "train.init_from=$work/both-$seed"
+        train "$run" "$there" $((steps - steps / 3)) "train.init_from=$work/both-$seed" train.init_replay=0 train.init_weight=0
         ;;
     back_translation) # of twice as many lines as there are pairs, tagged
         train "back-$seed" "$back" "${TEACHER:-$steps}"

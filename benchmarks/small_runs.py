@@ -264,7 +264,7 @@ OBJECTIVES = {
     "risk": "objective=risk_tuning objective.n=4 train.init_from=tiny train.tokens=300",
     "gnmt_rl": "objective=gnmt_rl_tuning objective.n=4 train.init_from=tiny train.tokens=300",
     "fine_tuned": "train.init_from=tiny schedule=constant schedule.lr=1e-4 schedule.warmup=0",
-    "other_vocabulary": "train.init_from=tiny task.vocab_size=200",
+    "other_vocabulary": "train.init_from=tiny train.init_vocab=new task.vocab_size=200",
     "lora": "arch=lora arch.of=transformer_tiny arch.match=attention train.init_from=tiny",
     **{
         f"lora_{precision}": f"arch=lora arch.of=transformer_tiny train.init_from=tiny {options}"

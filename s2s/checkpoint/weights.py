@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["average_weights", "evaluated_weights", "load_weights", "size_limit"]
+__all__ = ["average_weights", "evaluated_weights", "load_weights", "size_limit", "weighted_mean"]
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -38,19 +38,21 @@ def evaluated_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the evaluated weights of several checkpoints (section 6.1), summed in float64.
-
-    Integer tensors, such as counters, are taken from the last of them.
-    """
+    """The mean of the evaluated weights of several checkpoints (section 6.1)."""
     members = [evaluated_weights(load(path, only=WEIGHTS)) for path in paths]
     for path, member in zip(paths, members, strict=True):
         wrong = _differences(member, members[0])
         if wrong:
             raise CheckpointError(f"{path} cannot be averaged with {paths[0]}: {wrong}")
+    return weighted_mean(members, [1] * len(members))
+
+
+def weighted_mean(members: Sequence[Mapping[str, Tensor]], weights: Sequence[float]) -> dict[str, Tensor]:
+    """The mean of models, summed in float64; integer tensors, such as counters, are taken from the last of them."""
     done: dict[int, Tensor] = {}  # tied weights stay one tensor
     for name, first in members[0].items():
         if id(first) not in done:
-            done[id(first)] = _mean([member[name] for member in members])
+            done[id(first)] = _weighted_mean([member[name] for member in members], weights)
     return {name: done[id(first)] for name, first in members[0].items()}
 
 
@@ -97,13 +99,13 @@ def size_limit(tensors: Mapping[str, Tensor], source: Path) -> Iterator[None]:
         hook.remove()
 
 
-def _mean(tensors: Sequence[Tensor]) -> Tensor:
+def _weighted_mean(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
     if not tensors[0].is_floating_point():
         return tensors[-1]
     total = torch.zeros_like(tensors[0], dtype=torch.float64)
-    for tensor in tensors:
-        total += tensor
-    return (total / len(tensors)).to(tensors[0].dtype)
+    for tensor, weight in zip(tensors, weights, strict=True):
+        total.add_(tensor, alpha=weight)
+    return (total / sum(weights)).to(tensors[0].dtype)
 
 
 def _differences(saved: Mapping[str, Tensor], here: Mapping[str, Tensor]) -> str:

@@ -49,14 +49,18 @@ THREADS = at_least(0, 1024)
 
 
 def check_ranges(section: str, config: object, **ranges: Range) -> None:
-    """ConfigError for the first field whose number is outside its range; null is always allowed."""
+    """ConfigError for the first field whose number is outside its range; null is always allowed.
+
+    So is auto, of words, for an option that may be one.
+    """
     for name, allowed in ranges.items():
         value = getattr(config, name)
-        if value is None or value in allowed:
+        is_word = isinstance(value, str)
+        if value is None or value == "auto" or (not is_word and value in allowed):
             continue
         key = f"{section}.{name}" if section else name
-        finite = "" if math.isfinite(value) else " and finite"
-        raise ConfigError(f"{key}={value} must be {allowed}{finite}")
+        more = ", or auto" if is_word else "" if math.isfinite(value) else " and finite"
+        raise ConfigError(f"{key}={value} must be {allowed}{more}")
 
 
 def check_all_used(config: Any, option: str, needs: str, other: object, section: str = "") -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from s2s.config.marks import Mark
-from s2s.config.ranges import SHARE, THREADS, above, at_least, check_all_used, check_ranges
+from s2s.config.ranges import SHARE, THREADS, Range, above, at_least, check_all_used, check_ranges
 from s2s.errors import ConfigError
 
 Precision = Literal["fp32", "bf16", "fp16", "auto"]
@@ -50,6 +50,9 @@ class TrainConfig:
     """Checkpoints whose mean is written at the end of the run (base: 5, big: 20); 0 writes none."""
     average_of: Literal["last", "best"] = field(default="last", metadata=Mark.NEUTRAL)
     """Which checkpoints are averaged."""
+    init_weight: float = 0.0
+    """Share of the weights that the run began with in those that it ends with, saved as the average (WiSE-FT, Wortsman
+    et al., 2022), so that a fine-tuned model forgets less."""
     max_bad: int = field(default=10, metadata=Mark.NEUTRAL)
     """Consecutive updates skipped for a loss or gradient that is not finite, after which the run ends; in a run of
     less than twice as many, half of its updates."""
@@ -69,6 +72,7 @@ class TrainConfig:
             clip=above(0),
             ema=SHARE,
             average=at_least(0),
+            init_weight=Range(0, 1),
             max_bad=at_least(1),
             timeout=at_least(0.1, 1e7),
             threads=THREADS,

@@ -62,6 +62,11 @@ class PreparedData:
         """Argument of `Task.load`."""
         return self.directory / TOKENIZER
 
+    @property
+    def epoch_pairs(self) -> float:
+        """Training pairs of an epoch, each as often as the weight of its corpus says."""
+        return sum(weight * len(corpus) for corpus, weight in self.train)
+
 
 class ProgressReporter:
     """Reports each stage when it begins, and the number of pairs so far at most once in `every` seconds."""

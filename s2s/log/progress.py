@@ -77,7 +77,8 @@ class RunLines(Observer):
             worse = (
                 f"worse by {by} than the best, which checkpoint=auto takes" if (by := average.get("worse_by")) else ""
             )
-            self.log.show(GAP.join(["mean", *scores(average), saved, *([worse] if worse else [])]))
+            mixed = average.get("mixed", "")
+            self.log.show(GAP.join(["mean", *scores(average), saved, *filter(None, (mixed, worse))]))
         self.log.show(f"next  s2s-generate run={shlex.quote(str(self.directory))} input=FILE")
 
     def _times(self, updating: float, validations: Sequence[Mapping[str, Any]]) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "read_run_record",
     "run_path",
     "tokenizer",
+    "training_data",
 ]
 
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ from s2s.run.published import ModelFormat, PublishedModel, find_model, import_mo
 from s2s.run.record import read_run_record
 
 if TYPE_CHECKING:
+    from s2s.run.replay import training_data
     from s2s.run.trained_run import Run
 
-__getattr__ = lazy_names(__name__, "trained_run")  # torch, which finding a run does without
+__getattr__ = lazy_names(__name__, "trained_run", "replay")  # torch, which finding a run does without

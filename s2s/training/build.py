@@ -27,6 +27,7 @@ from s2s.metrics import build_metrics
 from s2s.objective import HasAuxiliary, WithAuxiliary
 from s2s.plugin import Plugins
 from s2s.run.directory import RunDirectory
+from s2s.run.replay import with_replay
 from s2s.training.agreement import check_agreement, data_of, weights_of
 from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
@@ -36,7 +37,6 @@ from s2s.training.learning_rate import checked, following
 from s2s.training.objective_checks import check_module
 from s2s.training.objective_context import OtherRuns, RunContext
 from s2s.training.planner import planner_of
-from s2s.training.replay import with_replay
 from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AVERAGE", "CheckpointContent", "CheckpointManager"]
+__all__ = ["AVERAGE", "START", "CheckpointContent", "CheckpointManager"]
 
 import copy
 import time
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.checkpoint import directory as checkpoint
-from s2s.checkpoint.directory import WORSE
 from s2s.checkpoint.manifest import manifest_hash
 from s2s.checkpoint.state_tree import flatten_state, unflatten_state
 from s2s.checkpoint.tensors import n_bytes, snapshot
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 AVERAGE = "average"
 """Name of the checkpoint that holds the mean of others"""
+START = "start"
+"""Name of the one that holds the weights that the run began with, where its average takes a share of them"""
 OBSERVERS = "observers"
 """The group of tensors, and the part of the state, that belong to observers"""
 MAX_FAILED_SAVES = 5
@@ -217,6 +218,12 @@ class CheckpointManager:
         module = self.train_step.modules[group]
         load_weights(module, self.train_step.sharding.shard_like(tensors, module.state_dict()), path)
 
+    def keep_start(self, state: TrainerState) -> None:
+        """Write the model's weights as START, on the first rank; a collective call."""
+        weights = self.train_step.sharding.full_tensors(self.train_step.model.state_dict())
+        if self.train_step.world.is_main:
+            checkpoint.save(self.folder, START, {"model": weights}, {"trainer": asdict(state)})
+
     def average(self, state: TrainerState) -> Path | None:
         """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""
         members = self.retention.checkpoints_to_average(state)
@@ -224,11 +231,6 @@ class CheckpointManager:
             return None
         saved = {"members": [m.name for m in members], "trainer": asdict(state)}
         return checkpoint.save(self.folder, AVERAGE, {"model": average_weights(members)}, saved)
-
-    def mark_average_worse(self) -> None:
-        """Record in the average that it validated worse than the best checkpoint, for checkpoint=auto."""
-        average = checkpoint.load(self.folder / AVERAGE)
-        checkpoint.save(self.folder, AVERAGE, average.tensors, {**average.state, WORSE: True})
 
     def _expected_size(self) -> int:
         """Bytes of a checkpoint: weights, the two moments of each that Adam keeps, and their EMA."""

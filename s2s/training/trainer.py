@@ -21,7 +21,8 @@ from s2s.config import Config
 from s2s.errors import Preempted, S2SError
 from s2s.log.log import Log
 from s2s.log.progress import RunLines
-from s2s.training.checkpointing import AVERAGE, CheckpointContent, CheckpointManager
+from s2s.training.averaging import FinalAverage
+from s2s.training.checkpointing import CheckpointContent, CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.nonfinite import NonFiniteGuard
 from s2s.training.signals import StopSignal
@@ -80,6 +81,8 @@ class Trainer:
     def resume(self) -> None:
         """Continue from the newest valid checkpoint, or from the beginning."""
         self.state = self.checkpoints.restore() or self.state
+        if self.config.train.init_weight and not self.state.step:
+            self.checkpoints.keep_start(self.state)
         if self.state.step:
             self.log.info(f"continuing after update {self.state.step:,}")
         self.log.start(self.state.step)
@@ -208,36 +211,17 @@ class Trainer:
             raise
 
     def finish(self) -> dict[str, Any]:
-        """Average checkpoints and summarise; a signal now loses nothing, since the same command repeats it."""
-        averaged = self.checkpoints.average(self.state) if self.world.is_main else None
+        """Average weights and summarise; a signal now loses nothing, since the same command repeats it."""
+        validate = self.run_validation if self.validation else None
+        average = FinalAverage(self.config, self.checkpoints, self.state, validate, self.preempt)
         summary: dict[str, Any] = {
             **self.state.summary(),
             "stopped_early": self.state.step < self.length.n_steps,
-            "average": self.validate_average() if self.world.any_true(averaged is not None) else None,
+            "average": average(),
         }
         for observer in reversed(self.observers):
             observer.finished(summary)
         return summary
-
-    def validate_average(self) -> dict[str, Any]:
-        """Path and validation of the averaged weights, on all ranks; the model's own are restored.
-
-        If they validated worse than the best checkpoint, the average records it, and checkpoint=auto passes it over.
-        """
-        path = self.checkpoints.folder / AVERAGE
-        mean = checkpoint.load(path).tensors["model"]
-        weights = {name: t.detach().clone() for name, t in self.train_step.model.state_dict().items()}
-        self.checkpoints.load_weights(mean, path)
-        result = self.run_validation() if self.validation else None
-        self.checkpoints.load_weights(weights, path)
-        if not self.validation:
-            return {"path": str(path)}
-        if result is None:
-            raise self.preempt()
-        worse = bool(self.state.best) and result.criterion < self.state.best[0][0]
-        if worse and self.world.is_main:
-            self.checkpoints.mark_average_worse()
-        return {"path": str(path), "worse_by": self.config.valid.best if worse else "", **result.record()}
 
     def validation_is_due(self) -> bool:
         """Whether to validate: every valid.every updates and after the last one, if there is a development set."""

@@ -85,6 +85,7 @@ def test_without_a_name_the_run_is_called_after_the_other(here: Path) -> None:
         (["train.init_vocab=extend"], "data.new_tokens", 1000),
         (["train.init_vocab=extend", "data.new_tokens=7"], "data.new_tokens", 7),
         (["train.init_replay=0.3"], "data.replay_share", 0.3),
+        ([], "data.replay_share", 0.8),
     ],
     ids=str,
 )  # fmt: skip
@@ -126,15 +127,17 @@ def test_options_that_contradict_each_other_are_refused(here: Path, options: lis
 
 
 def test_without_another_run_nothing_is_taken_of_it() -> None:
-    for option in ("train.init_vocab=extend", "train.init_replay=0.2"):
+    for option in ("train.init_vocab=extend", "train.init_replay=0.2", "train.init_weight=0.5"):
         with pytest.raises(ConfigError, match=r"give train\.init_from=RUN, too"):
             composed(*SMALL, option)
 
 
 def test_the_same_command_continues_once_the_other_run_is_gone(here: Path) -> None:
-    assert main([*FROM, *OWN, "checkpoint.every=1"]) == 0
+    """Unless its text is mixed in."""
+    more = [*OWN, "checkpoint.every=1", "train.init_replay=0"]
+    assert main([*FROM, *more]) == 0
     shutil.rmtree("runs/x")
-    assert main([*[a for a in FROM if "steps" not in a], *OWN, "checkpoint.every=1", "train.steps=3"]) == 0
+    assert main([*[a for a in FROM if "steps" not in a], *more, "train.steps=3"]) == 0
     assert Path("runs/y/checkpoints/step-000003").is_dir()
 
 

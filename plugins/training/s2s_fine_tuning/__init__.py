@@ -36,9 +36,10 @@ class FineTuningOptions(TrainConfig):
     init_vocab: Literal["keep", "extend", "new"] = field(default="keep", metadata=Mark.AT_START)
     """Vocabulary of a run that starts from another one: keep that one's, extend it by at most data.new_tokens tokens
     of the training text, or learn a new one. Another task always learns one."""
-    init_replay: float = field(default=0.0, metadata=Mark.AT_START)
-    """Share of the pairs of an epoch that come from the training text of the run in init_from, such as 0.5: the new run
-    forgets less of it."""
+    init_replay: float | str = field(default="auto", metadata=Mark.AT_START | Mark.NEUTRAL)
+    """Share of the pairs of an epoch that come from the training text of the run in init_from, so that the new run
+    forgets less of it. auto: 0.8, if the new run has other text and that one is still there, unchanged; less where its
+    pairs would be repeated within an epoch. Else 0, and train.init_weight=0.65. data.replay has what was chosen."""
     init_map: dict[str, str | None] = field(default_factory=dict, metadata=Mark.AT_START)
     """Where train.init_from finds a tensor: regular expression on the names of this model's tensors -> the name there,
     with \\1 for the first group; null keeps it as initialised. The first expression found in a name is used."""
@@ -48,10 +49,12 @@ class FineTuningOptions(TrainConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_ranges("train", self, init_replay=Range(0, 0.99))
-        if self.init_from is None and (self.init_vocab != "keep" or self.init_replay):
-            option = "init_replay" if self.init_replay else "init_vocab"
+        share = self.init_replay if self.init_replay != "auto" else 0
+        asked = {"init_vocab": self.init_vocab != "keep", "init_replay": share, "init_weight": self.init_weight}
+        if self.init_from is None and any(asked.values()):
+            option = next(name for name, is_given in asked.items() if is_given)
             raise ConfigError(f"train.{option} says what to take of another run; give train.init_from=RUN, too")
-        if self.init_replay and self.init_vocab == "new":
+        if share and self.init_vocab == "new":
             raise ConfigError("train.init_replay needs the old vocabulary; leave out train.init_vocab=new")
         for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
             for pattern in patterns:
@@ -87,6 +90,18 @@ def _names_a_run(setting: Setting) -> bool:
     return setting.key == ("train", "init_from") or (setting.key == ("train",) and in_section)
 
 
+def _why_weights(options: FineTuningOptions, config: Config, plugins: Plugins) -> str:
+    """A line for the first screen about train.init_weight."""
+    from s2s_fine_tuning.source import find_source, replay_obstacle
+
+    assert options.init_from is not None
+    directory, _ = find_source(options.init_from, plugins)
+    is_asked = config.data.replay or options.init_replay != "auto"
+    reason = "" if is_asked else replay_obstacle(directory, config.data.prepared, plugins)
+    why = f", since its text cannot be mixed in: {reason}" if reason else ""
+    return f"the result will have {options.init_weight:.0%} of its weights (train.init_weight){why}"
+
+
 @hookimpl
 def s2s_prepare_model(
     model: Seq2Seq, config: Config, task: Task, directory: Path, world: World, plugins: Plugins
@@ -99,5 +114,7 @@ def s2s_prepare_model(
     options = cast("FineTuningOptions", config.train)
     begins = options.init_from is not None and latest(directory / "checkpoints").path is None
     loaded = init_from(model, config, task, directory / "tokenizer", plugins, world) if begins else []
+    if begins and options.init_weight:
+        loaded.append(_why_weights(options, config, plugins))
     frozen = freeze(model, options.freeze)
     return [*(("init", line) for line in loaded), *(("frozen", line) for line in frozen)]

@@ -15,7 +15,7 @@ from s2s import CheckpointError, Choice, ConfigError
 from s2s.checkpoint import steps
 from s2s.compose import Setting, choice_config
 from s2s.run import run_path
-from s2s_fine_tuning.source import find_source
+from s2s_fine_tuning.source import find_source, replay_obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +37,10 @@ OWN = ("data", "train", "valid", "checkpoint")
 """Sections of which a run that has begun takes over all options"""
 NEW_TOKENS = 1000
 """Most tokens by which a vocabulary is extended"""
+REPLAYED = 0.8
+"""Share of an epoch that is the other run's text"""
+START = 0.65
+"""Without that text, share of the other run's weights in the result: a tenth of what is forgotten otherwise remains"""
 SHARE, WARMUP = 0.25, 20
 """Learning rate, as a share of the highest of the other run; updates until it is reached: Adam's moments begin anew"""
 
@@ -77,7 +81,8 @@ class _Options:
     def __init__(self, given: Mapping[str, Any], directory: Path, origin: str, plugins: Plugins) -> None:
         from s2s.run import Run  # torch, which an error about the name of a run does without
 
-        self.given, self.directory, self.origin, self.registry = given, directory, origin, plugins.registry
+        self.given, self.directory, self.origin, self.plugins = given, directory, origin, plugins
+        self.registry = plugins.registry
         self.config, _ = Run.load_task(directory, plugins)
         self.groups = [f.name for f in fields(self.config) if isinstance(getattr(self.config, f.name), Choice)]
 
@@ -143,8 +148,8 @@ class _Options:
                 yield Setting((section, item.name), getattr(config, item.name), self.origin)
 
     def _text(self) -> Iterator[Setting]:
-        """The other run's tokeniser and training text, unless train.init_vocab=new or the task is another."""
-        kind, share = (self.given.get(f"train.init_{name}") for name in ("vocab", "replay"))
+        """The other run's tokeniser, and its text or weights, unless train.init_vocab=new or the task is another."""
+        kind = self.given.get("train.init_vocab")
         if kind == "new" or self._entry("task") != self.config.task.name:
             return
         for key in self.given:
@@ -152,9 +157,30 @@ class _Options:
         yield Setting(("data", "tokenizer"), str(self.directory), self.origin)
         if kind == "extend":
             yield Setting(("data", "new_tokens"), NEW_TOKENS, self.origin)
+        yield from self._text_or_weights()
+
+    def _text_or_weights(self) -> Iterator[Setting]:
+        """The other run's training text is mixed in or, without it, its weights; on the same text, what it mixed in."""
+        share: Any = self.given.get("train.init_replay", "auto")
+        if share == "auto" and not self._has_own_text():
+            yield from self._options("data", only=("replay", "replay_share"))
+            return
+        if share == "auto":
+            share = 0 if self._obstacle() else REPLAYED
         if isinstance(share, int | float) and 0 < share < 1:  # any other is refused as an option
             yield Setting(("data", "replay"), str(self.directory), self.origin)
             yield Setting(("data", "replay_share"), share, self.origin)
+        elif self._has_own_text():
+            yield Setting(("train", "init_weight"), START, f"{self.origin}, without replay")
+
+    def _has_own_text(self) -> bool:
+        """Whether the new run is given other training text than the other run had."""
+        given = {key: value for key, value in self.given.items() if key.startswith("task.train")}
+        return bool(given) and given != {"task.train": vars(self.config.task).get("train")}
+
+    def _obstacle(self) -> str:
+        prepared = self.given.get("data.prepared", self.config.data.prepared)
+        return replay_obstacle(self.directory, str(prepared), self.plugins)
 
     def _check_vocabulary(self, key: str) -> None:
         """Raise ConfigError if the user gives an option of the vocabulary another value than the other run has."""

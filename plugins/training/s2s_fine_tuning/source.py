@@ -1,12 +1,12 @@
-"""The run, or published model, that train.init_from names."""
+"""The run, or published model, that train.init_from names, and whether its training text is still there."""
 
 from __future__ import annotations
 
-__all__ = ["find_source"]
+__all__ = ["find_source", "replay_obstacle"]
 
 from typing import TYPE_CHECKING
 
-from s2s import CheckpointError, ConfigError
+from s2s import CheckpointError, ConfigError, UserError
 from s2s.run import find_model
 
 if TYPE_CHECKING:
@@ -26,3 +26,14 @@ def find_source(source: str, plugins: Plugins) -> tuple[Path, str]:
         return find_model(source, plugins, "train.init_from"), "auto"
     except CheckpointError:
         return find_model(run, plugins, "train.init_from"), checkpoint_name
+
+
+def replay_obstacle(directory: Path, prepared: str, plugins: Plugins) -> str:
+    """Why the training text of a run cannot be mixed in; empty if it can. prepared: data.prepared of the new run."""
+    from s2s.run import training_data  # torch
+
+    try:
+        training_data(directory, prepared, plugins)
+    except UserError as error:
+        return str(error)
+    return ""

@@ -32,8 +32,11 @@ def _decisions(situation: Situation) -> Iterator[Decision]:
     tokens = explicit.get("train.tokens", situation.config.train.tokens)
     epoch = TOKENS_PER_WORD * corpus.epoch_words + corpus.epoch_pairs
     epochs = min(max(MOST_EPOCHS * (max(corpus.epoch_words, 1) / 5_000) ** -0.4, LEAST_EPOCHS), MOST_EPOCHS)
-    replayed = 1 / (1 - situation.config.data.replay_share)
-    updates = replayed * epochs * epoch / tokens if isinstance(tokens, int) else LEAST_UPDATES
+    share = situation.config.data.replay_share
+    if situation.replayed_pairs and not isinstance(explicit.get("train.init_replay"), int | float):
+        share = min(share, situation.replayed_pairs / (situation.replayed_pairs + corpus.epoch_pairs))
+        yield Decision("data.replay_share", round(share, 3), f"{situation.replayed_pairs:,.0f} pairs to mix in")
+    updates = epochs * epoch / (1 - share) / tokens if isinstance(tokens, int) else LEAST_UPDATES
     steps = int(explicit.get("train.steps", max(round(updates), LEAST_UPDATES)))
     yield Decision("train.steps", steps, f"{epochs:,.0f} epochs of {corpus.epoch_pairs:,.0f} pairs")
     every, why = interval(steps), f"{VALIDATIONS} times in {steps:,} updates"

@@ -14,7 +14,7 @@ from s2s.checkpoint import steps
 from s2s.compose import ComposedConfig, compose, flatten
 from s2s.config import Config
 from s2s.distributed import World, pick_device
-from s2s.run import run_path
+from s2s.run import find_run, run_path
 from s2s_plan.budget import LENGTHS, ended_after
 from s2s_plan.fingerprint import take
 from s2s_plan.hardware import measure
@@ -158,8 +158,19 @@ class _Request:
             vocab_size_option=task.open_vocab_size(),
             tokenizers=registry.names("tokenizer"),
             advised=advised,
+            replayed_pairs=_replayed_pairs(config, self.plugins),
             experiment=experiment,
         )
         why = "train.init_from" if name == FINE_TUNING else "neither arch nor experiment is named"
         first = [] if is_named else [Decision("recipe", name, why)]
         return Plan(f"recipe={name}", (*first, *entry.build(options)(situation)), fingerprint, hardware)
+
+
+def _replayed_pairs(config: Config, plugins: Plugins) -> float:
+    """Pairs of an epoch of the run whose text is mixed in; 0 if there is none."""
+    data = config.data
+    if not data.replay:
+        return 0.0
+    from s2s.run import training_data  # torch
+
+    return training_data(find_run(data.replay), data.prepared, plugins).epoch_pairs

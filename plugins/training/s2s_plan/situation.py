@@ -44,6 +44,8 @@ class Situation:
     """Names of registered tokenisers"""
     advised: frozenset[str] = frozenset()
     """Options that the task's preset sets"""
+    replayed_pairs: float = 0.0
+    """Pairs of an epoch of the run in data.replay; 0: none is named"""
     experiment: str = ""
     """The experiment that the task recommends for a corpus of this size; empty: none, or not with the user's options"""
 

@@ -14,7 +14,9 @@ from s2s.config import Config, TrainConfig
 from s2s.config.run import CheckpointConfig, ValidConfig
 from s2s.errors import CheckpointError, Preempted
 from s2s.log.log import RunLength
+from s2s.training import averaging
 from s2s.training import trainer as loop
+from s2s.training.averaging import FinalAverage
 from s2s.training.state import TrainerState
 from s2s.training.step_result import StepResult
 from s2s.training.trainer import Trainer
@@ -296,22 +298,38 @@ def test_a_validation_that_a_signal_ends_stops_the_run() -> None:
 
 
 @pytest.mark.parametrize(("step", "stopped_early"), [(9, True), (10, False)])
+@pytest.mark.parametrize("average", [None, {"path": "average"}])
+def test_a_finished_run_is_summed_up_for_observers_the_last_first(
+    monkeypatch: pytest.MonkeyPatch, step: int, stopped_early: bool, average: dict[str, Any] | None
+) -> None:
+    heard = list[Any]()
+    observers = [SimpleNamespace(finished=lambda summary, i=i: heard.append((i, summary))) for i in (0, 1)]
+    monkeypatch.setattr(loop, "FinalAverage", lambda *_: lambda: average)
+    parts = {"checkpoints": None, "validation": False, "observers": observers}
+    one = trainer(config=Config(train=TrainConfig(steps=10)), state=TrainerState(step=step), **parts)
+    summary = one.finish()
+    assert summary == {**one.state.summary(), "stopped_early": stopped_early, "average": average}
+    assert heard == [(1, summary), (0, summary)]
+
+
+def final_average(folder: Path, model: torch.nn.Module, averaged: Any, validate: Any, *, is_main: bool = True) -> Any:
+    """Of a run of this model whose checkpoints average to `averaged`."""
+    checkpoints: Any = SimpleNamespace(
+        folder=folder,
+        average=lambda state: averaged,
+        load_weights=lambda tensors, path: model.load_state_dict(tensors),
+        train_step=SimpleNamespace(model=model, world=SimpleNamespace(any_true=bool, is_main=is_main)),
+    )
+    return FinalAverage(Config(), checkpoints, TrainerState(), validate, lambda: Preempted("saved", 75))
+
+
 @pytest.mark.parametrize("averaged", [None, Path("average")])
 @pytest.mark.parametrize("is_main", [True, False])
-def test_a_finished_run_is_summed_up_for_observers_the_last_first(
-    step: int, stopped_early: bool, averaged: Path | None, is_main: bool
-) -> None:
-    heard, calls = list[Any](), list[Any]()
-    observers = [SimpleNamespace(finished=lambda summary, i=i: heard.append((i, summary))) for i in (0, 1)]
-    checkpoints = SimpleNamespace(average=lambda state: calls.append(state) or averaged)
-    config = Config(train=TrainConfig(steps=10))
-    one = trainer(config=config, state=TrainerState(step=step), observers=observers, checkpoints=checkpoints)
-    one.world.is_main, one.validate_average = is_main, lambda: {"path": "average"}
-    summary = one.finish()
-    assert len(calls) == is_main
-    expected = {"path": "average"} if averaged and is_main else None
-    assert summary == {**one.state.summary(), "stopped_early": stopped_early, "average": expected}
-    assert heard == [(1, summary), (0, summary)]
+def test_the_first_rank_averages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, averaged: Any, is_main: bool) -> None:
+    load = lambda path: SimpleNamespace(path=path, tensors={"model": {}})  # noqa: E731
+    monkeypatch.setattr(averaging.checkpoint, "load", load)
+    average = final_average(tmp_path, torch.nn.Linear(1, 1), averaged, None, is_main=is_main)
+    assert average() == ({"path": str(tmp_path / "average")} if averaged and is_main else None)
 
 
 @pytest.mark.parametrize(
@@ -327,28 +345,29 @@ def test_the_averaged_weights_are_validated_and_the_models_own_are_there_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_data: bool, best: Any, expected: dict[str, Any]
 ) -> None:
     """Against the best single checkpoint, by the metric by which that was chosen."""
-    model, seen = torch.nn.Linear(1, 1, bias=False), list[float]()
+    model, seen = torch.nn.Linear(1, 1, bias=False), list[Any]()
     torch.nn.init.constant_(model.weight, 3.0)
     mean = {"model": {"weight": torch.full((1, 1), 5.0)}}
-    monkeypatch.setattr(loop.checkpoint, "load", lambda path: SimpleNamespace(tensors=mean))
-    checkpoints = SimpleNamespace(folder=tmp_path, load_weights=lambda tensors, path: model.load_state_dict(tensors))
-    checkpoints.mark_average_worse = lambda: seen.append(-1.0)
-    one = trainer(checkpoints=checkpoints, train_step=SimpleNamespace(model=model), validation=has_data)
-    one.state.best, result = best, SimpleNamespace(criterion=-2.0, record=lambda: {"nll": 2.0})
-    one.run_validation = lambda: seen.append(model.weight.item()) or result
-    assert one.validate_average() == {"path": str(tmp_path / "average"), **expected}
-    assert seen == [*([5.0] if has_data else []), *([-1.0] if expected.get("worse_by") else [])]
+    load_mean = lambda path: SimpleNamespace(path=path, tensors=mean, state={"members": []})  # noqa: E731
+    monkeypatch.setattr(averaging.checkpoint, "load", load_mean)
+    monkeypatch.setattr(averaging.checkpoint, "save", lambda folder, name, tensors, state: seen.append(state))
+    result = SimpleNamespace(criterion=-2.0, record=lambda: {"nll": 2.0})
+    validate = (lambda: seen.append(model.weight.item()) or result) if has_data else None
+    average = final_average(tmp_path, model, tmp_path / "average", validate)
+    average.state.best = best
+    assert average() == {"path": str(tmp_path / "average"), **expected}
+    marked = {"members": [], "worse_than_best": True}
+    assert seen == [*([5.0] if has_data else []), *([marked] if expected.get("worse_by") else [])]
     assert model.weight.item() == 3.0
 
 
 def test_a_signal_during_the_last_validation_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop.checkpoint, "load", lambda path: SimpleNamespace(tensors={"model": {}}))
-    checkpoints = SimpleNamespace(folder=tmp_path, load_weights=lambda tensors, path: None)
-    parts = SimpleNamespace(model=torch.nn.Linear(1, 1))
-    one = trainer(checkpoints=checkpoints, train_step=parts, validation=True, run_validation=lambda: None)
-    one.preempt = lambda: Preempted("saved", 75)
+    model = torch.nn.Linear(1, 1)
+    load = lambda path: SimpleNamespace(path=path, tensors={"model": model.state_dict()})  # noqa: E731
+    monkeypatch.setattr(averaging.checkpoint, "load", load)
+    average = final_average(tmp_path, model, tmp_path / "average", lambda: None)
     with pytest.raises(Preempted, match="saved"):
-        one.validate_average()
+        average()
 
 
 @pytest.mark.parametrize("restored", [None, TrainerState(step=1200, best_metric="bleu", best=[(1.0, 4)])])
