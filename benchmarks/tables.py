@@ -149,7 +149,7 @@ BY_HAND = {
     "families": "the commands on its pages",
     "few_pairs": "benchmarks/few_pairs.sh FOLDER RESULTS",
     "figures": "benchmarks/paper_figures.py FOLDER",
-    "fine_tuning": "benchmarks/fine_tuning.py TATOEBA HELP WORK",
+    "fine_tuning": "benchmarks/fine_tuning.py TATOEBA TEXTS WORK",
     "robustness": "make demo && python benchmarks/robustness.py > FILE",
     "marian_scores": "benchmarks/marian_scores.py PYMARIAN FOLDER OUTPUT",
     "markup": "benchmarks/markup.py RUN, a run of the plain pairs of LibreOffice's help",
