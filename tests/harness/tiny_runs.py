@@ -11,6 +11,7 @@ import pytest
 from s2s.cli import average, generate, plugins, prepare, score, train
 from s2s_export import command as export
 from s2s_pcfg import command as pcfg
+from s2s_serve import command as serve
 from s2s_study import command as study
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ COMMANDS = {
     "s2s-plugins": plugins.main,
     "s2s-pcfg": pcfg.main,
     "s2s-study": study.main,
+    "s2s-serve": serve.main,
 }
 ALLOWED = (0, 2)
 """Exit codes of what a user can cause without signals, full disks and closed pipes."""

@@ -25,6 +25,7 @@ from s2s_serve.errors import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import httpx
 
@@ -253,6 +254,21 @@ def test_a_client_that_disconnects_is_no_bug(
     until(lambda: sum(counted(port).values()) > sum(before.values()) + 1)
     assert counted(port).get("500", 0) == 0
     assert [record.getMessage() for record in caplog.records] == []
+
+
+def test_requests_that_a_stop_cuts_off_are_no_bug(run: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with contextlib.ExitStack() as clients:
+        with listening(tiny_server(run, jobs=str(tmp_path), drain=0)) as address:
+            upload, streaming = (clients.enter_context(connect(port_of(address))) for _ in range(2))
+            upload.sendall(head("/v1/jobs", 1000) + b"the old dog\n")
+            streaming.sendall(head("/v1/generate", len(STREAMED)) + STREAMED)
+            streaming.recv(100)
+            until(lambda: list(tmp_path.glob(".uploads-*/*/input.txt")))
+        answered = upload.recv(10_000)
+    assert answered.startswith(b"HTTP/1.1 503 ")
+    assert b"the server is ending" in answered
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+    assert not any(record.exc_info for record in caplog.records)
 
 
 def test_a_client_has_a_rate_and_a_number_of_requests_at_once(run: str) -> None:

@@ -89,7 +89,9 @@ def test_names_can_be_added() -> None:
     options = {"hosts": ["translate.example.org", "*.Example.com", "my_service"]}
     own = ["translate.example.org:8000", "TRANSLATE.example.org", "a.example.com", "a.b.example.com", "my_service"]
     assert {to(host, **options) for host in [*own, "localhost"]} == {200}
-    assert {to(host, **options) for host in ["example.com", "badexample.com", "x.translate.example.org"]} == {421}
+    assert {
+        to(host, **options) for host in ["example.com", ".example.com", "badexample.com", "x.translate.example.org"]
+    } == {421}
     assert {to(host, hosts=["*"]) for host in [*NAMES, *ADDRESSES]} == {200}
 
 

@@ -24,6 +24,8 @@ FAMILIES = {
     "exports": "Exports",
     "grammars": "Grammars",
     "results": "Results",
+    "server": "Server",
+    "jobs": "Jobs",
 }
 
 

@@ -22,7 +22,7 @@ from s2s_serve.errors import Errors
 from s2s_serve.jobs import Jobs
 from s2s_serve.own_site import OwnSite
 from s2s_serve.pages import add_pages
-from s2s_serve.refusal import RefusedError
+from s2s_serve.refusal import RefusedError, unavailable
 from s2s_serve.server_log import log_request
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def create_app(server: Server) -> FastAPI:
     limits = {"max_bytes": server.config.max_chars * 8 + 65_536, "max_document": server.config.max_document}
     app.add_middleware(BodyLimit, errors=errors, **limits)
     app.add_middleware(OwnSite, config=server.config, errors=errors)
-    app.add_middleware(Timing, server=server)
+    app.add_middleware(Timing, server=server, errors=errors)
     return app
 
 
@@ -105,13 +105,13 @@ def _require_key(server: Server) -> Callable[[Request], Awaitable[None]]:
 class Timing:
     """Counts and times requests by route."""
 
-    def __init__(self, app: Any, server: Server) -> None:
-        self.app, self.metrics = app, server.metrics
+    def __init__(self, app: Any, server: Server, errors: Errors) -> None:
+        self.app, self.metrics, self.errors = app, server.metrics, errors
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        begun, status = time.monotonic(), "500"
+        begun, status = time.monotonic(), ""
 
         async def record_status(message: Any) -> None:
             nonlocal status
@@ -121,7 +121,12 @@ class Timing:
 
         try:
             await self.app(scope, receive, record_status)
+        except asyncio.CancelledError:  # by uvicorn, when the seconds of `drain` are over
+            if not status:
+                ending = unavailable("the server is ending")
+                await self.errors.answer(ending, scope["path"])(scope, receive, record_status)
         finally:
+            status = status or "500"
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.labels(route, status).inc()
             seconds = time.monotonic() - begun

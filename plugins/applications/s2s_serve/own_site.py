@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ANY = "*"
 LOCALHOST = "localhost"
-HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?", re.ASCII)
+HOST = re.compile(r"(\[[0-9a-f:.]+\]|\w[\w.-]*)(:\d{1,5})?", re.ASCII)
 """Name or address, and port, of a Host header in lower case"""
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
