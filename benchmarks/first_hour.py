@@ -112,7 +112,7 @@ def parsing(walk: Walk) -> Result:
     f1 = {}
     for name, options in (("default", "task=parsing"), ("experiment", "experiment=wsj_sample")):
         walk.train(f"trees-{name}", f"{options} {TREES}")
-        scores = [float(str(record["f1"])) for record in walk.records(f"trees-{name}") if "f1" in record]
+        scores = [float(str(record["evalb"])) for record in walk.records(f"trees-{name}") if "evalb" in record]
         f1[name] = max(scores, default=0.0)
     ratio = f1["default"] / max(f1["experiment"], 1e-9)
     return Result(f"F1 {f1['default']:.1f} of {f1['experiment']:.1f}: {ratio:.2f}", ratio >= 0.95)
