@@ -82,6 +82,8 @@ def log_probs(model: Transformer, src: Sequence[int], tgt: Sequence[int]) -> lis
             ("ctranslate2", {"positions": "sinusoid_t2t"}),
             ("ctranslate2", {"positions": "learned", "max_positions": 30}),
             ("ctranslate2", {"positions": "none"}),
+            ("ctranslate2", {"positions": "sinusoid_t2t", "position_offset": 2, "norm": "pre"}),
+            ("ctranslate2", {"activation": "gelu_tanh", "share_embeddings": "inputs"}),
             ("ctranslate2", {"share_embeddings": "none"}),
             ("ctranslate2", {"share_embeddings": "target", "dropout": 0.5}),
             ("hf", {}),

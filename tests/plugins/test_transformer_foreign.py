@@ -134,6 +134,7 @@ def test_sinusoids_in_a_file_are_compared(tmp_path: Path) -> None:
         {"positions": "sinusoid_t2t", "activation": "silu"},
         {"positions": "learned", "max_positions": 30},
         {"positions": "none", "scale_embeddings": False},
+        {"positions": "sinusoid_t2t", "position_offset": 2, "norm": "pre"},
         {"share_embeddings": "none", "output_bias": True},
         {"share_embeddings": "target", "norm_eps": 1e-3},
         {"share_embeddings": "inputs", "activation": "gelu_tanh"},

@@ -5,11 +5,12 @@ from __future__ import annotations
 __all__ = ["CTranslate2"]
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
-from s2s import CheckpointError
+from s2s import CheckpointError, ConfigError
 from s2s.foreign import Layout, NameTable, OptionNames, TensorNames
 from s2s.nn import TABLES
 from s2s_transformer import TransformerConfig
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from torch import Tensor
+
+    from s2s import Choice
 
 LAYER = {
     "attention.qkv": "self_attention/linear_0",
@@ -53,7 +56,19 @@ class CTranslate2(TransformerFormat):
         OptionNames("scale_embeddings", ["encoder/scale_embeddings", "decoder/scale_embeddings"]),
         OptionNames("norm_eps", ["layer_norm_epsilon"]),
     )
-    implied: ClassVar = PAPER | {"positions": ("sinusoid", "sinusoid_t2t", "learned", "none")}
+    implied: ClassVar = PAPER | {
+        "positions": ("sinusoid", "sinusoid_t2t", "learned", "none"),
+        "position_offset": (0, 2),  # read back, and those of published models
+    }
+
+    def write_options(self, config: Choice) -> dict[str, Any]:
+        """As in the base class; raises ConfigError for learned positions that no token has, too."""
+        assert isinstance(config, TransformerConfig)
+        if config.positions == "learned" and config.position_offset:
+            raise ConfigError(
+                f"arch.position_offset={config.position_offset}: {self.title} has only 0 with arch.positions=learned"
+            )
+        return super().write_options(config)
 
     def read_options(self, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
         """As in the base class; widths, sharing and positions follow from the tensors."""
@@ -78,7 +93,9 @@ class CTranslate2(TransformerFormat):
             if config.norm == "pre":
                 rows += [TensorNames(f"{side}_norm.{own}", [f"{side}/layer_norm/{kind}"]) for own, kind in NORM.items()]
         if config.positions != "learned":
-            return NameTable(rows, {POSITIONS.format(side): encodings(config) for side in SIDES})
+            return NameTable(
+                rows, {POSITIONS.format(side): encodings(config, config.position_offset) for side in SIDES}
+            )
         scale = Layout.scaled(math.sqrt(config.d_model) if config.scale_embeddings and config.scale_positions else 1)
         for own, side in (("src", "encoder"), ("tgt", "decoder")):
             rows.append(TensorNames(f"{own}_positions.weight", [POSITIONS.format(side)], [scale]))
@@ -102,10 +119,14 @@ def _sharing(tensors: Mapping[str, Tensor]) -> str:
 def _positions(d_model: int, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     """`arch.positions` that gives these vectors; learned ones if no other does."""
     vectors = [tensors[POSITIONS.format(side)] for side in SIDES]
-    for name in ("none", "sinusoid", "sinusoid_t2t"):
-        expected = encodings(TransformerConfig(positions=name, d_model=d_model, n_heads=1))
+    known = [TransformerConfig(positions="none", d_model=d_model, n_heads=1)]
+    if d_model % 2 == 0:
+        t2t = replace(known[0], positions="sinusoid_t2t")
+        known += [replace(t2t, positions="sinusoid"), t2t, replace(t2t, position_offset=2)]
+    for config in known:
+        expected = encodings(config, config.position_offset)
         if all(torch.allclose(x, expected(len(x)), atol=1e-5) for x in vectors):
-            return {"positions": name}
+            return {"positions": config.positions, "position_offset": config.position_offset}
     if len(vectors[0]) != len(vectors[1]):
         raise CheckpointError("encoder and decoder have different numbers of learned positions")
     return {"positions": "learned", "max_positions": len(vectors[0])}

@@ -75,12 +75,12 @@ def n_layers(config: TransformerConfig) -> dict[str, int]:
     return {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
 
 
-def encodings(config: TransformerConfig) -> Callable[[int], Tensor]:
-    """Function of n -> the encodings of the first n positions, [n, d_model]; zeros for positions=none"""
+def encodings(config: TransformerConfig, first: int = 0) -> Callable[[int], Tensor]:
+    """Function of n -> the encodings of n positions from `first`, [n, d_model]; zeros for positions=none"""
     if config.positions == "none":
         return lambda n: torch.zeros(n, config.d_model)
     sinusoids = Sinusoids(config.d_model, "t2t" if config.positions == "sinusoid_t2t" else "paper")
-    return lambda n: sinusoids(torch.arange(n), torch.float32)
+    return lambda n: sinusoids(torch.arange(first, first + n), torch.float32)
 
 
 def embedding_rows(
