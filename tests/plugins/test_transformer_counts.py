@@ -12,6 +12,8 @@ from s2s.compose import compose
 from s2s.config import Config
 from s2s.plugin import Plugins, load_plugins
 from s2s_transformer import TransformerConfig
+from s2s_transformer.marian import Marian
+from s2s_transformer.marian_npz import MarianNpz
 from s2s_transformer.model import Transformer
 
 PAPER = {
@@ -106,3 +108,28 @@ def test_closed_form_holds_off_the_papers_path(changes: dict[str, object]) -> No
 def test_the_defaults_are_the_base_preset() -> None:
     """The dataclass alone is the paper's model."""
     assert preset("transformer_base") == TransformerConfig(name="transformer")
+
+
+PUBLISHED = {
+    ("t5_small", 32_128): 60_506_624,
+    ("t5_v1_1_small", 32_128): 76_961_152,
+    ("t5_v1_1_small", 250_112): 300_176_768,
+    ("m2m_100_418m", 128_112): 483_905_536,
+    ("m2m_100_418m", 256_206): 615_073_792,
+    ("bart_base", 50_265): 139_420_416,
+    ("mbart_large", 250_054): 610_879_488,
+}
+"""Weights of the published models, by preset and rows of their matrices: t5-small, t5-v1_1-small, mt5-small,
+m2m100_418M, nllb-200-distilled-600M, bart-base, mbart-large-50"""
+
+
+@pytest.mark.parametrize(("name", "rows"), PUBLISHED, ids=str)
+def test_presets_of_published_families_have_as_many_parameters(name: str, rows: int) -> None:
+    assert n_parameters(preset(name), rows) == PUBLISHED[name, rows]
+
+
+def test_the_presets_of_marian_are_written_as_marian() -> None:
+    written = MarianNpz().write_options(preset("marian_student_tiny"))
+    assert (written["dec-cell"], written["dim-emb"], written["dec-depth"]) == ("ssru", 256, 2)
+    assert n_parameters(preset("marian_student_tiny"), 32_000) == pytest.approx(16.8e6, rel=0.02)  # Firefox's
+    assert Marian().write_options(preset("opus_mt"))["activation_function"] == "silu"
