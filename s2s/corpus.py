@@ -25,6 +25,8 @@ class Corpus(ABC):
 
         One that cannot be used is yielded as a `Rejected`, so that all are counted. A corpus that has only one split
         ignores `split`.
+
+        split: one of train, valid and test; a corpus that has only one ignores it.
         """
 
     def files(self, split: str) -> Sequence[Path]:

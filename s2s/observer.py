@@ -55,19 +55,30 @@ class Observer:
         """Continue from what `state_dict` returned, tensors on the CPU; before the first event, on every rank.
 
         Not called in a new run, or if the checkpoint has no state of this observer.
+
+        state: as `state_dict` returned it.
         """
 
     def updated(self, record: Mapping[str, Any]) -> None:
-        """After every update, with its values."""
+        """After every update, with its values.
+
+        record: what the log has of the update or validation, such as step, loss and tokens.
+        """
 
     def validated(self, record: Mapping[str, Any]) -> None:
         """After every validation, with its scores."""
 
     def saved(self, path: Path, seconds: float) -> None:
-        """When a checkpoint is verified on disk, `seconds` after it was begun; in the process that wrote it."""
+        """When a checkpoint is verified on disk, `seconds` after it was begun; in the process that wrote it.
+
+        path: the checkpoint's folder. seconds: what it took from its beginning.
+        """
 
     def finished(self, summary: Mapping[str, Any]) -> None:
-        """After the last update, validation and checkpoint, in the reverse order of observers."""
+        """After the last update, validation and checkpoint, in the reverse order of observers.
+
+        summary: the last record of the log.
+        """
 
     def close(self, error: BaseException | None) -> None:
         """Last of all; error: what ended training, if anything, such as `Preempted` for a run that can be resumed."""

@@ -58,6 +58,13 @@ def test_a_function_has_a_row_for_each_parameter_with_its_default_and_meaning(na
             assert default == "required" if required else ast.literal_eval(default) == parameter.default
 
 
+def test_a_method_without_a_meaning_has_that_of_its_class_or_base() -> None:
+    assert rows("registry.Registry.arch")["config"] == rows("registry.Registry.add")["config"]
+    assert rows("model.Seq2Seq.attention_maps")["pad"] == rows("model.Seq2Seq.encode")["pad"]
+    assert rows("nn.kv_cache.KVCacheState.select")["rows"] == rows("model.State.select")["rows"]
+    assert len(rows("model.State.select")["rows"]) == 3, "type, default and meaning"
+
+
 @pytest.mark.parametrize("name", ["batch.Batch", "trained_model.PairAttention", "registry.Entry"])
 def test_a_data_class_has_a_row_for_each_field(name: str) -> None:
     assert list(rows(name)) == [field.name for field in dataclasses.fields(named(name))]

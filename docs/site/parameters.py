@@ -1,6 +1,7 @@
 """For the reference: what a function takes, and what a data class holds, as a table of names, types and defaults.
 
-The meaning of a parameter is what the docstring says after its name and a colon; that of a field is its own docstring.
+The meaning of a parameter is what the docstring says after its name and a colon; where it says nothing, what another
+method of the class or of its bases says of a parameter of that name and type. That of a field is its own docstring.
 """
 
 from __future__ import annotations
@@ -20,18 +21,35 @@ FACTORY = re.compile(r"field\(default_factory=(?:lambda: )?(?P<made>.+)\)")
 class Tables(griffe.Extension):
     """Adds the tables to the docstrings."""
 
+    def __init__(self) -> None:
+        self.parts: dict[str, tuple[str, dict[str, str]]] = {}
+        """Path of a function -> its docstring as `described`, before it has a table"""
+
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         """The parameters of a function or method that is documented."""
         parameters = [one for one in func.parameters if one.name not in ("self", "cls")]
         if func.docstring is None or not parameters:
             return
-        prose, meanings = described(func.docstring.value, [one.name for one in parameters])
         rows = []
         for one in parameters:
             stars = STARS.get(one.kind, "") if one.kind else ""
             default = "" if stars else "required" if one.default is None else f"`{one.default}`"
-            rows.append((f"{stars}{one.name}", one.annotation, default, meanings.get(one.name, "")))
-        func.docstring.value = f"{prose}\n\n{table('parameter', rows)}"
+            rows.append((f"{stars}{one.name}", one.annotation, default, self._meaning(func, one)))
+        func.docstring.value = f"{self._described(func)[0]}\n\n{table('parameter', rows)}"
+
+    def _meaning(self, func: griffe.Function, parameter: griffe.Parameter) -> str:
+        for one in _methods(func):
+            same = next((other for other in one.parameters if other.name == parameter.name), None)
+            text = self._described(one)[1].get(parameter.name)
+            if text and same and str(same.annotation) == str(parameter.annotation):
+                return text
+        return ""
+
+    def _described(self, func: griffe.Function) -> tuple[str, dict[str, str]]:
+        if func.path not in self.parts:
+            text = func.docstring.value if func.docstring else ""
+            self.parts[func.path] = described(text, [one.name for one in func.parameters])
+        return self.parts[func.path]
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
         """The fields of a data class or named tuple, in place of a paragraph for each."""
@@ -45,6 +63,15 @@ class Tables(griffe.Extension):
             rows.append((one.name, one.annotation, default, one.docstring.value if one.docstring else ""))
             del cls.members[one.name]
         cls.docstring.value = f"{cls.docstring.value}\n\n{table('field', rows)}"
+
+
+def _methods(func: griffe.Function) -> Iterable[griffe.Function]:
+    """The function, and if it is a method, those of its name in base classes, and all others of these classes."""
+    yield func
+    if isinstance(func.parent, griffe.Class):
+        classes = [func.parent, *(base for base in func.parent.mro() if isinstance(base, griffe.Class))]
+        yield from (base.functions[func.name] for base in classes[1:] if func.name in base.functions)
+        yield from (one for base in classes for one in base.functions.values())
 
 
 def _is_field(attribute: griffe.Attribute) -> bool:

@@ -67,7 +67,10 @@ class Tokenizer(ABC):
         return hashlib.sha256("\n".join(self.pieces).encode()).hexdigest()
 
     def id_of(self, symbol: str) -> int:
-        """The id of a token, such as a symbol that was given to `learn`; raises DataError if there is none."""
+        """The id of a token, such as a symbol that was given to `learn`; raises DataError if there is none.
+
+        symbol: the token's text.
+        """
         if symbol not in self._ids:
             raise DataError(f"{self.path}: no token {symbol!r}; name it when the vocabulary is learnt")
         return self._ids[symbol]
@@ -77,21 +80,32 @@ class Tokenizer(ABC):
         return {piece: i for i, piece in enumerate(self.pieces)}
 
     def for_side(self, side: Side) -> Tokenizer:
-        """As it is used for one side; override it if sides segment text differently."""
+        """As it is used for one side; override it if sides segment text differently.
+
+        side: src or tgt.
+        """
         return self
 
     @abstractmethod
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Ids of every line; several threads may call it at once."""
+        """Ids of every line; several threads may call it at once.
+
+        lines: texts of one side.
+        """
 
     @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; special tokens are skipped, unk becomes ⁇."""
+        """The text of ids; special tokens are skipped, unk becomes ⁇.
+
+        ids: without bos and eos.
+        """
 
     def covers(self, text: str) -> bool:
         """Whether tokens spell a text, without unk, and without single bytes where others spell whole characters.
 
         True if tokens are words: unknown ones are then what unk stands for, in training as well.
+
+        text: a text of one side.
         """
         return self.unk not in self.encode([text])[0]
 
@@ -130,7 +144,10 @@ class Tokenizer(ABC):
         return b"".join(spellings[i] for i in ids)
 
     def split(self, token: str) -> list[int]:
-        """Ids of the fewest tokens that spell a token of another tokeniser; empty: none do."""
+        """Ids of the fewest tokens that spell a token of another tokeniser; empty: none do.
+
+        token: the other tokeniser's text of it.
+        """
         best: list[list[int] | None] = [[]]
         for end in range(1, len(token) + 1):
             ways = [
@@ -142,7 +159,10 @@ class Tokenizer(ABC):
         return best[-1] or []
 
     def sampler(self, alpha: float) -> Callable[[Sequence[int], int], list[int]]:
-        """A function of only ids and a seed, the same in every process: the ids of the same text in other tokens."""
+        """A function of only ids and a seed, the same in every process: the ids of the same text in other tokens.
+
+        alpha: how far from the most likely tokens, as task.subword_sampling says.
+        """
         raise ConfigError(f"task.subword_sampling={alpha}: this tokeniser has one way to write a text; leave it out")
 
 
@@ -163,12 +183,16 @@ class TokenizerKind(ABC):
         size: number of its tokens, special ones and `symbols` included. symbols: texts of which each is one token
         wherever it occurs, such as the tag <2de>; `check_symbols` refuses what cannot be one. option: the option that
         sets the size, for error messages.
+
+        lines: the training text. path: a file or folder of the tokeniser.
         """
 
     def extend(self, lines: Iterable[str], path: Path, n_tokens: int) -> None:
         """Add to the tokeniser at `path`, behind its own, at most `n_tokens` tokens that occur LEAST_NEW times.
 
         Raises ConfigError for a kind whose vocabulary is complete.
+
+        n_tokens: most tokens to add.
         """
         raise ConfigError(f"data.new_tokens={n_tokens}: task.subword names a complete vocabulary; leave it out")
 

@@ -40,10 +40,16 @@ class InputFormat(ABC):
 
     @abstractmethod
     def read(self, line: str, location: str) -> Record:
-        """The input in a line, which is without its end; a DataError names the location."""
+        """The input in a line, which is without its end; a DataError names the location.
+
+        line: a line of input. location: its file and number, for errors.
+        """
 
     def fits(self, path: str) -> bool:
-        """With input_format=auto: whether this file is in the format of the outputs; otherwise it is read as text."""
+        """With input_format=auto: whether this file is in the format of the outputs; otherwise it is read as text.
+
+        path: a file of inputs.
+        """
         return True
 
 
@@ -55,7 +61,10 @@ class OutputFormat(ABC):
 
     @abstractmethod
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
-        """The lines to write for an input."""
+        """The lines to write for an input.
+
+        record: the line of input. output: the best output, with the others. nbest: number of outputs to write.
+        """
 
     def n_lines(self, nbest: int) -> int:
         """Number of lines for every input, if it is the same, so that lines can be counted; 0: any number."""

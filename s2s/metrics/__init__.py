@@ -77,6 +77,9 @@ class Metric(ABC):
         """The score that `__call__` returns, as commands report it: with the name and the direction of the metric.
 
         Raises PluginError for what is no score, and where only the score says that lower is better.
+
+        hyps: outputs. refs: references, [n_refs][n_sentences]. samples: of the bootstrap for the interval; 0: none.
+        seed: of the bootstrap.
         """
         score, what = self(hyps, refs, samples, seed), f"metric {self.name}: {type(self).__name__}"
         if not isinstance(score, Score):
@@ -97,6 +100,8 @@ class Metric(ABC):
         """The score of each text against each other as its only reference: [n][n], a row for each hypothesis.
 
         The default takes the main score of `per_sentence`, for n squared pairs.
+
+        texts: outputs for one input.
         """
         rows = [self.per_sentence([text] * len(texts), [texts]) for text in texts]
         return [[next(iter(scores.values())) for scores in row] for row in rows]
@@ -107,6 +112,8 @@ class Metric(ABC):
         """p-value of each system's difference from the baseline.
 
         The default scores every resample anew, which works for any metric and is slow.
+
+        baseline: outputs of the first system. systems: outputs of each other system. test: the test and its samples.
         """
         from s2s.metrics.resampling import paired_p_value  # numpy, which listing plugins does without
 
