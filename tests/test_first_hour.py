@@ -32,9 +32,10 @@ def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
     _corpus, dry_run, interrupted, continued, scored, tuned, python = said
     assert "first validation after" in dry_run
     assert "recipe=auto" in dry_run
-    assert "the same command continues" in interrupted
+    assert re.search("the same command (continues|goes on)", interrupted)
     assert "done  " in continued
-    assert re.search(r"continuing after update \d", continued) or "done  " in interrupted, "a quick machine is done"
+    is_quick, is_slow = "done  " in interrupted, "nothing had to be saved" in interrupted
+    assert re.search(r"continuing after update \d", continued) or is_quick or is_slow
     assert "BLEU" in scored.upper()
     assert "init" in tuned
     assert len(python.strip()) > 1

@@ -82,11 +82,11 @@ class Forecast:
                 f"this will take {days:,.0f} days here{'' if seconds else ' at the very least'}; give "
                 "train.budget=8h, a smaller model, or fewer train.steps"
             )
-        warmup = getattr(config.schedule, "warmup", 0)
-        if 0 < steps < 2 * warmup:
+        warmup, least = getattr(config.schedule, "warmup", 0), max(steps // 10, 1)
+        if least < warmup and 0 < steps < 2 * warmup:
             yield (
                 f"schedule.warmup={warmup:,} is more than half of train.steps={steps:,}: the learning rate "
-                f"barely reaches its peak; give schedule.warmup={max(steps // 10, 1):,}"
+                f"barely reaches its peak; give schedule.warmup={least:,}"
             )
 
 

@@ -37,6 +37,7 @@ def fine(**changes: Any) -> Forecast:
 
 def test_a_sensible_run_is_not_warned_of() -> None:
     assert list(fine().warnings(config())) == []
+    assert list(fine().warnings(config("train.steps=1", "schedule.warmup=1"))) == [], "it has no shorter one"
 
 
 @pytest.mark.parametrize(
