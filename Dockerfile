@@ -4,17 +4,23 @@
 # For a GPU of NVIDIA: docker build --build-arg TORCH=cu130 -t s2s . and docker run --gpus all …
 # Any other command: docker run --rm -v "$PWD:/work" -w /work --entrypoint s2s-train s2s run=mine …
 
-FROM python:3.12-slim AS build
+# The Python for which requirements.lock has the hash of torch.
+FROM python:3.11-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
 COPY . /source
-RUN pip wheel --no-deps --wheel-dir /wheels /source
+RUN PIP_CONSTRAINT=/source/constraints.txt pip wheel --no-deps --wheel-dir /wheels /source
 
-FROM python:3.12-slim
+FROM python:3.11-slim
 ARG TORCH=cpu
-COPY constraints.txt /constraints.txt
-RUN pip install --no-cache-dir -c /constraints.txt torch --index-url "https://download.pytorch.org/whl/${TORCH}"
-RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
-    pip install --no-cache-dir -c /constraints.txt "$(echo /wheels/*.whl)[serve,documents,hf]"
+COPY constraints.txt requirements.lock /
+# Every package has its hash in the lock, which `make lock` writes, but torch for a GPU and what it brings along.
+RUN index="https://download.pytorch.org/whl/${TORCH}" && \
+    if [ "$TORCH" != cpu ]; then \
+        pip install --no-cache-dir -c /constraints.txt torch --index-url "$index" && \
+        sed -i '/^torch==/,/[^\\]$/d' /requirements.lock; \
+    fi && \
+    pip install --no-cache-dir --no-deps --require-hashes -r /requirements.lock --extra-index-url "$index"
+RUN --mount=type=bind,from=build,source=/wheels,target=/wheels pip install --no-cache-dir --no-deps /wheels/*.whl
 RUN useradd --create-home s2s
 USER s2s
 WORKDIR /home/s2s

@@ -9,7 +9,7 @@ CONSTRAINTS ?= -c constraints.txt
 # Idle threads sleep instead of spinning: on a machine that others use, spinning costs a factor of ten.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: demo docs options wheel benchmarks test test-quick fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
+.PHONY: demo docs lock options wheel benchmarks test test-quick fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
@@ -42,14 +42,14 @@ fuzz: $(READY)
 	S2S_FUZZ=2500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/compose/test_compose_fuzz.py
 	S2S_FUZZ=500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/cli/test_command_fuzz.py
 
-# Kills, flipped bits, mistakes, crafted runs, lost ranks, ranks that disagree, and damage to what is read again, each from a
+# Kills, flipped bits, mistakes, crafted runs, lost ranks, ranks that disagree, damage to what is read again, hostile files, each from a
 # seed; it goes on where its logs end. A case alone:
 # PYTHONPATH=tests:tools python -m attack flips --seed 1 --only 17
 SEED ?= 1
 attack: $(READY)
 	mkdir -p build
 	for family in kills:200 flips:1000 mistakes:5000 crafted:200 ranks:20 disagreements:150 \
-			exports:300 grammars:300 results:300 server:400 jobs:300; do \
+			exports:300 grammars:300 results:300 server:400 jobs:300 formats:500; do \
 		PYTHONPATH=tests:tools $(BIN)/python -m attack $${family%:*} --count $${family#*:} --seed $(SEED) \
 			--log build/attack-$${family%:*}-$(SEED).jsonl || exit 1; done
 
@@ -91,6 +91,15 @@ test-wheel: $(READY)
 	$(BIN)/python -m build --wheel --outdir build/wheel . > build/wheel.log 2>&1 || (cat build/wheel.log; exit 1)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
 	cd build && PYTHONPATH=$(CURDIR)/build/wheel/site ../$(BIN)/pytest -q -n $(WORKERS) -c ../pyproject.toml --rootdir .. $(WHEEL_TESTS)
+
+# requirements.lock, the packages of the Docker image with their hashes, for the Python of the image. Of torch, pip takes the
+# build for a CPU if it knows an index that has it (PIP_EXTRA_INDEX_URL).
+lock:
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/pip install --quiet --disable-pip-version-check pip-tools
+	build/lock/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
+		-c constraints.txt --extra serve --extra documents --extra hf -o requirements.lock pyproject.toml
 
 # The pages of docs/options, from the docstrings of all options.
 options: $(READY)

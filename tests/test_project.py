@@ -35,6 +35,22 @@ def test_every_package_says_that_it_is_typed() -> None:
     assert [package.name for package in packages if not (package / "py.typed").is_file()] == []
 
 
+ENTRY = re.compile(r"^([\w.-]+)==([^\s+]+)\S* \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", re.MULTILINE)
+
+
+def test_the_lock_has_hashes_and_the_versions_of_the_constraints() -> None:
+    lock, constraints = ((ROOT / name).read_text(encoding="utf-8") for name in ("requirements.lock", "constraints.txt"))
+    others = [line for line in ENTRY.sub("", lock).splitlines() if line and not line.startswith("#")]
+    assert others == [], "such as the address of an index"
+    locked = {match[1]: match[2] for match in ENTRY.finditer(lock)}
+    pinned = dict(re.findall(r"(?m)^([\w.-]+)==(\S+)$", constraints))
+    assert {name: pinned[name] for name in locked.keys() & pinned.keys()}.items() <= locked.items()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["serve"], *extras["documents"], *extras["hf"]]
+    assert {re.split(r"[<>=;\[ ]", one)[0] for one in wanted} <= locked.keys()
+
+
 @pytest.mark.slow
 def test_the_site_builds_and_no_link_of_it_leads_nowhere(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")

@@ -147,6 +147,24 @@ def test_codecs_that_are_no_encodings_are_refused(name: str) -> None:
         HtmlFormat(Choice()).read(f"<meta charset={name}><p>A dog".encode())
 
 
+def test_two_members_of_one_name_are_refused() -> None:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as file:
+        file.writestr("word/document.xml", PAGE)
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            file.writestr("word/document.xml", PAGE)
+    with pytest.raises(DataError, match="two members of the archive have one name"):
+        DocxFormat(Choice()).read(target.getvalue())
+
+
+@pytest.mark.parametrize("name", ["zlib", "hex", "rot13", "base64"])
+def test_codecs_of_a_po_file_that_are_no_encodings_are_refused(name: str) -> None:
+    pytest.importorskip("translate", reason="the extra `documents` is not installed")
+    data = f'msgid ""\nmsgstr "Content-Type: text/plain; charset={name}\\n"\n\nmsgid "a"\nmsgstr ""\n'
+    with pytest.raises(DataError, match=r"no PO file: .*is not a text encoding"):
+        PoFormat(UnitConfig()).read(data.encode())
+
+
 def test_advice_is_what_the_format_can_do() -> None:
     with pytest.raises(DataError, match=r"byte 0; convert it to UTF-8$"):
         TextFormat(Choice()).read(b"\xff dog")

@@ -9,6 +9,7 @@ import io
 import json
 import lzma
 import zipfile
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import openpyxl
@@ -397,6 +398,35 @@ def test_spreadsheets_that_are_bombs_are_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("s2s_text_corpora.spreadsheet.MAX_BYTES", 1 << 20)
     with pytest.raises(DataError, match="more than 1,048,576 bytes unpacked"):
         read(path)
+
+
+def test_a_spreadsheet_that_is_not_well_formed_is_refused(tmp_path: Path) -> None:
+    """openpyxl reads it with lxml, if that is there, whose errors are of another kind."""
+    with zipfile.ZipFile(io.BytesIO(xlsx(PAIRS))) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    for bad in members:
+        with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, data[:-5] + b"&" if name == bad else data)
+        with suppress(DataError):  # whatever is not needed may be anything
+            read(tmp_path / "a.xlsx")
+
+
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_offsets_of_arrow_that_lead_elsewhere_are_refused(kind: str, tmp_path: Path) -> None:
+    """They would be read as texts of this process's memory, or end it."""
+    rows = pyarrow.table({"src": ["the dog"] * 9, "tgt": ["der hund"] * 9})
+    target = io.BytesIO()
+    make = pyarrow.ipc.new_file if kind == "file" else pyarrow.ipc.new_stream
+    with make(target, rows.schema) as writer:
+        writer.write_table(rows)
+    data, offsets = target.getvalue(), b"".join((7 * i).to_bytes(4, "little") for i in range(10))
+    assert offsets in data
+    for wrong in (10**6, -1, 2**31 - 1):
+        changed = offsets[:16] + wrong.to_bytes(4, "little", signed=True) + offsets[20:]
+        (tmp_path / "a.arrow").write_bytes(data.replace(offsets, changed))
+        with pytest.raises(DataError, match=r"cannot be read as Arrow"):
+            read(tmp_path / "a.arrow")
 
 
 def test_a_row_number_of_a_spreadsheet_fills_no_time(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -170,6 +171,26 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{}")
     with pytest.raises(DataError, match=r"bad.json: no tokenizer.json: "):
         learnt(HuggingFaceKind(HuggingFaceConfig(file=str(tmp_path / "bad.json"))), tmp_path / "a")
+
+
+def changed(file: Path, **changes: Any) -> HuggingFaceKind:
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    return HuggingFaceKind(HuggingFaceConfig(file=str(file)))
+
+
+def test_a_huge_id_is_refused(file: Path, tmp_path: Path) -> None:
+    model = json.loads(file.read_text())["model"]
+    last = max(model["vocab"], key=model["vocab"].get)
+    model["vocab"][last], model["merges"] = 2**32 - 1, []
+    with pytest.raises(DataError, match="has the id 4,294,967,295; at most 4,194,304 tokens"):
+        learnt(changed(file, model=model), tmp_path / "copy")
+
+
+def test_a_pattern_that_takes_too_long_is_an_error_of_the_file(file: Path, tmp_path: Path) -> None:
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    one = learnt(changed(file, pre_tokenizer=split), tmp_path / "copy")
+    with pytest.raises(DataError, match="a text cannot be encoded"):
+        one.encode(["a" * 60 + "b"])
 
 
 def test_translation_uses_the_special_ids_of_the_file(file: Path, tmp_path: Path) -> None:

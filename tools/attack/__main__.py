@@ -26,6 +26,7 @@ FAMILIES = {
     "results": "Results",
     "server": "Server",
     "jobs": "Jobs",
+    "formats": "Formats",
 }
 
 

@@ -92,4 +92,6 @@ class Results:
         only = ["only_table=true"] if draw.random() < 0.3 and "without" not in what else []
         ended = run(place, "s2s-study", [*COMMAND, *only])
         table = place / TABLE
+        # that a job has failed is a line, too
+        ended = ended._replace(err=ended.err.replace(" failed: ", ": error: "))
         return judge(number, what, ended, table.is_file() and table.read_bytes() == self.expected)

@@ -34,6 +34,14 @@ MEMORY = 6 << 30
 """Bytes of address space beyond which a child runs out of memory"""
 
 
+class Limits(NamedTuple):
+    """What a child may take."""
+
+    cpu_seconds: int
+    memory: int
+    """Bytes of address space"""
+
+
 class Ended(NamedTuple):
     """How a command ended."""
 
@@ -49,7 +57,12 @@ class Child:
     """A command under way in `folder`."""
 
     def __init__(
-        self, folder: Path, command: str, arguments: Sequence[str], env: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        command: str,
+        arguments: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.command, self.began = command, time.monotonic()
         self.streams = Path(tempfile.mkdtemp(prefix="streams-", dir=folder.parent))
@@ -59,7 +72,7 @@ class Child:
             warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of threads; ours are idle
             self.pid = os.fork()
         if not self.pid:
-            _become(folder, self.streams, command, arguments, env or {})
+            _become(folder, self.streams, command, arguments, env or {}, limits)
         self.waits = os.pidfd_open(self.pid)
 
     def is_running(self, seconds: float) -> bool:
@@ -101,9 +114,20 @@ class Child:
         return False
 
 
-def run(folder: Path, command: str, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> Ended:
+def run(
+    folder: Path,
+    command: str,
+    arguments: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+) -> Ended:
     """A command in a child of its own, from beginning to end."""
-    return Child(folder, command, arguments, env).end()
+    return Child(folder, command, arguments, env, limits).end()
+
+
+def address_space() -> int:
+    """Bytes of address space that this process has, and a child forked from it."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def run_command(folder: Path, command: str, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> Ended:
@@ -129,18 +153,26 @@ def run_command(folder: Path, command: str, arguments: Sequence[str], env: Mappi
     return Ended(command, process.returncode, *said, is_late=process.returncode == -signal.SIGXCPU)
 
 
-def _limit() -> None:
+def _limit(limits: Limits | None = None) -> None:
     """What a command may take."""
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    cpu_seconds, memory = limits or Limits(CPU_SECONDS, MEMORY)
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _become(folder: Path, streams: Path, command: str, arguments: Sequence[str], env: Mapping[str, str]) -> None:
+def _become(
+    folder: Path,
+    streams: Path,
+    command: str,
+    arguments: Sequence[str],
+    env: Mapping[str, str],
+    limits: Limits | None,
+) -> None:
     """Be the command; never returns."""
     code = 3
     try:
-        _limit()
+        _limit(limits)
         faulthandler.disable()  # it would write to pytest's own stream
         torch.set_num_threads(1)  # the parent's threads did not come along
         os.chdir(folder)

@@ -128,6 +128,8 @@ def _code(language: str, tokens: Container[str]) -> str:
 
 
 def _names(ids: Mapping[str, int]) -> dict[int, str]:
+    if not isinstance(ids, dict) or not all(type(i) is int for i in ids.values()):
+        raise CheckpointError("the model's vocabulary is no object of tokens and their ids")
     return {i: piece for piece, i in ids.items()}
 
 

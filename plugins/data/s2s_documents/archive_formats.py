@@ -78,6 +78,8 @@ class ArchiveFormat(DocumentFormat):
     def _members(self, archive: zipfile.ZipFile) -> dict[zipfile.ZipInfo, bytes]:
         """The members unpacked; raises DataError if they are too large."""
         members, n_left = dict[zipfile.ZipInfo, bytes](), MAX_BYTES
+        if len(names := archive.namelist()) != len(set(names)):
+            raise DataError(f"no {self.extensions[0][1:]} document: two members of the archive have one name")
         for info in archive.infolist():
             is_translated = self.translated.fullmatch(info.filename)
             members[info] = _unpacked(archive, info, min(n_left, MAX_BYTES_TRANSLATED) if is_translated else n_left)

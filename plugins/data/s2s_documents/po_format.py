@@ -38,6 +38,7 @@ class PoFormat(DocumentFormat):
         pypo = library("translate.storage.pypo", "translate-toolkit")
         try:
             store = pypo.pofile.parsestring(data)
+            "".encode(store.encoding)  # which may be any codec of Python, such as hex
         except (ValueError, LookupError, AttributeError) as error:  # AttributeError: a plural without translations
             raise DataError(f"no PO file: {error}") from None
         return _Messages(store, list(_units(store, retranslate=self.retranslate)))

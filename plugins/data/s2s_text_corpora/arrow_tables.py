@@ -6,7 +6,7 @@ __all__ = ["ArrowFile", "ParquetFile"]
 
 from abc import abstractmethod
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from s2s import DataError
 from s2s.data import open_bytes
@@ -26,45 +26,49 @@ class _ArrowTable(RecordFile):
     """Batches of rows; columns of bytes, such as audio, are left out."""
 
     place = ", row "
+    what: ClassVar[str]
+    """The name of the format"""
 
     @abstractmethod
-    def batches(self) -> Iterator[Any]:
+    def batches(self, pyarrow: Any) -> Iterator[Any]:
         """Record batches."""
 
     def rows(self) -> Iterator[tuple[int, Any]]:
         number = 0
-        for batch in self.batches():
-            for start in range(0, batch.num_rows, N_ROWS):
-                part = batch.slice(start, N_ROWS)
-                texts = [
-                    name for name, kind in zip(part.schema.names, part.schema.types, strict=True) if _is_read(kind)
-                ]
-                rows = part.select(texts).to_pylist()
-                yield from enumerate(rows, number + 1)
-                number += len(rows)
+        with self._reading() as pyarrow:
+            for batch in self.batches(pyarrow):
+                batch.validate(full=True)  # of a damaged one, offsets may lead beyond its memory
+                for start in range(0, batch.num_rows, N_ROWS):
+                    rows = _texts(batch.slice(start, N_ROWS)).to_pylist()
+                    yield from enumerate(rows, number + 1)
+                    number += len(rows)
 
     @contextmanager
-    def _reading(self, what: str) -> Iterator[Any]:
+    def _reading(self) -> Iterator[Any]:
         """pyarrow, whose errors become one line."""
         with open_bytes(self.path, text=False):
             pass  # raises what is wrong with any file
         pyarrow = library("pyarrow", "pyarrow", "corpora", self.path)
         try:
             yield pyarrow
-        except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
-            raise one_line(error, self.path, what) from None
+        except (pyarrow.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
+            raise one_line(error, self.path, self.what) from None
 
 
-def _is_read(kind: Any) -> bool:
-    return "binary" not in str(kind)
+def _texts(batch: Any) -> Any:
+    """A batch without the columns of bytes."""
+    kinds = zip(batch.schema.names, batch.schema.types, strict=True)
+    return batch.select([name for name, kind in kinds if "binary" not in str(kind)])
 
 
 class ParquetFile(_ArrowTable):
     """Parquet, one row group after the other."""
 
-    def batches(self) -> Iterator[Any]:
+    what = "Parquet"
+
+    def batches(self, pyarrow: Any) -> Iterator[Any]:
         parquet = library("pyarrow.parquet", "pyarrow", "corpora", self.path)
-        with self._reading("Parquet"), parquet.ParquetFile(self.path) as file:
+        with parquet.ParquetFile(self.path) as file:
             for i in range(file.metadata.num_row_groups):
                 if file.metadata.row_group(i).total_byte_size > LARGEST_GROUP:
                     raise DataError(f"{self.path}: row group {i} has more than {LARGEST_GROUP:,} bytes unpacked")
@@ -74,8 +78,10 @@ class ParquetFile(_ArrowTable):
 class ArrowFile(_ArrowTable):
     """Arrow's format of streams, in which `datasets` saves, or of files."""
 
-    def batches(self) -> Iterator[Any]:
-        with self._reading("Arrow") as pyarrow, pyarrow.memory_map(str(self.path)) as file:
+    what = "Arrow"
+
+    def batches(self, pyarrow: Any) -> Iterator[Any]:
+        with pyarrow.OSFile(str(self.path)) as file:  # a mapped one that is cut off ends the process
             is_file = file.read(6) == b"ARROW1"
             file.seek(0)
             if is_file:

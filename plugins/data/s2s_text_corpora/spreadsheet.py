@@ -9,7 +9,6 @@ import zipfile
 import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import ParseError
 
 from s2s import DataError
 from s2s.data import open_bytes
@@ -28,9 +27,10 @@ MAX_ROWS = 1 << 20
 """As in Excel; a row may claim any number, and the rows before it are then empty ones"""
 CHUNK = 1 << 16
 UNREADABLE = (
-    zipfile.BadZipFile, zlib.error, ParseError, KeyError, ValueError, TypeError, IndexError, AttributeError, EOFError,
-    OSError, RuntimeError,
+    zipfile.BadZipFile, zlib.error, SyntaxError, KeyError, ValueError, TypeError, IndexError, AttributeError, EOFError,
+    OSError, RuntimeError, MemoryError,
 )  # fmt: skip
+"""SyntaxError: of the parsers of XML, that of lxml, too, which openpyxl takes if it is there"""
 
 
 class SpreadsheetFile(Table):

@@ -30,6 +30,8 @@ USUAL = {
 }
 """Names of special tokens, looked up in this order"""
 UNKNOWN = "⁇"
+MAX_TOKENS = 1 << 22
+"""A file may give a token any id below 2^32, and there is a name for each id up to it"""
 
 
 class HuggingFaceKind(TokenizerKind):
@@ -104,7 +106,12 @@ class HuggingFace(PublishedTokenizer):
         """Ids of every line, without special tokens that it spells; raises DataError for one that is too long."""
         if (longest := max(map(len, lines), default=0)) > MAX_LINE:
             raise DataError(f"a text of {longest:,} characters is too long: at most {MAX_LINE:,} are encoded")
-        batch = self._tokenizer.encode_batch(list(map(_without_surrogates, lines)), add_special_tokens=False)
+        try:
+            batch = self._tokenizer.encode_batch(list(map(_without_surrogates, lines)), add_special_tokens=False)
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # of Rust, as for a pattern that takes too long; no Exception
+                raise
+            raise DataError(f"{self.path}: a text cannot be encoded: {str(error)[:120]}") from None
         return [[i for i in encoding.ids if i not in self._reserved] for encoding in batch]
 
     @property
@@ -171,7 +178,10 @@ def _package() -> Any:
 def _read(path: Path) -> Any:
     """The tokeniser in a file; raises DataError if it is missing or damaged."""
     try:
-        return _package().Tokenizer.from_str(read_bytes(path).decode())
+        tokenizer = _package().Tokenizer.from_str(read_bytes(path).decode())
+        if (largest := max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)) >= MAX_TOKENS:
+            raise ValueError(f"a token has the id {largest:,}; at most {MAX_TOKENS:,} tokens are read")
+        return tokenizer
     except FileNotFoundError:
         raise missing_file_error(path) from None
     except ConfigError:

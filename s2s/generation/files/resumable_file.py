@@ -89,7 +89,7 @@ class ResumableFile(OutputStream):
         self._open()
         os.truncate(self.descriptor, 0)
         write_file(self.header, dump_record({"output": self.path.name, "made_of": provenance}))
-        self.checksums.write_bytes(b"")
+        open_own(self.checksums, "wb").close()
         return 0
 
     def resume(self, provenance: Mapping[str, Any], n_lines: int) -> int:
