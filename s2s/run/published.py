@@ -52,12 +52,17 @@ class PublishedModel(ABC):
     """All files that are read"""
     options: Mapping[str, Any]
     """The options of s2s-train that describe it: task, arch, search, …"""
-    tokenizer_options: Mapping[str, Any]
-    """Further options of the task, with which it learns the tokeniser: the files that it takes over"""
     notes: Sequence[str] = ()
     """Lines for the first screen, such as settings of the model that have no counterpart"""
     kept: Sequence[Path] = ()
     """Files that stay with the run, such as the licence and the model card"""
+
+    @abstractmethod
+    def tokenizer_options(self, folder: Path) -> Mapping[str, Any]:
+        """Further options of the task, with which it learns the tokeniser: the files that it takes over.
+
+        folder: an empty one, for files that have to be made of those of the model; it is removed afterwards.
+        """
 
     @property
     @abstractmethod
@@ -132,9 +137,11 @@ def import_model(
     config, registry = composed.config, plugins.registry
     with new_folder(directory) as folder, RunDirectory(folder) as run:
         run.begin(composed, plugins, World())
-        learner = recompose(config, {"task": published.tokenizer_options}, plugins).task
-        task, learning = (registry.get("task", config.task.name).build(one) for one in (config.task, learner))
-        with tempfile.TemporaryDirectory(dir=folder) as learnt:
+        entry = registry.get("task", config.task.name)
+        task = entry.build(config.task)
+        with tempfile.TemporaryDirectory(dir=folder) as files, tempfile.TemporaryDirectory(dir=folder) as learnt:
+            taken_over = published.tokenizer_options(Path(files))
+            learning = entry.build(recompose(config, {"task": taken_over}, plugins).task)
             learning.learn(Path(learnt))
             kept = None if texts is None else learning.prune(Path(learnt), texts)
             task.load(Path(learnt))

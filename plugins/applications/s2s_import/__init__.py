@@ -23,7 +23,7 @@ class ImportConfig:
     """
 
     model: str = ""
-    """The model: a folder in the format of Hugging Face's transformers."""
+    """The model: a folder in the format of Hugging Face's transformers, or Marian's model.npz."""
     run: str = ""
     """Directory of the new run, or its name under runs/; empty: the model's name."""
     languages: list[str] = field(default_factory=list)
@@ -48,6 +48,7 @@ class ModelOption(GenerateConfig):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.options(ModelOption)
+    registry.add("model_format", "marian", Choice, "s2s_import.marian:MarianFormat")
     registry.add("model_format", "hugging_face", Choice, "s2s_import.hugging_face:HuggingFaceFormat")
 
 

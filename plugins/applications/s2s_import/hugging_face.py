@@ -8,25 +8,25 @@ from __future__ import annotations
 
 __all__ = ["HuggingFaceFormat", "HuggingFaceModel"]
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-import torch
-from torch import Tensor
 
 from s2s import CheckpointError
 from s2s.foreign import ForeignFormat, open_tensors
 from s2s.io import read_json
-from s2s.run import ModelFormat, PublishedModel
+from s2s.run import ModelFormat
+from s2s_import.by_table import TableModel
 from s2s_import.search import search_options
 from s2s_import.tokenizers import text_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence, Set
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from s2s import Choice, Registry, Seq2Seq
+    from torch import Tensor
+
+    from s2s import Choice, Registry
+    from s2s.run import PublishedModel
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 DROPOUTS = {"dropout": "dropout", "attention_dropout": "attention_dropout", "activation_dropout": "relu_dropout"}
@@ -63,7 +63,7 @@ class HuggingFaceFormat(ModelFormat):
         )
 
 
-class HuggingFaceModel(PublishedModel):
+class HuggingFaceModel(TableModel):
     """A model of a family whose tables of names are known."""
 
     def __init__(
@@ -75,7 +75,7 @@ class HuggingFaceModel(PublishedModel):
         self.kept = [path for path in self.files if path.name in KEPT]
         generation = _read(folder / GENERATION) if (folder / GENERATION).is_file() else {}
         search, notes = search_options({**config, **generation})
-        texts, self.tokenizer_options = text_options(folder, {**config, **generation}, languages)
+        texts, self._taken_over = text_options(folder, {**config, **generation}, languages)
         dropouts = {ours: float(config[theirs]) for theirs, ours in DROPOUTS.items() if theirs in config}
         options = tables.read_options(config, self.tensors)
         arch_options = {"name": arch, **options, **dropouts}
@@ -88,38 +88,14 @@ class HuggingFaceModel(PublishedModel):
         }
         self.notes = notes
 
+    def tokenizer_options(self, folder: Path) -> Mapping[str, Any]:
+        """The files in the model's folder."""
+        return self._taken_over
+
     @cached_property
     def tensors(self) -> Mapping[str, Tensor]:
         """Of all files of weights."""
         return open_tensors(self.folder)
-
-    def load(self, model: Seq2Seq, arch: Choice, kept: Sequence[int] | None) -> None:
-        """By the table of names."""
-        table, tensors = self.tables.names(arch), self.tensors
-        if kept is not None:
-            rows = model.vocab_rows() or {}
-            names = {name for names in table.tensors if names.native in rows for name in names.foreign}
-            tensors = SelectedRows(tensors, names, torch.tensor(kept))
-        table.load(model.state_dict(), tensors)
-
-
-class SelectedRows(Mapping[str, Tensor]):
-    """Tensors of which some have a row, or a column of one row, for each token, and here for some tokens only."""
-
-    def __init__(self, tensors: Mapping[str, Tensor], names: Set[str], kept: Tensor) -> None:
-        self.tensors, self.names, self.kept = tensors, names, kept
-
-    def __getitem__(self, name: str) -> Tensor:
-        tensor = self.tensors[name]
-        if name not in self.names:
-            return tensor
-        return tensor.index_select(1 if tensor.dim() == 2 and len(tensor) == 1 else 0, self.kept)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tensors)
-
-    def __len__(self) -> int:
-        return len(self.tensors)
 
 
 def _read(path: Path) -> dict[str, Any]:
