@@ -124,7 +124,7 @@ def test_a_development_set_that_is_gone_ends_a_run_before_its_first_update(
 ) -> None:
     assert run("run=a", "train.steps=1") == 0
     Path("words.txt").unlink()
-    assert run("run=b") == 1
+    assert run("run=b") == 2
     assert "words.txt" in capsys.readouterr().err
     assert not list(Path("runs/b/checkpoints").glob("step-*"))
 

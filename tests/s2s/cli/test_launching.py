@@ -71,7 +71,7 @@ def test_training_joins_the_others_and_leaves_them_also_after_an_error(
     monkeypatch: pytest.MonkeyPatch, dry_run: bool, code: int
 ) -> None:
     closed, joined = list[bool](), list[Any]()
-    world = SimpleNamespace(close=lambda: closed.append(True))
+    world = SimpleNamespace(close=lambda: closed.append(True), size=1)
 
     def join(train: TrainConfig, registry: Any) -> Any:
         joined.append((train, registry))
