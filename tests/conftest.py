@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from typing import TYPE_CHECKING
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the commands that tests start, too
 
@@ -14,11 +16,23 @@ from s2s.backend.operators import OPERATORS
 from s2s.backend.operators.operator import description
 from s2s.plugin import load_plugins
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 torch.set_num_threads(1)
 
 # An example's time says more about who else is at work on the machine than about the code.
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
+
+
+@pytest.fixture(autouse=True)
+def logging_of_the_test() -> Iterator[None]:
+    """A server that a test starts in this process logs to its standard error, which is closed afterwards."""
+    handlers = list(logging.root.handlers)
+    yield
+    logging.root.handlers[:] = handlers
+    logging.captureWarnings(capture=False)
 
 
 @pytest.fixture(scope="session")

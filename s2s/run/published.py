@@ -110,7 +110,7 @@ def find_model(name: str, plugins: Plugins, option: str = "run") -> Path:
         return find_run(name, option)
     except CheckpointError as error:
         path = Path(name).expanduser()
-        if not name or not path.exists():
+        if not name or not os.path.lexists(path):  # Path's own raises on a name that is too long
             raise
         try:
             published = open_published(path, plugins.registry)

@@ -84,6 +84,7 @@ class Uploads:
                 n_lines, last = n_lines + chunk.count(b"\n"), chunk[-1:] or last
                 digest.update(chunk)
                 file.write(chunk)
+                file.flush()  # `JobFiles.count` finds it on the disk
             _check_utf8(decoder, b"", final=True)
             file.flush()
             os.fsync(file.fileno())
