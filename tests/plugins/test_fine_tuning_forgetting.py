@@ -120,6 +120,7 @@ def test_without_that_text_weights_are_mixed_and_the_reason_is_told(here: Path, 
     assert Run.load(Path("runs/y"), "auto", PLUGINS, torch.device("cpu")).checkpoint_path.name == "average"
 
 
+@pytest.mark.slow
 def test_more_text_than_there_is_is_not_mixed_in(here: Path) -> None:
     """Of 25 pairs of the first run and 10 new ones, each occurs once in an epoch."""
     for side in ("en", "de"):
@@ -135,6 +136,7 @@ def test_more_text_than_there_is_is_not_mixed_in(here: Path) -> None:
     assert "replay of runs/few: 25 pairs, 90% of an epoch" in log_of("z")
 
 
+@pytest.mark.slow
 def test_the_text_of_all_earlier_runs_is_mixed_in(here: Path) -> None:
     assert main([*TUNE, "train.steps=1"]) == 0
     for side in ("en", "de"):
@@ -167,7 +169,15 @@ def test_checkpoints_are_averaged_before_the_start_is_mixed_in(here: Path) -> No
     assert state["init_weight"] == 0.5
 
 
-@pytest.mark.parametrize("more", [[], ["arch=lora"], ["train.init_vocab=extend", "data.new_tokens=5"]], ids=str)
+@pytest.mark.parametrize(
+    "more",
+    [
+        [],
+        pytest.param(["arch=lora"], marks=pytest.mark.slow),
+        pytest.param(["train.init_vocab=extend", "data.new_tokens=5"], marks=pytest.mark.slow),
+    ],
+    ids=["all", "lora", "extend"],
+)
 def test_a_run_that_was_killed_ends_with_the_same_bytes(here: Path, more: list[str]) -> None:
     """With the first run gone meanwhile."""
     arguments = [*WEIGHTS, "train.init_weight=0.5", *more]
