@@ -150,6 +150,7 @@ BY_HAND = {
     "few_pairs": "benchmarks/few_pairs.sh FOLDER RESULTS",
     "figures": "benchmarks/paper_figures.py FOLDER",
     "fine_tuning": "benchmarks/fine_tuning.py TATOEBA TEXTS WORK",
+    "first_hour": "benchmarks/first_hour.py DATA",
     "robustness": "make demo && python benchmarks/robustness.py > FILE",
     "marian_scores": "benchmarks/marian_scores.py PYMARIAN FOLDER OUTPUT",
     "markup": "benchmarks/markup.py RUN, a run of the plain pairs of LibreOffice's help",
