@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import stat
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import pytest
 import torch
 
 from harness.corrupt_optimizer import OPTIM_CHANGES, vouch_again
-from harness.tiny_runs import SMALL, call, train_tiny
+from harness.tiny_runs import SMALL, call, enter_copy, train_tiny
 from s2s.cli import generate
 from s2s.cli.failures import guard
 
@@ -36,9 +35,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the run, to be spoilt."""
-    shutil.copytree(trained, tmp_path / "here", symlinks=True)
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "here"
+    return enter_copy(trained, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(

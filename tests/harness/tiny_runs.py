@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,14 @@ def train_tiny(folder: Path, *arguments: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert train.main([*SMALL, "train.steps=4", "run=x", "--quiet", *arguments]) == 0
+
+
+def enter_copy(folder: Path, parent: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a folder with runs, to be changed, as the working directory."""
+    copy = parent / "here"
+    shutil.copytree(folder, copy, symlinks=True)
+    monkeypatch.chdir(copy)
+    return copy
 
 
 def call(command: str, arguments: Sequence[str], capture: Any) -> tuple[int, str, str]:

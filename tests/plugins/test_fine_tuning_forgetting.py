@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.tiny_runs import SMALL, train_tiny
+from harness.tiny_runs import SMALL, enter_copy, train_tiny
 from s2s.checkpoint import directory as checkpoint
 from s2s.cli.train import main
 from s2s.compose import compose
@@ -37,9 +37,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(trained, tmp_path / "here", symlinks=True)
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "here"
+    return enter_copy(trained, tmp_path, monkeypatch)
 
 
 def log_of(run: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.study_engine import ENGINE
 from harness.tiny_runs import write_corpus
 from s2s import DataError, load_plugins
 from s2s.cli import train
@@ -49,22 +50,7 @@ STUDY: dict[str, Any] = {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a corpus, an engine that runs jobs in this process, and a study, as working directory."""
     write_corpus(tmp_path)
-    engine = """
-        import s2s
-        from s2s_study.job import main
-
-        class Here:
-            def __init__(self, config): pass
-            def run(self, jobs, n, ended):
-                for path in jobs:
-                    main([str(path)])
-                    ended(path)
-
-        @s2s.hookimpl
-        def s2s_register(registry):
-            registry.add("study_engine", "here", s2s.Choice, Here)
-    """
-    (tmp_path / "here.py").write_text("\n".join(line[8:] for line in engine.splitlines()))
+    (tmp_path / "here.py").write_text(ENGINE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(job, "call", lambda command, lock: trained(tmp_path, command))
     monkeypatch.setattr(job, "end_with_parent", lambda _: None)

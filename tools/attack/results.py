@@ -11,6 +11,7 @@ from attack.damages import spoil
 from attack.sandbox import run
 from attack.scene import call_here
 from attack.verdicts import Case, judge
+from harness.study_engine import ENGINE
 from harness.tiny_runs import write_corpus
 from s2s.cli import train
 from s2s_study import job
@@ -18,21 +19,6 @@ from s2s_study import job
 if TYPE_CHECKING:
     from pathlib import Path
 
-ENGINE = """
-import s2s
-from s2s_study.job import main
-
-class Here:
-    def __init__(self, config): pass
-    def run(self, jobs, n, ended):
-        for path in jobs:
-            main([str(path)])
-            ended(path)
-
-@s2s.hookimpl
-def s2s_register(registry):
-    registry.add("study_engine", "here", s2s.Choice, Here)
-"""
 STUDY: dict[str, Any] = {
     "base": {
         "task": {"name": "translation", "train": ["a.en", "a.de"], "valid": ["few.en", "few.de"], "vocab_size": 40},

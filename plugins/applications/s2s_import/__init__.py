@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["ImportConfig", "s2s_register", "s2s_settings"]
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from s2s import Choice, ConfigError, Registry, hookimpl
@@ -56,9 +56,7 @@ def s2s_register(registry: Registry) -> None:
 def s2s_settings(settings: Sequence[Setting], schema: type) -> Sequence[Setting]:
     """model=FOLDER is run=FOLDER, which finds published models, too."""
     given = {setting.key: setting for setting in settings}
-    if not {"model", "run"} <= {item.name for item in fields(schema)} or ("model",) not in given:
-        return ()
-    if issubclass(schema, ImportConfig):
+    if not issubclass(schema, GenerateConfig) or ("model",) not in given:
         return ()
     model = given["model",]
     if ("run",) in given:

@@ -69,10 +69,11 @@ class HuggingFaceModel(TableModel):
     def __init__(
         self, folder: Path, config: Mapping[str, Any], tables: ForeignFormat, arch: str, languages: Sequence[str]
     ) -> None:
-        self.folder, self.config, self.tables, self.arch = folder, config, tables, arch
+        self.folder, self.tables = folder, tables
         self.title = f"{tables.title} of Hugging Face's transformers"
-        self.files = sorted(path for path in folder.iterdir() if path.is_file())
-        self.kept = [path for path in self.files if path.name in KEPT]
+        weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
+        self.files = [*sorted(folder.glob("*.json")), *sorted(folder.glob("*.spm")), *weights]
+        self.kept = [folder / name for name in KEPT if (folder / name).is_file()]
         generation = _read(folder / GENERATION) if (folder / GENERATION).is_file() else {}
         search, notes = search_options({**config, **generation})
         texts, self._taken_over = text_options(folder, {**config, **generation}, languages)

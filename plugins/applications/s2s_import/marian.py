@@ -60,7 +60,7 @@ class MarianModel(TableModel):
 
     def __init__(self, path: Path, languages: Sequence[str], tables: ForeignFormat) -> None:
         self.tables, self.title = tables, "a Transformer of Marian"
-        self.config, self._tensors = tables.open(path)
+        config, self._tensors = tables.open(path)
         names = [path.with_name(name.format(path.name)) for name in OPTIONS]
         option_files = [file for file in names if file.is_file()]
         written: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class MarianModel(TableModel):
         codes = dict(zip(("src_lang", "tgt_lang"), languages, strict=False))
         self.options = {
             "task": {"name": "translation", "train": [], "subword": {"name": "marian"}, "joint": joint, **codes},
-            "arch": {"name": TABLES.partition(".")[0], **tables.read_options(self.config, self.tensors)},
+            "arch": {"name": TABLES.partition(".")[0], **tables.read_options(config, self.tensors)},
             "search": {
                 "name": "beam",
                 "beam": int(written.get("beam-size") or BEAM),

@@ -76,8 +76,8 @@ def _hugging_face(
     folder: Path, config: Mapping[str, Any], languages: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     content = read_json(folder / TOKENIZER)
-    ids = {piece: i for i, piece in _pieces(content).items()}
-    tokens = _names(ids)
+    tokens = _pieces(content)
+    ids = {piece: i for i, piece in tokens.items()}
     names = {
         name: tokens[config[f"{name}_token_id"]]
         for name in ("pad", "bos", "eos", "decoder_start", "forced_bos")
