@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ from harness.published_families import FAMILIES, published
 from s2s_import.command import main as import_model
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from torch import Tensor
@@ -106,3 +107,28 @@ def test_a_model_of_several_languages_asks_for_them(tmp_path: Path, capsys: pyte
     assert "s2s-import model=nllb languages=[SOURCE,TARGET] makes a run of one direction" in capsys.readouterr().err
     assert import_model(["model=nllb", "run=ours", "languages=[eng_Latn,xyz]"]) == 2
     assert "languages: the model has no token for xyz" in capsys.readouterr().err
+
+
+SPOILT: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "no-model": ("tokenizer.json", lambda content: content.pop("model")),
+    "a-list": ("tokenizer.json", lambda content: content.update(model={"type": "BPE", "vocab": {"a": [1]}})),
+    "no-ids": ("tokenizer.json", lambda content: content.update(added_tokens=[{"content": "x"}])),
+    "no-size": ("config.json", lambda content: content.pop("vocab_size")),
+    "a-word": ("generation_config.json", lambda content: content.update(num_beams="many")),
+}
+
+
+@pytest.mark.parametrize(("name", "spoil"), SPOILT.values(), ids=SPOILT)
+def test_files_with_other_contents_are_refused_in_one_line(
+    name: str, spoil: Callable[[Any], Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    published("bart", tmp_path / "bart")
+    content = json.loads((tmp_path / "bart" / name).read_text())
+    spoil(content)
+    (tmp_path / "bart" / name).write_text(json.dumps(content))
+    capsys.readouterr()
+    assert import_model(["model=bart", "run=ours"]) == 2
+    error = capsys.readouterr().err
+    assert "bart: its files are not as transformers writes them" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()

@@ -52,7 +52,7 @@ class HuggingFaceFormat(ModelFormat):
                 continue
             tables: ForeignFormat = registry.get(group, name).build()
             if kind in tables.model_types:
-                return HuggingFaceModel(path, config, tables, name.partition(".")[0], languages)
+                return _opened(path, config, tables, name.partition(".")[0], languages)
         types = [
             one
             for name in registry.names("foreign_format")
@@ -97,6 +97,17 @@ class HuggingFaceModel(TableModel):
     def tensors(self) -> Mapping[str, Tensor]:
         """Of all files of weights."""
         return open_tensors(self.folder)
+
+
+def _opened(
+    path: Path, config: Mapping[str, Any], tables: ForeignFormat, arch: str, languages: Sequence[str]
+) -> HuggingFaceModel:
+    """The model; raises CheckpointError for files with other contents than transformers writes."""
+    try:
+        return HuggingFaceModel(path, config, tables, arch, languages)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise CheckpointError(f"{path}: its files are not as transformers writes them ({what})") from None
 
 
 def _read(path: Path) -> dict[str, Any]:
