@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import sentencepiece
 
 import s2s
+from harness.marian_bin import bin_file, dequantized, with_alphas
 from harness.marian_npz import PRE, SSRU, Equations, marian_options, random_tensors, written
 from harness.published import LINES
 from s2s_import.command import main as import_model
+from s2s_import.marian_vocabularies import Vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +75,102 @@ def test_a_model_of_marian_translates_by_its_equations(changes: dict[str, Any], 
     assert any(expected)
 
 
+@pytest.mark.parametrize("joint", [True, False], ids=["joint", "separate"])
+def test_a_folder_of_firefox_translates_by_its_equations(joint: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "ende"
+    folder.mkdir()
+    sides = {"vocab": [*LINES["src"], *LINES["tgt"]]} if joint else {"srcvocab": LINES["src"], "trgvocab": LINES["tgt"]}
+    vocabs = [vocabulary(folder / f"{name}.ende.spm", lines) for name, lines in sides.items()]
+    src, tgt = vocabs[0], vocabs[-1]
+    for file in [*folder.iterdir()]:
+        file.with_name(f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+        file.unlink()
+    options = marian_options(**SSRU, **{"tied-embeddings": not joint, "tied-embeddings-all": joint})
+    tensors = random_tensors(options, len(src), len(tgt))
+    content = bin_file(options, with_alphas(tensors), "Firefox")
+    (folder / "model.ende.intgemm.alphas.bin.gz").write_bytes(gzip.compress(content))
+    (folder / "metadata.json").write_text(json.dumps({"sourceLanguage": "en", "targetLanguage": "de"}))
+    ours = s2s.load("ende")
+    assert (ours.config.search.beam, ours.config.search.max_len_a) == (1, 2.0)
+    assert (ours.config.task.src_lang, ours.config.task.tgt_lang) == ("en", "de")
+    theirs = Equations(options, dequantized(tensors, "Firefox"))
+    expected = [tgt.decode(greedy(theirs, src.encode(line))) for line in LINES["src"][:8]]
+    found = ours.translate(LINES["src"][:8], search={"name": "greedy", "max_len_a": 0, "max_len_b": LONGEST})
+    assert found == [text.replace(" ⁇ ", "⁇").strip() for text in expected]
+    assert any(expected)
+
+
+def test_options_beside_a_binary_model_say_how_it_is_decoded(tmp_path: Path) -> None:
+    n = len(vocabulary(tmp_path / "vocab.spm", LINES["src"]))
+    options = marian_options(**SSRU, **{"tied-embeddings": False, "tied-embeddings-all": True})
+    (tmp_path / "model.intgemm.bin").write_bytes(bin_file(options, random_tensors(options, n, n), "Marian"))
+    (tmp_path / "config.yml").write_text("models: [/there/model.intgemm.bin]\nbeam-size: 4\nnormalize: 0.8\n")
+    (tmp_path / "config.other.yml").write_text("models: [other.bin]\nbeam-size: 7\n")
+    search = s2s.load("model.intgemm.bin").config.search
+    assert (search.beam, search.alpha) == (4, 0.8)
+
+
+YAML_FORMS = {
+    "plain": lambda tokens: "".join(f"{token}: {i}\n" for i, token in enumerate(tokens)),
+    "quoted": lambda tokens: "".join(f"{json.dumps(token)}: {i}\n" for i, token in enumerate(tokens)),
+    "json": lambda tokens: json.dumps({token: i for i, token in enumerate(tokens)}, indent=1),
+    "reversed": lambda tokens: "".join(f"'{token}':   {i}\r\n" for i, token in reversed([*enumerate(tokens)])),
+    "on two lines": lambda tokens: "---\n" + "".join(f"? {token}\n: {i}\n" for i, token in enumerate(tokens)),
+}
+
+
+ODD = ["null", "~", "yes", "1e3", "a:b", ":", "#", "- x", "[", "%", "12:30"]  # YAML reads them as something else
+
+
+@pytest.mark.parametrize("form", YAML_FORMS.values(), ids=YAML_FORMS)
+def test_tokens_in_yaml_are_what_is_written(form: Any, tmp_path: Path) -> None:
+    tokens = ["</s>", "<unk>", *ODD, "▁the", "\u3000", '"', "'s", "\\"][: None if form is YAML_FORMS["quoted"] else -3]
+    (tmp_path / "v.yml").write_text(form(tokens), encoding="utf-8", newline="")
+    assert Vocabulary(tmp_path / "v.yml", tmp_path / "source.spm").tokens() == tokens
+
+
+def test_ids_of_a_vocabulary_in_yaml_are_used(tmp_path: Path) -> None:
+    folder = tmp_path / "opus"
+    folder.mkdir()
+    src, tgt = vocabulary(folder / "source.spm", LINES["src"]), vocabulary(folder / "target.spm", LINES["tgt"])
+    pieces = {*map(src.id_to_piece, range(len(src))), *map(tgt.id_to_piece, range(len(tgt)))} - {"</s>", "<unk>"}
+    tokens = ["</s>", "<unk>", *sorted(pieces)]
+    (folder / "opus.vocab.yml").write_text(YAML_FORMS["plain"](tokens), encoding="utf-8")
+    options = marian_options(**{"tied-embeddings": False, "tied-embeddings-all": True})
+    tensors = random_tensors(options, len(tokens), len(tokens))
+    written(options, folder / "opus.model1.npz.best-perplexity.npz", tensors)
+    vocabs = "[/proj/opus.vocab.yml, /proj/opus.vocab.yml]"
+    (folder / "decoder.yml").write_text(f"relative-paths: true\nvocabs: {vocabs}\nbeam-size: 2\nnormalize: 1\n")
+    ours = s2s.load("opus")
+    ids = {token: i for i, token in enumerate(tokens)}
+    theirs = Equations(options, tensors)
+    for line in LINES["src"][:4]:
+        output = greedy(theirs, [ids.get(piece, 1) for piece in src.encode(line, out_type=str)])
+        expected = "".join("⁇" if i == 1 else tokens[i] for i in output).replace("▁", " ").strip()
+        assert ours.translate(line, search={"name": "greedy", "max_len_a": 0, "max_len_b": LONGEST}) == expected
+
+
+LIST = "vocab.yml"
+SPOILT: dict[str, tuple[dict[str, str], str]] = {
+    "beam": ({"decoder.yml": "beam-size: many"}, "beam-size=many"),
+    "bpe": ({LIST: "</s>: 0\n<unk>: 1\n", "source.bpe": "", "vocab.spm": ""}, "is in BPE, which is not read"),
+    "doubled": ({LIST: "</s>: 0\n<unk>: 1\na: 2\na: 3\n"}, "vocab.yml: line 4 names 'a' again"),
+    "same-id": ({LIST: "</s>: 0\n<unk>: 1\na: 1\n"}, "an id for each token"),
+    "no-eos": ({LIST: "a: 0\nb: 1\n"}, "it needs </s>"),
+    "far-id": ({LIST: "</s>: 0\n<unk>: 99999999999\n"}, "an id for each token"),
+    "no-id": ({LIST: "</s>: 0\n<unk>\n"}, "vocab.yml: line 2 is no token with its id"),
+    "no-list": ({LIST: "{ a"}, "vocab.yml is no JSON"),
+    "words": ({LIST: '{"a": "b"}'}, "ids that are no numbers"),
+}
+
+
+def put(folder: Path, files: dict[str, str]) -> None:
+    """Files beside the model; an empty one is removed where it is there."""
+    for name, content in files.items():
+        path = folder / name
+        path.unlink() if path.exists() and not content else path.write_text(content)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -80,8 +180,9 @@ def test_a_model_of_marian_translates_by_its_equations(changes: dict[str, Any], 
         (lambda folder: (folder / "other.npz").write_bytes(b""), "has 2 models, such as model.npz: name one"),
         (lambda folder: (folder / "model.npz").write_bytes(b"no"), "model.npz is no .npz file"),
         (lambda folder: (folder / "model.npz.decoder.yml").write_text("a: [b"), "decoder.yml is not readable"),
+        *((lambda folder, files=files: put(folder, files), message) for files, message in SPOILT.values()),
     ],
-    ids=["no-vocabulary", "no-model", "other-ids", "two", "no-archive", "no-yaml"],
+    ids=["no-vocabulary", "no-model", "other-ids", "two", "no-archive", "no-yaml", *SPOILT],
 )
 def test_what_is_not_read_is_named_in_one_line(
     spoil: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -23,7 +23,7 @@ class ImportConfig:
     """
 
     model: str = ""
-    """The model: a folder in the format of Hugging Face's transformers, or Marian's model.npz."""
+    """The model: a folder in the format of Hugging Face's transformers, or Marian's model.npz or model.bin."""
     run: str = ""
     """Directory of the new run, or its name under runs/; empty: the model's name."""
     languages: list[str] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""Models of Marian itself: model.npz with its vocabularies.
+"""Models of Marian itself: model.npz or model.bin, as Firefox has them, with its vocabularies.
 
-Options that Marian writes beside a model (NAME.npz.decoder.yml, NAME.npz.yml, decoder.yml) name the vocabularies, and
-say how the model is decoded.
+Options that Marian writes beside a model (NAME.npz.decoder.yml, NAME.npz.yml, decoder.yml, config.yml) name the
+vocabularies, and say how the model is decoded.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 __all__ = ["MarianFormat", "MarianModel"]
 
 import json
-import shutil
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import sentencepiece
 import yaml
 
 from s2s import CheckpointError
 from s2s.run import ModelFormat
 from s2s_import.by_table import TableModel
+from s2s_import.marian_vocabularies import PACKED, file_name, find_vocabularies, suffix, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from torch import Tensor
 
@@ -32,22 +31,28 @@ if TYPE_CHECKING:
 
 TABLES = "transformer.marian_npz"
 OPTIONS = ("{}.decoder.yml", "decoder.yml", "{}.yml")
-BEAM, NORMALIZE = 6, 1.0
-"""Of models without options for decoding, as OPUS-MT decodes"""
+"""Files of options beside the model {}; a config*.yml that names it comes before the last"""
+SEARCHES: dict[str, dict[str, Any]] = {
+    ".npz": {"beam": 6, "alpha": 1.0},
+    ".bin": {"beam": 1, "alpha": 1.0, "max_len_a": 2.0, "max_len_b": 1},
+}
+"""Of models without options for decoding: as OPUS-MT decodes, and as Firefox does"""
 MAX_LEN = 512
+METADATA = "metadata.json"
+"""In a folder of Firefox: which languages a model has"""
 
 
 class MarianFormat(ModelFormat):
-    """Known by the suffix .npz, of the path or of one file in a folder."""
+    """Known by the suffix .npz or .bin, of the path or of one file in a folder."""
 
-    description = "Marian's model.npz, or a folder with one, and its vocabularies (.spm)"
+    description = "Marian's model.npz or model.bin, or a folder with one, such as Firefox's, and its vocabularies"
 
     def __init__(self, config: Choice) -> None:
         pass
 
     def open(self, path: Path, languages: Sequence[str], registry: Registry) -> PublishedModel | None:
         """The model; raises CheckpointError for a folder with several."""
-        files = sorted(path.glob("*.npz")) if path.is_dir() else [path] if path.suffix == ".npz" else []
+        files = _models(path) if path.is_dir() else [path] if suffix(path) in SEARCHES else []
         if not files:
             return None
         if len(files) > 1:
@@ -55,31 +60,38 @@ class MarianFormat(ModelFormat):
         return MarianModel(files[0], languages, registry.get("foreign_format", TABLES).build())
 
 
+def _models(folder: Path) -> list[Path]:
+    """Files of models: .npz, or else .bin; a compressed one only if it is not there unpacked as well."""
+    if found := [file for file in sorted(folder.glob("*.npz")) if not file.name.endswith(".optimizer.npz")]:
+        return found
+    found = [file for file in sorted(folder.glob("model*.bin*")) if suffix(file) == ".bin"]
+    return [file for file in found if file.suffix not in PACKED or file.with_suffix("") not in found]
+
+
 class MarianModel(TableModel):
-    """A model.npz."""
+    """A model.npz or model.bin."""
 
     def __init__(self, path: Path, languages: Sequence[str], tables: ForeignFormat) -> None:
         self.tables, self.title = tables, "a Transformer of Marian"
         config, self._tensors = tables.open(path)
-        names = [path.with_name(name.format(path.name)) for name in OPTIONS]
-        option_files = [file for file in names if file.is_file()]
+        option_files = _option_files(path)
         written: dict[str, Any] = {}
         for file in reversed(option_files):
             written |= _read_options(file)
-        vocabs = _vocabularies(path, written)
-        self.files = [path, *option_files, *dict.fromkeys(vocabs)]
+        self._vocabs = vocabs = find_vocabularies(path, written)
+        self.files = list(dict.fromkeys([path, *option_files, *(file for vocab in vocabs for file in vocab)]))
         self.kept = [*sorted(path.parent.glob("LICENSE*")), *path.parent.glob("README.md")]
-        joint = vocabs[0] == vocabs[1]
-        self._vocabs = vocabs
-        codes = dict(zip(("src_lang", "tgt_lang"), languages, strict=False))
+        codes = dict(zip(("src_lang", "tgt_lang"), languages or _languages(path.parent), strict=False))
+        joint, search = vocabs[0].pieces == vocabs[1].pieces, SEARCHES[suffix(path)]
         self.options = {
             "task": {"name": "translation", "train": [], "subword": {"name": "marian"}, "joint": joint, **codes},
             "arch": {"name": TABLES.partition(".")[0], **tables.read_options(config, self.tensors)},
             "search": {
+                **search,
                 "name": "beam",
-                "beam": int(written.get("beam-size") or BEAM),
+                "beam": int(_number(written, "beam-size") or search["beam"]),
                 "length_penalty": "power",
-                "alpha": float(written.get("normalize", NORMALIZE)),
+                "alpha": _number(written, "normalize", search["alpha"]),
             },
             "train": {"steps": 1},
             "data": {"max_len": MAX_LEN},
@@ -92,17 +104,35 @@ class MarianModel(TableModel):
 
     def tokenizer_options(self, folder: Path) -> Mapping[str, Any]:
         """The vocabularies as the files of a MarianMTModel."""
-        pieces = {side: _pieces(file) for side, file in zip(("source", "target"), self._vocabs, strict=True)}
-        n_tokens = max(map(len, pieces.values()))
-        tables = {"vocab.json": pieces["source"]}
-        if self._vocabs[0] != self._vocabs[1]:
-            tables["target_vocab.json"] = pieces["target"]
+        pieces = [vocab.tokens() for vocab in self._vocabs]
+        n_tokens = max(map(len, pieces))
+        tables = {"vocab.json": pieces[0]}
+        if self._vocabs[0].pieces != self._vocabs[1].pieces:
+            tables["target_vocab.json"] = pieces[1]
         for name, tokens in tables.items():
             padded = [*tokens, *(f"<unused {i}>" for i in range(len(tokens), n_tokens)), "<pad>"]
             (folder / name).write_text(json.dumps({token: i for i, token in enumerate(padded)}), encoding="utf-8")
-        for side, file in zip(pieces, self._vocabs, strict=True):
-            shutil.copyfile(file, folder / f"{side}.spm")
+        for side, vocab in zip(("source", "target"), self._vocabs, strict=True):
+            (folder / f"{side}.spm").write_bytes(unpacked(vocab.segmenter))
         return {"subword": {"name": "marian", "folder": str(folder.absolute())}}
+
+
+def _option_files(model: Path) -> list[Path]:
+    """Those that are read beside a model, the first of which decides."""
+    fixed = [model.with_name(name.format(model.name)) for name in OPTIONS]
+    names = {model.name, model.stem if model.suffix in PACKED else model.name}
+    of_models = [file for file in sorted(model.parent.glob("config*.yml")) if names & _models_named(file)]
+    return [
+        *(file for file in fixed[:-1] if file.is_file()),
+        *of_models,
+        *(file for file in fixed[-1:] if file.is_file()),
+    ]
+
+
+def _models_named(path: Path) -> set[str]:
+    """The names of files of models in a file of options for decoding."""
+    models = _read_options(path).get("models")
+    return {file_name(name) for name in models} if isinstance(models, list) else set()
 
 
 def _read_options(path: Path) -> dict[str, Any]:
@@ -113,29 +143,18 @@ def _read_options(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _vocabularies(path: Path, options: Mapping[str, Any]) -> tuple[Path, Path]:
-    """The models of sentencepiece of source and target, by the names in the options or else in the folder."""
-    named = options.get("vocabs")
-    names = [Path(str(name)).name for name in named] if isinstance(named, list) else []
-    files = [path.parent / name for name in names]
-    if len(files) != 2 or not all(file.is_file() and file.suffix == ".spm" for file in files):
-        files = sorted(path.parent.glob("*.spm"))
-    sides = [path.parent / f"{side}.spm" for side in ("source", "target")]
-    files = sides if all(file in files for file in sides) else files
-    if len(files) not in (1, 2):
-        raise CheckpointError(
-            f"{path} has no vocabularies that are read beside it: one .spm of both sides, or source.spm and target.spm"
-        )
-    return files[0], files[-1]
+def _number(options: Mapping[str, Any], name: str, default: float = 0.0) -> float:
+    """An option that is a number; raises CheckpointError if it is anything else."""
+    value = options.get(name, default)
+    if isinstance(value, bool | int | float):  # Marian reads normalize=true as 1
+        return float(value)
+    raise CheckpointError(f"{name}={value} in the options beside the model is no number")
 
 
-def _pieces(path: Path) -> list[str]:
-    processor = sentencepiece.SentencePieceProcessor()
+def _languages(folder: Path) -> list[str]:
+    """Of source and target, as Firefox writes them; [] if they are not known."""
     try:
-        processor.load_from_serialized_proto(path.read_bytes())
-    except (RuntimeError, OSError) as error:
-        raise CheckpointError(f"{path} is no model of sentencepiece: {error}") from None
-    pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
-    if pieces[:2] != ["</s>", "<unk>"]:
-        raise CheckpointError(f"{path}: a vocabulary of Marian begins with </s> and <unk>, not {', '.join(pieces[:2])}")
-    return pieces
+        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        return [str(metadata[f"{side}Language"]) for side in ("source", "target")]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []

@@ -1,4 +1,4 @@
-"""Tensors and options in a file of Marian, model.npz, each tensor read when it is asked for.
+"""Tensors and options in a file of Marian, model.npz or model.bin, each tensor read when it is asked for.
 
 Shapes: V tokens of a vocabulary, D width.
 """
@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from s2s import CheckpointError
+from s2s_transformer.marian_bin import BinTensors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,19 +32,21 @@ if TYPE_CHECKING:
 OPTIONS = "special:model.yml"
 TABLES = ("Wemb", "encoder_Wemb", "decoder_Wemb", "decoder_ff_logit_out_Wt")
 SOFTMAX, TRANSPOSED, BIAS = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W", "decoder_ff_logit_out_b"
+INPUT_SCALE = "_QuantMultA"
+"""Ends the names of the scales that Firefox's files record for the inputs of linear maps"""
 NEVER = -1000.0
 """The bias of a token that the model never writes: its probability is 0 in every precision, and in label smoothing its
 log-probability does not outweigh the others"""
 
 
 def open_marian(path: Path) -> tuple[dict[str, Any], Mapping[str, Tensor]]:
-    """The options of a Marian model.npz, and its tensors under Marian's names as the Transformer here has them.
+    """The options of a file of Marian, and its tensors under Marian's names as the Transformer here has them.
 
     Marian has no padding: every vocabulary gets a token for it, the last one, whose id is the size of the larger of
     Marian's vocabularies; its vector is zero, and a bias keeps it from being written. Layers that share their tensors
     get them all, and a matrix of the softmax is [V, D]. Raises CheckpointError if the file is damaged, or no model.
     """
-    arrays = NpzTensors(path)
+    arrays = NpzTensors(path) if path.suffix == ".npz" else BinTensors(path)
     options = _options(path, arrays)
     sizes = [len(arrays[name]) for name in TABLES if name in arrays]
     if not sizes:
@@ -54,8 +57,9 @@ def open_marian(path: Path) -> tuple[dict[str, Any], Mapping[str, Tensor]]:
 class MarianTensors(Mapping[str, Tensor]):
     """See `open_marian`."""
 
-    def __init__(self, arrays: NpzTensors, tied: Mapping[str, str], n_tokens: int) -> None:
-        names = [SOFTMAX if name == TRANSPOSED else name for name in arrays if not name.startswith("special:")]
+    def __init__(self, arrays: Mapping[str, Tensor], tied: Mapping[str, str], n_tokens: int) -> None:
+        read = [name for name in arrays if not name.startswith("special:") and not name.endswith(INPUT_SCALE)]
+        names = [SOFTMAX if name == TRANSPOSED else name for name in read]
         self.arrays, self.n_tokens = arrays, n_tokens
         self.names = {name: name for name in names} | dict(tied) | {BIAS: BIAS}
 
@@ -124,7 +128,7 @@ def _array(file: IO[bytes], n_bytes: int) -> NDArray[Any]:
     return values.astype(dtype.newbyteorder("="), copy=False).reshape(shape, order="F" if is_fortran else "C")
 
 
-def _options(path: Path, arrays: NpzTensors) -> dict[str, Any]:
+def _options(path: Path, arrays: Mapping[str, Tensor]) -> dict[str, Any]:
     if OPTIONS not in arrays:
         raise CheckpointError(f"{path} has no '{OPTIONS}': it is no model of Marian")
     text = bytes(arrays[OPTIONS].to(torch.uint8).tolist()).rstrip(b"\0")
@@ -137,7 +141,7 @@ def _options(path: Path, arrays: NpzTensors) -> dict[str, Any]:
     return options
 
 
-def _tied(options: Mapping[str, Any], arrays: NpzTensors) -> dict[str, str]:
+def _tied(options: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> dict[str, str]:
     """Names of tensors of the decoder's layers that are those of an earlier layer -> the names of those"""
     layers = options.get("transformer-tied-layers") or []
     if not isinstance(layers, list) or not all(isinstance(layer, int) for layer in layers):
