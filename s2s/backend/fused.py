@@ -11,21 +11,21 @@ D = d_model.
 from __future__ import annotations
 
 __all__ = [
-    "DecoderSublayers",
-    "EncoderSublayers",
     "FusedDecoder",
     "FusedEncoder",
     "FusedModel",
     "FusedState",
     "HasFusedState",
+    "LayerStack",
+    "Sublayers",
     "TreeCache",
     "fused_decoder",
     "fused_encoder",
 ]
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -36,31 +36,45 @@ if TYPE_CHECKING:
     from s2s.backend.growing_state import GrowingState
     from s2s.model import State
 
-
-class DecoderSublayers(NamedTuple):
-    """A layer: self-attention over the paths so far, cross-attention, and max(0, x W1 + b1) W2 + b2."""
-
-    linears: Sequence[LinearMap]
-    """Self-attention: queries, keys and values together, then the output; cross-attention: queries, then the output;
-    W1 and W2"""
-    norms: Sequence[nn.LayerNorm]
-    """One for each of the three sub-layers"""
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+Norm = nn.LayerNorm | nn.RMSNorm
 
 
-class EncoderSublayers(NamedTuple):
-    """A layer: self-attention, and max(0, x W1 + b1) W2 + b2."""
+class Sublayers(NamedTuple):
+    """The linear maps and norms of a layer."""
 
-    linears: Sequence[LinearMap]
-    """Self-attention: queries, keys and values together, then the output; W1 and W2"""
-    norms: Sequence[nn.LayerNorm]
-    """One for each of the two sub-layers"""
+    linears: Mapping[str, LinearMap]
+    """`qkv`, queries, keys and values of self-attention together, and `out`, its output, or, in a decoder, `forget` and
+    `new` of a simple recurrent unit; in a decoder `query` and `source_out` of cross-attention; `inner`, `outer` and, if
+    inner activations are multiplied by another map of the input, `gate`"""
+    norms: Sequence[Norm]
+    """One for each sub-layer: self-attention or the unit, cross-attention in a decoder, feed-forward"""
+
+
+class LayerStack(NamedTuple):
+    """What all layers share, and what follows them."""
+
+    heads: tuple[int, int, int]
+    """h, d_k, d_v"""
+    pre_norm: bool
+    """Norms come before the sub-layers rather than after their residual sums"""
+    activation: Activation
+    """Between the maps `inner` and `outer`"""
+    scale: float
+    """Of the products of queries and keys"""
+    relative: Tensor | None
+    """[h, N], added to the scores of self-attention by distance: in a decoder of keys 0, 1, … tokens back, the last for
+    all that are further; in an encoder of N odd distances from as many back to as many ahead"""
+    norm: Norm | None
+    """Of the last layer's output"""
 
 
 class TreeCache(NamedTuple):
-    """The keys and values of a search's tokens, and of its sources; see `s2s.nn.kv_cache`."""
+    """The keys and values of a search's tokens, or the states of recurrent units, and those of its sources; see
+    `s2s.nn.kv_cache`."""
 
     nodes: Sequence[Tensor]
-    """For each layer, [B, N, h * (d_k + d_v)]"""
+    """For each layer, [B, N, h * (d_k + d_v)], or of a recurrent unit [B, N, D]"""
     path: Tensor
     """[B, K, L], of which the first length [B] nodes count; in a `FusedState` as `pad_to_beam` pads them"""
     length: Tensor
@@ -71,17 +85,12 @@ class TreeCache(NamedTuple):
 
 
 FusedDecoder = Callable[[Tensor, TreeCache], Tensor]
-"""x [B, K, D] -> [B, K, D], all layers and the last norm; writes keys and values to the nodes where the paths end"""
+"""x [B, K, D] -> [B, K, D], all layers and the last norm; writes to the nodes where the paths end"""
 
 
 @Operator
-def fused_decoder(
-    layers: Sequence[DecoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
-) -> FusedDecoder | None:
-    """A decoding step of `layers`, then `norm` if given, as one function; None: there is no such function.
-
-    heads: h, d_k, d_v; pre_norm: whether norms come before the sub-layers rather than after their residual sums.
-    """
+def fused_decoder(layers: Sequence[Sublayers], stack: LayerStack) -> FusedDecoder | None:
+    """A decoding step of `layers` as one function; None: there is no such function."""
 
 
 FusedEncoder = Callable[[Tensor, Tensor], Tensor]
@@ -89,21 +98,23 @@ FusedEncoder = Callable[[Tensor, Tensor], Tensor]
 
 
 @Operator
-def fused_encoder(
-    layers: Sequence[EncoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
-) -> FusedEncoder | None:
-    """`layers` as one function, without gradients; arguments as of `fused_decoder`."""
+def fused_encoder(layers: Sequence[Sublayers], stack: LayerStack) -> FusedEncoder | None:
+    """`layers` as one function, without gradients."""
 
 
 @dataclass(frozen=True)
 class FusedModel:
-    """logits = output(decoder(scale * embedding[token] + position))"""
+    """logits = output(output_scale * decoder(embedding_norm(scale * embedding[token] + position)))"""
 
     decoder: FusedDecoder
     embedding: Tensor | None
     """[V, D], fp32; None: the weight of `output`"""
     scale: float
     output: LinearMap
+    output_scale: float = 1.0
+    embedding_norm: Norm | None = None
+    zero_start: bool = False
+    """The first token's embedding is 0"""
 
 
 class FusedState(NamedTuple):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 needs_bytes = pytest.mark.skipif(not has_int8_linear(), reason="no AVX2")
 
+T5 = {"positions": "relative_bias", "attention_score": "dot", "norm_kind": "rms", "norm": "pre", "bias": False}
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
     "pre-norm": {"norm": "pre"},
@@ -28,6 +29,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "an inner layer wider than attention": {"d_model": 32, "d_ff": 1000},
     "no positions": {"positions": "none", "share_embeddings": "none"},
     "bias, unscaled": {"positions": "learned", "output_bias": True, "scale_embeddings": False},
+    "Marian": {"activation": "silu", "output_bias": True, "positions": "sinusoid_t2t", "zero_start": True},
+    "BART": {"activation": "gelu", "embedding_norm": True, "positions": "learned", "position_offset": 2},
+    "T5": T5 | {"bias_buckets": 6, "bias_distance": 7, "d_k": 12, "scale_output": True},
+    "T5 1.1": T5 | {"bias_buckets": 4, "bias_distance": 3, "gated": True, "activation": "gelu_tanh", "d_ff": 70},
+    "SSRU": {"decoder_self_attention": "ssru", "zero_start": True},
+    "SSRU, pre-norm": {"decoder_self_attention": "ssru", "norm": "pre", "d_model": 40, "positions": "relative_bias"},
+    "gated": {"gated": True, "activation": "silu", "norm_kind": "rms"},
 }
 
 

@@ -70,18 +70,22 @@ def test_the_step_in_c_is_decoding_of_whole_prefixes(options: dict[str, Any]) ->
     assert_state_reorders(model(**options))
 
 
-@needs_bytes
-def test_the_step_in_8_bit_integers_is_that_of_the_layers() -> None:
-    """Where a last bit decides how a number is rounded to 8, logits may differ by what that rounding does."""
+@pytest.mark.parametrize("name", ["paper", "T5 1.1", "SSRU"])
+@pytest.mark.parametrize("quantization", ["bf16", pytest.param("int8", marks=needs_bytes)])
+def test_the_step_in_fewer_bits_is_that_of_the_layers(quantization: Any, name: str) -> None:
+    """Where a last bit decides how a number is rounded, logits may differ by what that rounding does."""
     for found, expected in zip(
-        *(walk(model("int8", d_model=64), sources(), fused=fused) for fused in (True, False)), strict=True
+        *(walk(model(quantization, **VARIANTS[name] | {"d_model": 64}), sources(), fused=f) for f in (True, False)),
+        strict=True,
     ):
         torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
 
 
+@pytest.mark.parametrize("name", ["paper", "T5 1.1", "SSRU"])
 @pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
-def test_a_sentence_has_the_same_bits_whatever_stands_beside_it(quantization: Any) -> None:
-    one, src, token = model(quantization, d_model=96), sources(7), torch.arange(4, 11)[:, None]
+def test_a_sentence_has_the_same_bits_whatever_stands_beside_it(quantization: Any, name: str) -> None:
+    one, src = model(quantization, **VARIANTS[name] | {"d_model": 96}), sources(7)
+    token = torch.arange(4, 11)[:, None]
     with torch.no_grad():
         memory = one.encode(src, src == VOCAB.pad)
         together, alone = one.start(memory), one.start(memory.select(torch.tensor([5])))
@@ -144,12 +148,12 @@ class QueueOfTurns(OpenQueue):
 
 @pytest.mark.parametrize("stop", ["exact", "best", "first_k"])
 @pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (4, 2), (21, 21)])
-@pytest.mark.parametrize("options", [VARIANTS["paper"], VARIANTS["pre-norm"], VARIANTS["no positions"]])
+@pytest.mark.parametrize("name", ["paper", "pre-norm", "no positions", "Marian", "T5", "SSRU, pre-norm"])
 def test_steps_as_one_call_have_the_bits_of_single_steps(
-    options: dict[str, Any], beam: int, nbest: int, stop: Any, monkeypatch: pytest.MonkeyPatch
+    name: str, beam: int, nbest: int, stop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sentences join and leave in between, buffers grow, and the last outputs reach their limit of 25 tokens."""
-    one, config = model(**options), BeamConfig(beam=beam, stop=stop, max_len_a=0.0, max_len_b=25)
+    one, config = model(**VARIANTS[name]), BeamConfig(beam=beam, stop=stop, max_len_a=0.0, max_len_b=25)
     rows = source_rows(9)
     taken = recorded_steps(monkeypatch)
 
@@ -217,7 +221,7 @@ def test_steps_go_on_without_sentences_that_are_done_until_others_may_join(monke
 
 
 def test_what_is_not_in_c_is_done_by_the_layers() -> None:
-    other = model(activation="gelu")
+    other = model(positions="rotary")
     with torch.no_grad():
         other.start(other.encode(sources(), sources() == VOCAB.pad))
     assert other.fused_decoder is None

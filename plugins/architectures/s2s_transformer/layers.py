@@ -6,7 +6,7 @@ Shapes: T target length, S source length, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["DecoderLayer", "EncoderLayer", "departures", "stack", "stack_norm"]
+__all__ = ["DecoderLayer", "EncoderLayer", "stack", "stack_norm"]
 
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -155,18 +155,6 @@ def norm(config: TransformerConfig) -> nn.LayerNorm | nn.RMSNorm:
 def stack_norm(config: TransformerConfig) -> nn.Module:
     """Pre-norm layers do not normalise their sum, so one norm follows the stack; post-norm layers end with a norm."""
     return norm(config) if config.norm == "pre" else nn.Identity()
-
-
-def departures(config: TransformerConfig) -> list[str]:
-    """The options, as a user sets them, that the paper's layers do not have, nor the functions in C."""
-    options = {"norm_kind": "layer", "gated": False, "attention_score": "scaled_dot", "self_attention": "full"}
-    options |= {"bias": True, "decoder_self_attention": "attention"}
-    changed = {name: getattr(config, name) for name, paper in options.items() if getattr(config, name) != paper}
-    if config.positions in ("rotary", "relative", "relative_bias"):
-        changed["positions"] = config.positions
-    if heads(config).n_kv_heads != config.n_heads:
-        changed["n_kv_heads"] = config.n_kv_heads
-    return [f"arch.{name}={str(value).lower()}" for name, value in changed.items()]
 
 
 Layer = TypeVar("Layer", bound=nn.Module)

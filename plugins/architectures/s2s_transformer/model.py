@@ -31,7 +31,7 @@ from s2s.nn import (
 from s2s_transformer.attention_weights import attention_maps, cross_attention_weights, layer_number, mean_of_heads
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.decoding import GuidedMemory, TransformerState, first_state
-from s2s_transformer.fused import fused_decoder, fused_encoder, fused_state, has_hooks
+from s2s_transformer.fused import fused_decoder, fused_encoder, fused_model, fused_state, has_hooks
 from s2s_transformer.initialization import init_weights
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, norm, stack, stack_norm
 from s2s_transformer.layouts import source_layout, step_layouts, target_layout
@@ -148,7 +148,9 @@ class Transformer(Seq2Seq):
     def _encode_padded(self, x: Tensor, pad: Tensor) -> Tensor:
         """x [B, S, D], pad [B, S] -> [B, S, D], by one function if a plugin has it and no hook is to be called"""
         if not self.training and not torch.is_grad_enabled() and not has_hooks(self.encoder):
-            self.fused_encoder = self.fused_encoder or fused_encoder(self.encoder, self.encoder_norm, self.config)
+            self.fused_encoder = self.fused_encoder or fused_encoder(
+                self.encoder, self.encoder_norm, self.config, self.src_bias
+            )
             if self.fused_encoder:
                 return self.fused_encoder(x, pad)
         return self._encode(x, source_layout(self.config, self.kernel, pad, x.dtype, self.src_bias))
@@ -232,7 +234,9 @@ class Transformer(Seq2Seq):
 
     def start(self, memory: Memory) -> TransformerState:
         """Each layer's keys and values of the source, once per sentence, and none of the target yet."""
-        self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.decoder_norm, self.config)
+        self.fused_decoder = self.fused_decoder or fused_decoder(
+            self.decoder, self.decoder_norm, self.config, self.tgt_bias
+        )
         return first_state(self.decoder, memory)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
@@ -255,15 +259,15 @@ class Transformer(Seq2Seq):
         """See `HasFusedState`; not available if a step differs from the one defined here."""
         same = type(self).step is Transformer.step and type(self).project is Transformer.project
         same = same and "step" not in vars(self) and not self.training and not self.guidance
-        same = same and not self.config.embedding_norm and not self.config.scale_output
         if not same or not isinstance(state, TransformerState) or self.fused_decoder is None:
             return None
-        if self.embeddings.prepacked is None or (self.config.zero_start and bool((state.length == 0).any())):
+        model = fused_model(self.fused_decoder, self.embeddings, self.tgt_embedding_norm, self.config)
+        if model is None:
             return None
         state = state.reserve(beam)
         if self.tgt_positions is not None:
             state = state.with_positions(self.tgt_positions, state.max_length + 1, self.max_len)
-        return fused_state(self.fused_decoder, self.embeddings, state, beam)
+        return fused_state(model, state, beam)
 
     def _step(self, x: Tensor, state: TransformerState) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""

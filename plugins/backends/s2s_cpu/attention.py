@@ -26,7 +26,7 @@ def padded_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None
     strides = torch.tensor([x.stride()[:3] for x in inputs])
     out = q.new_empty(n_sentences, n_queries, n_heads, d_v)
     sizes = (n_sentences, n_heads, n_queries, n_keys, d_k, d_v)
-    call("s2s_padded_attention", *inputs, *strides, bias, *sizes, d_k**-0.5, out)
+    call("s2s_padded_attention", *inputs, *strides, bias, *sizes, d_k**-0.5, None, out)
     return out.transpose(1, 2)
 
 
@@ -59,7 +59,7 @@ def tree_attention(
     (q, q_stride), (k, k_stride), (v, v_stride) = (_rows(x) for x in (q, k, v))
     sizes = (n_sentences, beam, nodes.size(1), paths.path.size(2), n_heads, d_k, v.size(3))
     strides = (q_stride, k_stride, v_stride)
-    call("s2s_tree_attention", q, k, v, *strides, nodes, paths.path, paths.length, *sizes, d_k**-0.5, out)
+    call("s2s_tree_attention", q, k, v, *strides, nodes, paths.path, paths.length, *sizes, d_k**-0.5, None, out)
     return out.transpose(1, 2)
 
 

@@ -24,6 +24,7 @@ from s2s.decoding import FinishedHypotheses
 from s2s_cpu.fused_layers import FusedDecoder
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.rows import norm_struct
 from s2s_cpu.search_constraint import SearchConstraint, search_constraint
 from s2s_cpu.structs import ModelStruct, SearchStruct
 
@@ -184,21 +185,22 @@ def run_steps(
     assert isinstance(decoder, FusedDecoder)
     assert isinstance(output, PrepackedLinear)
     new = NewNodes(*(x.new_empty(size) for x in (arrays.node, arrays.score, arrays.token)))
-    layers, step, _alive = decoder.structures(cache, output.n_inputs)
+    layers, step, _alive = decoder.structures(cache)
     step.K = n_hypotheses
     positions = None if state.positions is None else state.positions.data_ptr()
     first = ctypes.cast(layers, ctypes.c_void_p)
     table = None if model.embedding is None else model.embedding.data_ptr()
-    model_struct = ModelStruct(first, len(layers), output.struct, table, model.scale, positions)
+    changes = (model.scale, model.output_scale, model.zero_start, positions, norm_struct(model.embedding_norm))
+    model_struct = ModelStruct(first, len(layers), output.struct, table, *changes)
     written = (*arrays, cache.path, cache.length, state.n_nodes, *new)
     assert all(x.is_contiguous() for x in (*written, cache.seen, *itertools.chain(*cache.sources)))
     ranks = (settings.n, settings.n_finishable, settings.stop_rank)
     rules = (settings.first_k, settings.normalize, len(settings.banned))
     sizes = (settings.eos, *ranks, *rules, first_node, settings.admission_threshold)
     allowed, automaton, _structure = settings.constraint.pointers()
-    changes = [x.data_ptr() for x in (settings.affine.scale, settings.affine.bias)] if settings.affine else [None, None]
+    affine = [x.data_ptr() for x in (settings.affine.scale, settings.affine.bias)] if settings.affine else [None, None]
     pointers = [x.data_ptr() for x in (settings.banned, settings.penalties, *written)]
     beam, n_finished = arrays.token.size(1), arrays.finished_score.size(1)
-    search = SearchStruct(beam, n_finished, *sizes, *pointers, 0, 0, allowed, automaton, *changes)
+    search = SearchStruct(beam, n_finished, *sizes, *pointers, 0, 0, allowed, automaton, *affine)
     call("s2s_beam_search_steps", *map(ctypes.byref, (model_struct, step, search)), max_steps)
     return search.n_steps, NewNodes(*(x[: search.n_new] for x in new))

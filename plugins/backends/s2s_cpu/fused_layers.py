@@ -8,32 +8,31 @@ from __future__ import annotations
 __all__ = ["FusedDecoder", "FusedEncoder", "accepts_layers", "fused_decoder"]
 
 import ctypes
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import torch
 
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
-from s2s_cpu.structs import EncoderLayerStruct, EncodingStruct, LayerStruct, NormStruct, StepStruct
+from s2s_cpu.rows import norm_struct
+from s2s_cpu.structs import ACTIVATIONS, EncoderLayerStruct, EncodingStruct, LayerStruct, StackStruct, StepStruct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from s2s.backend import fused
 
 
-def fused_decoder(
-    layers: Sequence[fused.DecoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
-) -> FusedDecoder:
+def fused_decoder(layers: Sequence[fused.Sublayers], stack: fused.LayerStack) -> FusedDecoder:
     """See `s2s.backend.fused_decoder`."""
-    return FusedDecoder(layers, heads, pre_norm=pre_norm, norm=norm)
+    return FusedDecoder(layers, stack)
 
 
-def accepts_layers(layers: Sequence[fused.DecoderSublayers | fused.EncoderSublayers], *_: object) -> bool:
+def accepts_layers(layers: Sequence[fused.Sublayers], *_: object) -> bool:
     """Whether all of their linear maps are prepacked for the functions in C."""
-    return all(isinstance(linear, PrepackedLinear) for layer in layers for linear in layer.linears)
+    return all(isinstance(linear, PrepackedLinear) for layer in layers for linear in layer.linears.values())
 
 
 class Structures(NamedTuple):
@@ -48,29 +47,20 @@ class Structures(NamedTuple):
 class FusedDecoder:
     """Layers whose step is one function in C, with the final norm, if there is one."""
 
-    def __init__(
-        self,
-        layers: Sequence[fused.DecoderSublayers],
-        heads: tuple[int, int, int],
-        *,
-        pre_norm: bool,
-        norm: nn.LayerNorm | None,
-    ) -> None:
-        """heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums."""
-        self.tensors = layers, norm  # own the memory that the structures point to
-        self.layers = (LayerStruct * len(layers))(*map(_decoder_layer, layers))
-        self.sizes = dict(zip(("h", "d_k", "d_v"), heads, strict=True))
-        self.pre_norm, self.norm = pre_norm, _norm(norm)
+    def __init__(self, layers: Sequence[fused.Sublayers], stack: fused.LayerStack) -> None:
+        self.tensors = layers, stack  # own the memory that the structures point to
+        self.layers = (LayerStruct * len(layers))(*(_layer(LayerStruct, layer) for layer in layers))
+        self.stack = _stack(stack, layers)
 
     def __call__(self, x: Tensor, cache: fused.TreeCache) -> Tensor:
         """x [B, K, D] -> [B, K, D]; keys and values are written to the last nodes of the paths."""
         out = x.clone(memory_format=torch.contiguous_format)
-        layers, step, _alive = self.structures(cache, x.size(2))
+        layers, step, _alive = self.structures(cache)
         call("s2s_decoder_step", layers, len(layers), ctypes.byref(step), out)
         return out
 
-    def structures(self, cache: fused.TreeCache, width: int) -> Structures:
-        """The arguments of a step of D = width with this cache; other threads may run steps with other caches."""
+    def structures(self, cache: fused.TreeCache) -> Structures:
+        """The arguments of a step with this cache; other threads may run steps with other caches."""
         path, length, seen = (t.contiguous() for t in (cache.path, cache.length, cache.seen))
         alive = [path, length, seen]
         layers = type(self.layers).from_buffer_copy(self.layers)
@@ -78,49 +68,44 @@ class FusedDecoder:
             assert nodes.is_contiguous()
             keys, values = (t.contiguous() for t in source)
             layer.nodes, layer.keys, layer.values = nodes.data_ptr(), keys.data_ptr(), values.data_ptr()
+            layer.node_width = nodes.size(2)
             alive += keys, values
         n_sentences, beam, room = path.shape
-        sizes = {"B": n_sentences, "K": beam, "N": cache.nodes[0].size(1), "L": room, "S": seen.size(1), "D": width}
+        sizes = {"B": n_sentences, "K": beam, "N": cache.nodes[0].size(1), "L": room, "S": seen.size(1)}
         pointers = {"path": path.data_ptr(), "length": length.data_ptr(), "seen": seen.data_ptr()}
-        step = StepStruct(**sizes, **self.sizes, **pointers, pre_norm=self.pre_norm, norm=self.norm)
-        return Structures(layers, step, alive)
+        return Structures(layers, StepStruct(**sizes, **pointers, stack=ctypes.pointer(self.stack)), alive)
 
 
 class FusedEncoder:
     """Layers that are one function in C, with the final norm, if there is one."""
 
-    def __init__(
-        self,
-        layers: Sequence[fused.EncoderSublayers],
-        heads: tuple[int, int, int],
-        pre_norm: bool,
-        norm: nn.LayerNorm | None,
-    ) -> None:
-        """heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums."""
-        self.tensors = layers, norm  # own the memory that the structures point to
-        self.layers = (EncoderLayerStruct * len(layers))(*map(_encoder_layer, layers))
-        self.heads, self.pre_norm, self.norm = heads, pre_norm, _norm(norm)
+    def __init__(self, layers: Sequence[fused.Sublayers], stack: fused.LayerStack) -> None:
+        self.tensors = layers, stack  # own the memory that the structures point to
+        self.layers = (EncoderLayerStruct * len(layers))(*(_layer(EncoderLayerStruct, layer) for layer in layers))
+        self.stack = _stack(stack, layers)
 
     def __call__(self, x: Tensor, pad: Tensor) -> Tensor:
         """x [B, S, D], pad [B, S] -> [B, S, D]"""
         out, pad = x.clone(memory_format=torch.contiguous_format), pad.contiguous()
-        n_sentences, n_tokens, width = x.shape
-        sizes = n_sentences, n_tokens, *self.heads, width
-        encoding = EncodingStruct(*sizes, pad.data_ptr(), self.pre_norm, self.norm)
+        encoding = EncodingStruct(*x.shape[:2], pad.data_ptr(), ctypes.pointer(self.stack))
         call("s2s_encoder", self.layers, len(self.layers), ctypes.byref(encoding), out)
         return out
 
 
-def _decoder_layer(sublayers: fused.DecoderSublayers) -> LayerStruct:
-    linears = (cast("PrepackedLinear", linear).struct for linear in sublayers.linears)
-    return LayerStruct(*linears, *map(_norm, sublayers.norms))
+Struct = TypeVar("Struct", LayerStruct, EncoderLayerStruct)
 
 
-def _encoder_layer(sublayers: fused.EncoderSublayers) -> EncoderLayerStruct:
-    linears = (cast("PrepackedLinear", linear).struct for linear in sublayers.linears)
-    return EncoderLayerStruct(*linears, *map(_norm, sublayers.norms))
+def _layer(kind: type[Struct], sublayers: fused.Sublayers) -> Struct:
+    """The structure of a layer; maps that it does not have are null."""
+    maps = {name: cast("PrepackedLinear", linear).struct for name, linear in sublayers.linears.items()}
+    names = [field[0] for field in kind._fields_ if field[0].endswith("_norm")]
+    return kind(**maps, **dict(zip(names, map(norm_struct, sublayers.norms), strict=True)))
 
 
-def _norm(norm: nn.LayerNorm | None) -> NormStruct:
-    """The structure of a norm; without one, its weight is null."""
-    return NormStruct(norm.weight.data_ptr(), norm.bias.data_ptr(), norm.eps) if norm else NormStruct()
+def _stack(stack: fused.LayerStack, layers: Sequence[fused.Sublayers]) -> StackStruct:
+    width = cast("PrepackedLinear", layers[0].linears["outer"]).n_outputs
+    activation, relative = ACTIVATIONS.index(stack.activation), stack.relative
+    assert relative is None or relative.is_contiguous()
+    table = (None, 0) if relative is None else (relative.data_ptr(), relative.size(1))
+    options = (width, stack.pre_norm, activation, stack.scale)
+    return StackStruct(*stack.heads, *options, *table, norm_struct(stack.norm))

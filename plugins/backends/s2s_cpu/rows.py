@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["accepts_add_norm", "add_norm", "dequantize_rows", "quantize_rows"]
+__all__ = ["accepts_add_norm", "add_norm", "dequantize_rows", "norm_struct", "quantize_rows"]
+
+import ctypes
 
 import torch
 from torch import Tensor, nn
 
 from s2s_cpu.library import call
+from s2s_cpu.structs import NormStruct
 
 
 def add_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
     """norm(x + y): [..., D], over rows that fit into the cache."""
     x, y = x.contiguous(), y.contiguous()
     out, width = torch.empty_like(x), x.size(-1)
-    call("s2s_add_norm", x, y, x.numel() // width, width, norm.weight, norm.bias, norm.eps, out)
+    call("s2s_add_norm", x, y, x.numel() // width, width, ctypes.byref(norm_struct(norm)), out)
     return out
 
 
@@ -24,6 +27,14 @@ def accepts_add_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> bool:
         return False
     fp32 = all(t.dtype == torch.float32 and t.is_cpu for t in (x, y, norm.weight, norm.bias))
     return fp32 and norm.normalized_shape == x.shape[-1:]
+
+
+def norm_struct(norm: nn.LayerNorm | nn.RMSNorm | None) -> NormStruct:
+    """Of a norm with a weight, and a bias if it is no RMS norm, whose memory it points to; of none, null."""
+    if norm is None:
+        return NormStruct()
+    bias = None if isinstance(norm, nn.RMSNorm) else norm.bias.data_ptr()
+    return NormStruct(norm.weight.data_ptr(), bias, norm.eps)
 
 
 def quantize_rows(x: Tensor, zero_point: int) -> tuple[Tensor, Tensor]:

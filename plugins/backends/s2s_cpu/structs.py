@@ -6,6 +6,7 @@ Their sizes are compared with the compiled ones when the library is loaded.
 from __future__ import annotations
 
 __all__ = [
+    "ACTIVATIONS",
     "STRUCTS",
     "AutomatonStruct",
     "EncoderLayerStruct",
@@ -17,6 +18,7 @@ __all__ = [
     "NormStruct",
     "SearchStruct",
     "ShortAttentionStruct",
+    "StackStruct",
     "StepStruct",
     "TokenListsStruct",
 ]
@@ -24,8 +26,12 @@ __all__ = [
 import ctypes
 from ctypes import c_double, c_int64, c_void_p
 
-LINEARS = ("qkv", "out", "query", "source_out", "inner", "outer")
-NORMS = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
+LINEARS = ("qkv", "out", "forget", "new", "query", "source_out", "inner", "gate", "outer")
+ENCODER_LINEARS = ("qkv", "out", "inner", "gate", "outer")
+NORMS = ("attention_norm", "cross_attention_norm", "feed_forward_norm")
+ENCODER_NORMS = ("attention_norm", "feed_forward_norm")
+ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")
+"""As decoder.h numbers them"""
 SEARCH_SIZES = (
     *("beam", "E", "eos", "n", "n_finishable", "stop_rank", "first_k", "normalize"),
     *("n_banned", "first_node", "admission_threshold"),
@@ -35,7 +41,6 @@ SEARCH_ARRAYS = (
     *("finished_score", "finished_node", "finished_log_prob", "parent", "path", "n_cached", "n_nodes"),
     *("new_token", "new_log_prob", "new_parent"),
 )
-SIZES = ("B", "K", "N", "L", "S", "h", "d_k", "d_v", "D")
 
 
 class LinearStruct(ctypes.Structure):
@@ -50,7 +55,7 @@ class LinearStruct(ctypes.Structure):
 
 
 class NormStruct(ctypes.Structure):
-    """A layer normalisation."""
+    """A layer normalisation, or without a bias an RMS norm."""
 
     _fields_ = (("weight", c_void_p), ("bias", c_void_p), ("eps", c_double))
 
@@ -62,6 +67,19 @@ class LayerStruct(ctypes.Structure):
         *((name, LinearStruct) for name in LINEARS),
         *((name, NormStruct) for name in NORMS),
         *((name, c_void_p) for name in ("nodes", "keys", "values")),
+        ("node_width", c_int64),
+    )
+
+
+class StackStruct(ctypes.Structure):
+    """What all layers share."""
+
+    _fields_ = (
+        *((name, c_int64) for name in ("h", "d_k", "d_v", "D", "pre_norm", "activation")),
+        ("scale", c_double),
+        ("relative", c_void_p),
+        ("n_relative", c_int64),
+        ("norm", NormStruct),
     )
 
 
@@ -69,10 +87,9 @@ class StepStruct(ctypes.Structure):
     """The arguments of a decoding step besides its input."""
 
     _fields_ = (
-        *((name, c_int64) for name in SIZES),
+        *((name, c_int64) for name in ("B", "K", "N", "L", "S")),
         *((name, c_void_p) for name in ("path", "length", "seen")),
-        ("pre_norm", c_int64),
-        ("norm", NormStruct),
+        ("stack", ctypes.POINTER(StackStruct)),
     )
 
 
@@ -85,7 +102,10 @@ class ModelStruct(ctypes.Structure):
         ("output", LinearStruct),
         ("embedding", c_void_p),
         ("scale", c_double),
+        ("output_scale", c_double),
+        ("zero_start", c_int64),
         ("positions", c_void_p),
+        ("embedding_norm", NormStruct),
     )
 
 
@@ -122,8 +142,8 @@ class EncoderLayerStruct(ctypes.Structure):
     """An encoder layer."""
 
     _fields_ = (
-        *((name, LinearStruct) for name in ("qkv", "out", "inner", "outer")),
-        *((name, NormStruct) for name in ("attention_norm", "feed_forward_norm")),
+        *((name, LinearStruct) for name in ENCODER_LINEARS),
+        *((name, NormStruct) for name in ENCODER_NORMS),
     )
 
 
@@ -131,10 +151,9 @@ class EncodingStruct(ctypes.Structure):
     """The arguments of an encoder besides its input."""
 
     _fields_ = (
-        *((name, c_int64) for name in ("B", "S", "h", "d_k", "d_v", "D")),
+        *((name, c_int64) for name in ("B", "S")),
         ("pad", c_void_p),
-        ("pre_norm", c_int64),
-        ("norm", NormStruct),
+        ("stack", ctypes.POINTER(StackStruct)),
     )
 
 
@@ -159,5 +178,6 @@ STRUCTS = (
     *(LinearStruct, NormStruct, LayerStruct, StepStruct),
     *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
     *(TokenListsStruct, AutomatonStruct, HeadRowsStruct, ShortAttentionStruct),
+    StackStruct,
 )
 """In the order in which `s2s_struct_size` numbers them"""

@@ -24,10 +24,12 @@ typedef struct { /* [B, E], best first */
 typedef struct {
     const Layer *layers;
     int64_t n_layers;
-    Linear output;          /* from the last norm's output to logits */
-    const float *embedding; /* [V, D]; null: the weight of `output` */
-    double scale;           /* of the embedding */
-    const float *positions; /* [P, D], added to the embedding; null: none */
+    Linear output;              /* from the last norm's output, times output_scale, to logits */
+    const float *embedding;     /* [V, D]; null: the weight of `output` */
+    double scale, output_scale; /* scale: of the embedding */
+    int64_t zero_start;         /* whether the first token's embedding is zero */
+    const float *positions;     /* [P, D], added to the embedding; null: none */
+    Norm embedding_norm;        /* of their sum; none if its weight is null */
 } Model;
 
 typedef struct { /* a StackAutomaton of G counters, with the states of hypotheses */

@@ -7,11 +7,14 @@ thread; see beam_search.h.
 
 /* out [R, D] = scale * embedding of each token. In a function apart from `add_positions`: otherwise the compiler would
 contract both and round once instead of twice. */
-static __attribute__((noinline)) void embed(const Model *m, const int64_t *token, int64_t R, int64_t D, float *out) {
-    float scale = m->scale;
+static __attribute__((noinline)) void embed(const Model *m, const Search *s, const Step *step, float *out) {
+    const int64_t *token = s->token, R = step->B * step->K, D = step->stack->D;
+    const float scale = m->scale;
     for (int64_t r = 0; r < R; r++, out += D) {
         const int64_t panel = token[r] / C * C * D, column = token[r] % C;
-        if (m->embedding)
+        if (m->zero_start && s->n_cached[r / step->K] == 1)
+            memset(out, 0, D * sizeof(float));
+        else if (m->embedding)
             for (int64_t j = 0; j < D; j++) out[j] = m->embedding[token[r] * D + j] * scale;
         else
             for (int64_t j = 0; j < D; j++) out[j] = ((const float *)m->output.weight)[panel + j * C + column] * scale;
@@ -19,11 +22,25 @@ static __attribute__((noinline)) void embed(const Model *m, const int64_t *token
 }
 
 static __attribute__((noinline)) void add_positions(const Model *m, const Search *s, const Step *step, float *x) {
+    const int64_t D = step->stack->D;
     for (int64_t b = 0; b < step->B; b++) {
-        const float *position = m->positions + (s->n_cached[b] - 1) * step->D;
-        for (int64_t k = 0; k < step->K; k++, x += step->D)
-            for (int64_t j = 0; j < step->D; j++) x[j] += position[j];
+        const float *position = m->positions + (s->n_cached[b] - 1) * D;
+        for (int64_t k = 0; k < step->K; k++, x += D)
+            for (int64_t j = 0; j < D; j++) x[j] += position[j];
     }
+}
+
+/* The newest tokens' logits [R, V], using `x` [R, D] */
+static int64_t logits(const Model *m, const Search *s, const Step *step, float *x, float *out) {
+    const int64_t R = step->B * step->K, D = step->stack->D;
+    const float scale = m->output_scale;
+    embed(m, s, step, x);
+    if (m->positions) add_positions(m, s, step, x);
+    if (m->embedding_norm.weight) s2s_norm(x, R, D, &m->embedding_norm, x);
+    if (s2s_decoder_step(m->layers, m->n_layers, step, x)) return NO_MEMORY;
+    if (scale != 1)
+        for (int64_t i = 0; i < R * D; i++) x[i] *= scale;
+    return s2s_linear(&m->output, x, R, out);
 }
 
 typedef struct { /* n candidates of a sentence, m continuations of a hypothesis */
@@ -41,7 +58,7 @@ static void *scratch_for(const Model *m, const Search *s, const Step *step, Scra
     w->m = s->n + s->n_banned < V ? s->n + s->n_banned : V;
     int64_t n = B * s->n, of_automaton = s->automaton ? R * (1 + s->automaton->width) : 0;
     int64_t wide = R * w->m + R * step->L + 3 * (n + R) + B * s->E + of_automaton;
-    int64_t narrow = R * (step->D + V + 1 + w->m) + 2 * (n + R) + 2 * B * s->E;
+    int64_t narrow = R * (step->stack->D + V + 1 + w->m) + 2 * (n + R) + 2 * B * s->E;
     int64_t *i = allocate(8 * wide + 4 * narrow + B);
     if (!i) return 0;
     float *f = (float *)(i + wide);
@@ -49,7 +66,7 @@ static void *scratch_for(const Model *m, const Search *s, const Step *step, Scra
     w->all = (Candidates){.parent = i, .token = i + n, .node = i + 2 * n}, i += 3 * n;
     w->live = (Candidates){.parent = i, .token = i + R, .node = i + 2 * R}, i += 3 * R;
     w->finished.node = i, w->list = i + B * s->E, w->spare_states = w->list + R;
-    w->x = f, w->logits = w->x + R * step->D, w->sums = w->logits + R * V, w->log_probs = w->sums + R;
+    w->x = f, w->logits = w->x + R * step->stack->D, w->sums = w->logits + R * V, w->log_probs = w->sums + R;
     f = w->log_probs + R * w->m;
     w->all.score = f, w->all.log_prob = f + n, f += 2 * n;
     w->live.score = f, w->live.log_prob = f + R, f += 2 * R;
@@ -108,10 +125,7 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
     s2s_extend_paths(s->path, s->n_cached, s->n_nodes, B, K, step->L);
     for (int64_t b = 0; b < B; b++) s->n_cached[b]++, s->n_nodes[b] += K;
     step->path = s->path;
-    embed(m, s->token, R, step->D, w->x);
-    if (m->positions) add_positions(m, s, step, w->x);
-    if (s2s_decoder_step(m->layers, m->n_layers, step, w->x)) return NO_MEMORY;
-    if (s2s_linear(&m->output, w->x, R, w->logits)) return NO_MEMORY;
+    if (logits(m, s, step, w->x, w->logits)) return NO_MEMORY;
     if (s->logit_scale) scale_logits(s->logit_scale, R, m->output.O, w->logits);
     if (s->logit_bias) add_bias(s->logit_bias, R, m->output.O, w->logits);
     if (best_tokens(m, s, R, K, w)) return NO_MEMORY;
@@ -171,7 +185,8 @@ static void copy_row(void *rows, int64_t n_bytes, int64_t from, int64_t to, int6
 
 /* Removes sentence b, which is done: the last sentence moves to its row, and what holds its results to the last row. */
 static void remove_sentence(const Model *m, Search *s, Step *step, int64_t b) {
-    int64_t last = --step->B, K = step->K, n_values = step->h * step->d_v, n_keys = step->h * step->d_k;
+    const Stack *stack = step->stack;
+    int64_t last = --step->B, K = step->K, n_values = stack->h * stack->d_v, n_keys = stack->h * stack->d_k;
     int64_t *numbers[] = {s->sentence, s->n_source, s->limit, s->length, s->n_cached};
     for (int i = 0; i < 5; i++) swap_rows(numbers[i], sizeof(int64_t), b, last);
     swap_rows(s->token, K * sizeof(int64_t), b, last), swap_rows(s->node, K * sizeof(int64_t), b, last);
@@ -186,7 +201,7 @@ static void remove_sentence(const Model *m, Search *s, Step *step, int64_t b) {
         copy_row(s->automaton->state, states, last, b, states);
     }
     for (const Layer *layer = m->layers; layer < m->layers + m->n_layers; layer++) {
-        int64_t node = (n_keys + n_values) * sizeof(float), keys = n_keys * step->S * sizeof(float);
+        int64_t node = layer->node_width * sizeof(float), keys = n_keys * step->S * sizeof(float);
         int64_t values = n_values * step->S * sizeof(float);
         copy_row(layer->nodes, step->N * node, last, b, s->n_nodes[last] * node);
         copy_row(layer->keys, keys, last, b, keys), copy_row(layer->values, values, last, b, values);

@@ -17,35 +17,57 @@ typedef struct { /* x W^T + b; prepacked.py makes it and defines the fields' lay
 } Linear;
 
 typedef struct {
-    const float *weight, *bias; /* [D] */
+    const float *weight, *bias; /* [D]; bias null: by the root mean square alone */
     double eps;
 } Norm;
 
+typedef struct { /* outer(f(inner(x))), or outer(f(inner(x)) * gate(x)); a map whose weight is null is none */
+    Linear inner, gate, outer;
+} FeedForward;
+
 typedef struct {
-    Linear qkv, out, query, source_out, inner, outer;
-    Norm self_attention_norm, cross_attention_norm, feed_forward_norm;
-    float *nodes;         /* [B, N, h * (d_k + d_v)] */
+    Linear qkv, out;    /* self-attention, or in its place */
+    Linear forget, new; /* a recurrent unit, if forget's weight is not null */
+    Linear query, source_out;
+    FeedForward feed_forward;
+    Norm attention_norm, cross_attention_norm, feed_forward_norm;
+    float *nodes;         /* [B, N, node_width]: h * (d_k + d_v), or D of a recurrent unit */
     float *keys, *values; /* [B, h, S, d_k], [B, h, S, d_v] */
+    int64_t node_width;
 } Layer;
 
-typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, S longest source, h heads */
-    int64_t B, K, N, L, S, h, d_k, d_v, D;
-    const int64_t *path, *length; /* [B, K, L], [B] */
-    uint8_t *seen;                /* [B, S], where a source has a token */
-    int64_t pre_norm;             /* whether norms stand before the sub-layers */
-    Norm norm;                    /* of the last layer's output; none if its weight is null */
-} Step;
-
 typedef struct {
-    Linear qkv, out, inner, outer;
+    Linear qkv, out;
+    FeedForward feed_forward;
     Norm attention_norm, feed_forward_norm;
 } EncoderLayer;
 
-typedef struct { /* B sentences of S tokens, h heads */
-    int64_t B, S, h, d_k, d_v, D;
+enum { RELU, GELU, GELU_TANH, SILU }; /* activations */
+
+typedef struct { /* numbers added to the scores by the distance of the key from the query */
+    const float *table; /* [h, n]: in a decoder of 0, 1, ... tokens back, the last for all that are further; in an
+                           encoder from as many back to as many ahead, n is odd; null: none */
+    int64_t n;
+} Relative;
+
+typedef struct { /* what all layers share: h heads of d_k and d_v, width D */
+    int64_t h, d_k, d_v, D, pre_norm, activation; /* pre_norm: whether norms stand before the sub-layers */
+    double scale;                                 /* of scores */
+    Relative relative;                            /* of self-attention */
+    Norm norm;                                    /* of the last layer's output; none if its weight is null */
+} Stack;
+
+typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, S longest source */
+    int64_t B, K, N, L, S;
+    const int64_t *path, *length; /* [B, K, L], [B] */
+    uint8_t *seen;                /* [B, S], where a source has a token */
+    const Stack *stack;
+} Step;
+
+typedef struct { /* B sentences of S tokens */
+    int64_t B, S;
     const uint8_t *pad; /* [B, S], where there is no token */
-    int64_t pre_norm;
-    Norm norm;          /* of the last layer's output; none if its weight is null */
+    const Stack *stack;
 } Encoding;
 
 typedef struct { /* list i: the tokens from begin[i] to begin[i + 1], in ascending order */
@@ -59,13 +81,13 @@ int64_t s2s_panel_width(void);
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out);
 int64_t s2s_rounds_rows_to_bf16(void);
 int64_t s2s_unit_linear(const Linear *linear, const float *x, int64_t R, float *out);
-int64_t s2s_norm(const float *x, int64_t R, int64_t D, const float *weight, const float *bias, float eps, float *out);
-int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const float *weight, const float *bias,
-                     float eps, float *out);
-int64_t s2s_feed_forward(const Linear *inner, const Linear *outer, const float *x, int64_t R, float *scratch,
-                         float *out);
-int64_t s2s_residual(Sublayer sublayer, const void *layer, const void *given, const Norm *norm, int64_t pre_norm,
-                     int64_t R, int64_t D, float *x, float *scratch);
+int64_t s2s_norm(const float *x, int64_t R, int64_t D, const Norm *norm, float *out);
+int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const Norm *norm, float *out);
+int64_t s2s_feed_forward(const FeedForward *f, int64_t activation, const float *x, int64_t R, float *scratch, float *out);
+int64_t s2s_feed_forward_width(const FeedForward *f);
+int64_t s2s_recurrent_unit(const void *layer, const void *given, const float *x, float *scratch, float *out);
+int64_t s2s_residual(Sublayer sublayer, const void *layer, const void *given, const Norm *norm, const Stack *stack,
+                     int64_t R, float *x, float *scratch);
 int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x);
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
                   int64_t n_banned, const float *score, int64_t K, int64_t n_best, float *lse, float *values,
@@ -78,11 +100,12 @@ int64_t s2s_quantize_rows(const float *x, int64_t R, int64_t I, int64_t stride, 
 int64_t s2s_tree_attention(const float *q, const float *k, const float *v, int64_t q_stride, int64_t k_stride,
                            int64_t v_stride, float *nodes, const int64_t *path, const int64_t *length, int64_t B,
                            int64_t K, int64_t N, int64_t L, int64_t h, int64_t d_k, int64_t d_v, float scale,
-                           float *out);
+                           const Relative *relative, float *out);
 int64_t s2s_source_attention(const float *q, const float *keys, const float *values, const uint8_t *seen, int64_t B,
                              int64_t K, int64_t S, int64_t h, int64_t d_k, int64_t d_v, float scale, float *out);
 int64_t s2s_padded_attention(const float *q, const float *k, const float *v, const int64_t *q_strides,
                              const int64_t *k_strides, const int64_t *v_strides, const float *bias, int64_t B,
-                             int64_t h, int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale, float *out);
+                             int64_t h, int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale,
+                             const Relative *relative, float *out);
 
 #endif

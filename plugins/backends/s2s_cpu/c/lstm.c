@@ -7,13 +7,6 @@ forget, cell, output. */
 #include "decoder.h"
 #include "panels.h"
 
-static inline vf magnitude(vf x) { return (vf)((vi)x & 0x7fffffff); }
-
-static inline vf sigmoid(vf x) {
-    vf e = exponential(-magnitude(x));
-    return choose(x < splat(0), e, splat(1)) / (splat(1) + e);
-}
-
 static inline vf hyperbolic_tangent(vf x) { /* absolute error 1e-7, not relative */
     vf e = exponential(magnitude(x) * splat(-2)), y = (splat(1) - e) / (splat(1) + e);
     return (vf)((vi)y | ((vi)x & (int32_t)0x80000000));

@@ -2,29 +2,38 @@
 
 #include "decoder.h"
 
-/* Layer normalisation of rows x [R, D], with weight and bias [D]; out may be x. */
-int64_t s2s_norm(const float *x, int64_t R, int64_t D, const float *weight, const float *bias, float eps, float *out) {
+static float mean_of(const float *x, int64_t D) {
+    vf s = splat(0);
+    int64_t i = 0;
+    for (; i + W <= D; i += W) s += load(x + i);
+    float total = sum(s);
+    for (; i < D; i++) total += x[i];
+    return total / D;
+}
+
+/* Layer normalisation of rows x [R, D], or by the root mean square if the norm has no bias; out may be x. */
+int64_t s2s_norm(const float *x, int64_t R, int64_t D, const Norm *norm, float *out) {
+    const float *weight = norm->weight, *bias = norm->bias;
     for (int64_t r = 0; r < R; r++, x += D, out += D) {
-        vf s = splat(0), squares = splat(0);
+        float mean = bias ? mean_of(x, D) : 0, square;
+        vf squares = splat(0);
         int64_t i = 0;
-        for (; i + W <= D; i += W) s += load(x + i);
-        float total = sum(s), square;
-        for (; i < D; i++) total += x[i];
-        float mean = total / D;
-        for (i = 0; i + W <= D; i += W) squares += (load(x + i) - splat(mean)) * (load(x + i) - splat(mean));
+        for (; i + W <= D; i += W) squares += (load(x + i) - splat(mean)) * (load(x + i) - splat(mean));
         for (square = sum(squares); i < D; i++) square += (x[i] - mean) * (x[i] - mean);
-        float factor = 1 / sqrtf(square / D + eps);
-        for (i = 0; i < D; i++) out[i] = (x[i] - mean) * factor * weight[i] + bias[i];
+        float factor = 1 / sqrtf(square / D + (float)norm->eps);
+        if (bias)
+            for (i = 0; i < D; i++) out[i] = (x[i] - mean) * factor * weight[i] + bias[i];
+        else
+            for (i = 0; i < D; i++) out[i] = x[i] * factor * weight[i];
     }
     return OK;
 }
 
 /* The same for x + y. */
-int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const float *weight, const float *bias,
-                     float eps, float *out) {
+int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const Norm *norm, float *out) {
     for (int64_t r = 0; r < R; r++, x += D, y += D, out += D) {
         for (int64_t i = 0; i < D; i++) out[i] = x[i] + y[i];
-        s2s_norm(out, 1, D, weight, bias, eps, out);
+        s2s_norm(out, 1, D, norm, out);
     }
     return OK;
 }

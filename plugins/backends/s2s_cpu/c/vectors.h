@@ -40,6 +40,21 @@ static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf choose(vi which, vf a, vf b) { return (vf)((which & (vi)a) | (~which & (vi)b)); }
 static inline vf load(const float *x) { return *(const vf *)x; }
 
+/* The same of the first n, and zeros; n may be larger than W. */
+static inline vf load_part(const float *x, int64_t n) {
+    if (n >= W) return load(x);
+    vf y = splat(0);
+    memcpy(&y, x, n * sizeof(float));
+    return y;
+}
+
+static inline void store_part(vf y, int64_t n, float *x) {
+    if (n >= W)
+        *(vf *)x = y;
+    else
+        memcpy(x, &y, n * sizeof(float));
+}
+
 /* The larger of each pair; that of b where either is NaN. */
 static inline vf larger(vf a, vf b) {
 #if defined(__AVX512F__)
@@ -110,6 +125,13 @@ static inline vf exponential(vf x) {
     p = p * f * f + f + splat(1.0f);
     vf power = (vf)((__builtin_convertvector(whole, vi) + 127) << 23);
     return choose(under, splat(0.0f), p * power);
+}
+
+static inline vf magnitude(vf x) { return (vf)((vi)x & 0x7fffffff); }
+
+static inline vf sigmoid(vf x) {
+    vf e = exponential(-magnitude(x));
+    return choose(x < splat(0), e, splat(1)) / (splat(1) + e);
 }
 
 static inline float dot(const float *a, const float *b, int64_t d) {
