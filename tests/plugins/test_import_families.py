@@ -59,7 +59,8 @@ class Reference:
             if (token := int(logits.argmax())) == self.eos:
                 break
             output.append(token)
-        text: str = self.tokenizer.decode(output, skip_special_tokens=False)
+        shown = [token for token in output if token not in self.ids(self.family.codes)]
+        text: str = self.tokenizer.decode(shown, skip_special_tokens=False)
         return text
 
 

@@ -72,16 +72,17 @@ class HuggingFaceModel(TableModel):
         self.folder, self.tables = folder, tables
         self.title = f"{tables.title} of Hugging Face's transformers"
         weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
-        self.files = [*sorted(folder.glob("*.json")), *sorted(folder.glob("*.spm")), *weights]
+        texts = [path for suffix in ("json", "spm", "model", "txt") for path in sorted(folder.glob(f"*.{suffix}"))]
+        self.files = [*texts, *weights]
         self.kept = [folder / name for name in KEPT if (folder / name).is_file()]
         generation = _read(folder / GENERATION) if (folder / GENERATION).is_file() else {}
         search, notes = search_options({**config, **generation})
-        texts, self._taken_over = text_options(folder, {**config, **generation}, languages)
+        self._texts = text_options(folder, {**config, **generation}, languages)
         dropouts = {ours: float(config[theirs]) for theirs, ours in DROPOUTS.items() if theirs in config}
         options = tables.read_options(config, self.tensors)
         arch_options = {"name": arch, **options, **dropouts}
         self.options = {
-            "task": {"name": "translation", "train": [], **texts},
+            "task": {"name": "translation", "train": [], **self._texts.options},
             "arch": arch_options,
             "search": search,
             "train": {"steps": 1},
@@ -90,8 +91,8 @@ class HuggingFaceModel(TableModel):
         self.notes = notes
 
     def tokenizer_options(self, folder: Path) -> Mapping[str, Any]:
-        """The files in the model's folder."""
-        return self._taken_over
+        """The files in the model's folder, or those that are made of them."""
+        return self._texts.take_over(folder)
 
     @cached_property
     def tensors(self) -> Mapping[str, Tensor]:

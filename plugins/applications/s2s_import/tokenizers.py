@@ -6,19 +6,22 @@ model's configuration.
 
 from __future__ import annotations
 
-__all__ = ["text_options"]
+__all__ = ["Texts", "text_options"]
 
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s import CheckpointError, ConfigError
-from s2s.io import read_json
+from s2s.io import read_json, write_file
+from s2s_import.spm_folders import MERGES, VOCAB, m2m_tokens, settings_of, spm_file, tokenizer_json
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from pathlib import Path
 
-MARIAN = ("vocab.json", "source.spm", "target.spm")
-TARGET_VOCAB, TOKENIZER, TOKENIZER_CONFIG = "target_vocab.json", "tokenizer.json", "tokenizer_config.json"
+SPM = ("source.spm", "target.spm")
+MARIAN = (VOCAB, *SPM)
+TARGET_VOCAB, TOKENIZER = "target_vocab.json", "tokenizer.json"
 CODES = ("{}", "__{}__", "<2{}>", ">>{}<<")
 """How the code of a language is spelt as a token: NLLB and mBART, M2M-100, MADLAD-400, OPUS-MT"""
 
@@ -37,30 +40,43 @@ class Around(NamedTuple):
 FAMILIES = {
     "bart": Around(["{decoder_start}", "{forced_bos}"], ["{bos}"]),
     "m2m_100": Around(["{decoder_start}", "{tgt}"], ["{src}"]),
+    "nllb_legacy": Around(["{decoder_start}", "{tgt}"], [], ["{eos}", "{src}"]),
     "mbart": Around(["{tgt}"], [], ["{eos}", "{src}"]),
     "mbart50": Around(["{decoder_start}", "{tgt}"], ["{src}"]),
-    **dict.fromkeys(T5, Around(["{decoder_start}"])),
+    **dict.fromkeys((*T5, "pegasus"), Around(["{decoder_start}"])),
 }
 """By model_type; MADLAD-400, a T5, has <2de> before its sources"""
 
 
-def text_options(
-    folder: Path, config: Mapping[str, Any], languages: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the task by the files in a model's folder: those of its run, and those that take over the files.
+class Texts(NamedTuple):
+    """How a model's texts become ids."""
+
+    options: dict[str, Any]
+    """Of the task, for its run"""
+    take_over: Callable[[Path], dict[str, Any]]
+    """The options that take over the tokeniser's files; those that have to be made are written into the folder"""
+
+
+def text_options(folder: Path, config: Mapping[str, Any], languages: Sequence[str]) -> Texts:
+    """By the files in a model's folder; raises CheckpointError if it has none of a tokeniser that is read.
 
     config: config.json with the settings of generation_config.json.
     """
     if all((folder / name).is_file() for name in MARIAN):
         return _marian(folder, config, languages)
     if (folder / TOKENIZER).is_file():
-        return _hugging_face(folder, config, languages)
+        return _hugging_face(folder, config, languages, None)
+    if config["model_type"] == "m2m_100" and (folder / VOCAB).is_file() and (spm := spm_file(folder)):
+        return _m2m_100(folder, config, languages, spm)
+    if content := tokenizer_json(folder, str(config["model_type"])):
+        return _hugging_face(folder, config, languages, content)
     raise CheckpointError(
-        f"{folder} has no files of a tokeniser that is read here: {TOKENIZER}, or {', '.join(MARIAN)}"
+        f"{folder} has no files of a tokeniser that is read here: {TOKENIZER}, a model of sentencepiece, "
+        f"{VOCAB} and {MERGES}, or {', '.join(MARIAN)}"
     )
 
 
-def _marian(folder: Path, config: Mapping[str, Any], languages: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _marian(folder: Path, config: Mapping[str, Any], languages: Sequence[str]) -> Texts:
     is_joint = not (folder / TARGET_VOCAB).is_file()
     tokens = _names(read_json(folder / (MARIAN[0] if is_joint else TARGET_VOCAB)))
     pad = config.get("pad_token_id")
@@ -69,15 +85,50 @@ def _marian(folder: Path, config: Mapping[str, Any], languages: Sequence[str]) -
     if languages:
         subword["before"] = [_code(languages[1], read_json(folder / MARIAN[0]))]
     options = {"subword": subword, "joint": is_joint, **_languages(folder, languages)}
-    return options, {"subword": {**subword, "folder": str(folder.absolute())}}
+    return Texts(options, lambda _: {"subword": {**subword, "folder": str(folder.absolute())}})
+
+
+def _m2m_100(folder: Path, config: Mapping[str, Any], languages: Sequence[str], spm: Path) -> Texts:
+    """Its tokeniser is one of sentencepiece with ids of vocab.json, as OPUS-MT's."""
+    ids = m2m_tokens(folder)
+    start, before, end, _ = _around(folder, config, languages, ids)
+    subword = {"name": "marian", "start": start, "before": before, "end": end, "tags": False}
+    size = int(config["vocab_size"])
+
+    def take_over(empty: Path) -> dict[str, Any]:
+        write_file(empty / VOCAB, json.dumps(ids).encode())
+        for name in SPM:
+            write_file(empty / name, spm.read_bytes())
+        return {"subword": {**subword, "folder": str(empty.absolute()), "size": size}}
+
+    return Texts({"subword": subword, "joint": True, **_languages(folder, languages)}, take_over)
 
 
 def _hugging_face(
-    folder: Path, config: Mapping[str, Any], languages: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    content = read_json(folder / TOKENIZER)
-    tokens = _pieces(content)
-    ids = {piece: i for i, piece in tokens.items()}
+    folder: Path, config: Mapping[str, Any], languages: Sequence[str], made: Mapping[str, Any] | None
+) -> Texts:
+    """made: the contents of tokenizer.json; None: those of the file in the folder."""
+    ids = _ids(read_json(folder / TOKENIZER) if made is None else made)
+    start, before, end, names = _around(folder, config, languages, ids)
+    subword: dict[str, Any] = {"name": "hf", "start": list(filter(None, start)), "before": before, "end": end}
+    subword["bos"] = start[0]
+    subword |= {name: names[name] for name in ("pad", "eos") if name in names}
+    size = int(config["vocab_size"])
+
+    def take_over(empty: Path) -> dict[str, Any]:
+        file = (folder if made is None else empty) / TOKENIZER
+        if made is not None:
+            write_file(file, json.dumps(made).encode())
+        return {"subword": {**subword, "file": str(file.absolute()), "size": size}}
+
+    return Texts({"subword": subword, "joint": True, **_languages(folder, languages)}, take_over)
+
+
+def _around(
+    folder: Path, config: Mapping[str, Any], languages: Sequence[str], ids: Mapping[str, int]
+) -> tuple[list[str], list[str], list[str], dict[str, str]]:
+    """The tokens with which decoding starts, those before and behind sources, and the special ones by their names."""
+    tokens = {i: piece for piece, i in ids.items()}
     names = {
         name: tokens[config[f"{name}_token_id"]]
         for name in ("pad", "bos", "eos", "decoder_start", "forced_bos")
@@ -88,12 +139,7 @@ def _hugging_face(
         family = family._replace(before=["{tgt}"])
     codes = {"src": languages[0], "tgt": languages[1]} if languages else {}
     start, before, end = ([_filled(token, names, codes, ids, folder) for token in part] for part in family)
-    subword: dict[str, Any] = {"name": "hf", "start": list(filter(None, start)), "before": before, "end": end}
-    subword["bos"] = start[0]
-    subword |= {name: names[name] for name in ("pad", "eos") if name in names}
-    options = {"subword": subword, "joint": True, **_languages(folder, languages)}
-    taken_over = {"file": str((folder / TOKENIZER).absolute()), "size": int(config["vocab_size"])}
-    return options, {"subword": {**subword, **taken_over}}
+    return start, before, end, names
 
 
 def _filled(
@@ -114,9 +160,10 @@ def _filled(
 
 
 def _family(folder: Path, config: Mapping[str, Any]) -> str:
-    path = folder / TOKENIZER_CONFIG
-    kind = str(read_json(path).get("tokenizer_class", "")) if path.is_file() else ""
-    return "mbart50" if kind.startswith("MBart50") else str(config["model_type"])
+    settings, kind = settings_of(folder), str(config["model_type"])
+    if str(settings.get("tokenizer_class", "")).startswith("MBart50"):
+        return "mbart50"
+    return "nllb_legacy" if kind == "m2m_100" and settings.get("legacy_behaviour") else kind
 
 
 def _code(language: str, tokens: Container[str]) -> str:
@@ -133,16 +180,14 @@ def _names(ids: Mapping[str, int]) -> dict[int, str]:
     return {i: piece for piece, i in ids.items()}
 
 
-def _pieces(content: Mapping[str, Any]) -> dict[int, str]:
-    """The tokens of a tokenizer.json by their ids."""
+def _ids(content: Mapping[str, Any]) -> dict[str, int]:
+    """The tokens of a tokenizer.json with their ids."""
     vocab = content["model"]["vocab"]
-    listed = enumerate(piece for piece, _ in vocab) if isinstance(vocab, list) else ((i, p) for p, i in vocab.items())
-    added = ((token["id"], token["content"]) for token in content.get("added_tokens", ()))
-    return {**dict(listed), **dict(added)}
+    listed = {piece: i for i, (piece, _) in enumerate(vocab)} if isinstance(vocab, list) else vocab
+    return {**listed, **{token["content"]: token["id"] for token in content.get("added_tokens", ())}}
 
 
 def _languages(folder: Path, languages: Sequence[str]) -> dict[str, str]:
-    path = folder / TOKENIZER_CONFIG
-    settings = read_json(path) if path.is_file() else {}
+    settings = settings_of(folder)
     src, tgt = languages or (settings.get("source_lang"), settings.get("target_lang"))
     return {name: value for name, value in (("src_lang", src), ("tgt_lang", tgt)) if isinstance(value, str) and value}

@@ -59,6 +59,8 @@ class MarianConfig(PublishedConfig):
     folder: str = ""
     """Folder with vocab.json, source.spm, target.spm and, if each side has tokens of its own, target_vocab.json, which
     are copied into the run; empty: the run's own."""
+    tags: bool = True
+    """A text may begin with a tag, such as >>fr<<, which is one token; false for M2M-100, whose codes are __fr__."""
 
 
 @hookimpl

@@ -16,7 +16,7 @@ from s2s_tokenizers.pruning import kept_with_parts, pruned_json
 from s2s_tokenizers.published import PublishedTokenizer, unused_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Sequence, Set
     from pathlib import Path
 
     from s2s_tokenizers import HuggingFaceConfig
@@ -113,6 +113,12 @@ class HuggingFace(PublishedTokenizer):
                 raise
             raise DataError(f"{self.path}: a text cannot be encoded: {str(error)[:120]}") from None
         return [[i for i in encoding.ids if i not in self._reserved] for encoding in batch]
+
+    @cached_property
+    def _skipped(self) -> Set[int]:
+        """Also the tokens that the file calls special, such as the codes of languages."""
+        added = self._tokenizer.get_added_tokens_decoder()
+        return super()._skipped | {i for i, token in added.items() if token.special and i != self.unk}
 
     @property
     def _reserved(self) -> set[int]:

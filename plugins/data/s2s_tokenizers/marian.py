@@ -6,6 +6,7 @@ __all__ = ["Marian", "MarianKind"]
 
 import hashlib
 import json
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from s2s_tokenizers.pruning import pruned_sentencepiece
 from s2s_tokenizers.published import PublishedTokenizer, unused_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Sequence, Set
     from pathlib import Path
 
     from s2s import Side
@@ -28,6 +29,8 @@ VOCAB, TARGET_VOCAB = "vocab.json", "target_vocab.json"
 SPM: dict[Side, str] = {"src": "source.spm", "tgt": "target.spm"}
 """The model that segments the texts of a side"""
 BLANK, UNKNOWN = "▁", "⁇"
+CODE = re.compile(r"<s>|__[a-z]{2,3}__")
+"""Tokens of M2M-100 that add nothing to a text"""
 
 
 class MarianKind(TokenizerKind):
@@ -119,16 +122,21 @@ class Marian(PublishedTokenizer):
         return [self._encode(line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")) for line in lines]
 
     def _encode(self, line: str) -> list[int]:
-        tag, text = _parted(line)
+        tag, text = self._parted(line)
         pieces = [tag] if tag else []
         pieces += self._processor.encode(text, out_type=str)
         return [self._ids.get(piece, self.unk) for piece in pieces]
+
+    def _parted(self, line: str) -> tuple[str, str]:
+        """The tag of a language with which a line begins, empty if there is none, and the text behind it."""
+        tag, end, text = line.partition("<<") if self._config.tags and line.startswith(">>") else ("", "", line)
+        return (tag + end, text) if end else ("", line)
 
     def offsets(self, text: str) -> Sequence[tuple[int, int]]:
         """Which characters of a text each of its tokens stands for, before normalisation."""
         if any("\ud800" <= character <= "\udfff" for character in text):
             return super().offsets(text)
-        tag, rest = _parted(text)
+        tag, rest = self._parted(text)
         n, inner = len(tag), self._processor.encode(rest, return_type="offset_mapping")["offsets"]
         return [*([(0, n)] if tag else []), *((n + begin, n + end) for begin, end in inner)]
 
@@ -137,6 +145,11 @@ class Marian(PublishedTokenizer):
         shown = [int(i) for i in ids if int(i) not in self._skipped]
         pieces = [UNKNOWN if i == self.unk else self.pieces[i] for i in shown]
         return "".join(pieces).replace(BLANK, " ").strip(" ")
+
+    @cached_property
+    def _skipped(self) -> Set[int]:
+        codes = {i for i, piece in enumerate(self.pieces) if CODE.fullmatch(piece)} if not self._config.tags else ()
+        return {*super()._skipped, *codes}
 
     @cached_property
     def spellings(self) -> list[bytes]:
@@ -154,12 +167,6 @@ def _files(folder: Path) -> list[Path]:
     """Those of the tokeniser in a folder."""
     others = [folder / TARGET_VOCAB] if (folder / TARGET_VOCAB).is_file() else []
     return [folder / VOCAB, *(folder / name for name in SPM.values()), *others]
-
-
-def _parted(line: str) -> tuple[str, str]:
-    """The tag of a language with which a line begins, empty if there is none, and the text behind it."""
-    tag, end, text = line.partition("<<") if line.startswith(">>") else ("", "", line)
-    return (tag + end, text) if end else ("", line)
 
 
 def _processor(path: Path) -> Any:

@@ -20,7 +20,7 @@ def pruned_sentencepiece(model: bytes, kept: Collection[str]) -> bytes:
     try:
         import sentencepiece.sentencepiece_model_pb2 as messages
     except ImportError as error:
-        raise ConfigError(f"pruning needs the package protobuf: {error}; pip install 's2s-toolkit[hf]'") from None
+        raise ConfigError(f"pruning needs the package protobuf: {error}; pip install protobuf") from None
     proto: Any = getattr(messages, "ModelProto").FromString(model)  # noqa: B009  made when the module is imported
     normal = proto.SentencePiece.Type.Value("NORMAL")
     for piece in proto.pieces:
