@@ -16,10 +16,11 @@ from s2s.cli.command import Options, run_command
 from s2s.cli.outputs import check_output
 from s2s.config import GenerateConfig
 from s2s.run import find_model, find_run
+from s2s.run.origin import Origin
 from s2s.run.paths import candidates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from s2s.compose import ComposedConfig
     from s2s.generation import Generator
@@ -37,7 +38,8 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     from s2s.generation.files import document_files, opening, pipeline, streams, text_formats
 
     config = composed.config
-    _check_models(config, plugins)
+    for heading, line in _checked_models(config, plugins):
+        _report(options, f"{heading:8} {line}")
     if form := document_files.chosen_format(config, plugins.registry):
         return _generate_document(composed, plugins, options, form)
     output = opening.open_output(config)
@@ -66,10 +68,13 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     return _finished(options, generator, started, description)
 
 
-def _check_models(config: GenerateConfig, plugins: Plugins) -> None:
-    """Raise an error about a name of no run or checkpoint before torch is imported."""
+def _checked_models(config: GenerateConfig, plugins: Plugins) -> Iterator[tuple[str, str]]:
+    """Lines about published models; raises an error about a name of no run or checkpoint before torch is imported."""
     for name, checkpoint in config.members():
-        candidates(find_model(name, plugins), checkpoint)
+        directory = find_model(name, plugins)
+        candidates(directory, checkpoint)
+        if origin := Origin.read(directory):
+            yield from origin.lines()
     if config.fusion:
         candidates(find_run(config.fusion, "fusion"), config.fusion_checkpoint)
 

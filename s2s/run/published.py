@@ -22,10 +22,11 @@ from s2s.compose import arguments_of, compose
 from s2s.compose.composition import recompose
 from s2s.config import Config
 from s2s.errors import CheckpointError
-from s2s.io.atomic import sha256, write_file
+from s2s.io.atomic import sha256
 from s2s.io.atomic_folder import new_folder
-from s2s.io.json_files import dump_checked
 from s2s.io.lock import FileLock
+from s2s.run.hub import CARDS, download, is_hub_name
+from s2s.run.origin import RECORD, Origin
 from s2s.run.paths import find_run
 
 if TYPE_CHECKING:
@@ -37,9 +38,8 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
     from s2s.registry import Choice, Registry
 
-RECORD = "published.json"
-"""In an imported run: which model it was"""
-VERSION = 1
+BLOBS, MAX_CARD = "blobs", 1 << 23
+VERSION = 2
 """Raised when models are imported in another way than before, so that those in the cache are made again"""
 
 
@@ -54,8 +54,12 @@ class PublishedModel(ABC):
     """The options of s2s-train that describe it: task, arch, search, …"""
     notes: Sequence[str] = ()
     """Lines for the first screen, such as settings of the model that have no counterpart"""
+    name: str
+    """Of its folder or file, or on the hub; `open_published` sets this, `commit` and `kept`"""
+    commit: str = ""
+    """Of a model of the hub"""
     kept: Sequence[Path] = ()
-    """Files that stay with the run, such as the licence and the model card"""
+    """Files that stay with the run: its licence and its model card"""
 
     @abstractmethod
     def tokenizer_options(self, folder: Path) -> Mapping[str, Any]:
@@ -82,6 +86,10 @@ class ModelFormat(ABC):
 
     description: ClassVar[str]
     """What is read, for an error about another folder: "a folder with config.json of Hugging Face's transformers"."""
+    weights: ClassVar[Sequence[str]]
+    """Patterns of names, of which the first that a model on the hub has are its weights"""
+    files: ClassVar[Sequence[str]]
+    """Patterns of the names of what else is read"""
 
     @abstractmethod
     def open(self, path: Path, languages: Sequence[str], registry: Registry) -> PublishedModel | None:
@@ -91,32 +99,39 @@ class ModelFormat(ABC):
         """
 
 
-def open_published(path: Path, registry: Registry, languages: Sequence[str] = ()) -> PublishedModel:
-    """The model at a path, by the first format that reads it; raises CheckpointError if none does.
+def open_published(name: str, registry: Registry, languages: Sequence[str] = ()) -> PublishedModel:
+    """The model at a path or, if there is none, of this name on the hub, by the first format that reads it.
 
-    languages: of sources and targets, for a model with several.
+    languages: of sources and targets, for a model with several. Raises CheckpointError if no format reads it.
     """
     formats: list[ModelFormat] = [registry.build_default("model_format", n) for n in registry.names("model_format")]
+    path, repo, commit = Path(name).expanduser(), "", ""
+    if not os.path.lexists(path) and is_hub_name(name):  # Path's own raises on a name that is too long
+        files = [pattern for one in formats for pattern in one.files]
+        weights = [pattern for one in formats for pattern in one.weights]
+        path, repo, commit = download(name, files, weights)
     for one in formats:
         if (model := one.open(path, languages, registry)) is not None:
+            model.name, model.commit = repo or path.resolve().name, commit
+            _set_place(model, path if path.is_dir() else path.parent)
             return model
     what = "is no model that is read here" if path.exists() else "does not exist"
     raise CheckpointError(f"{path} {what}; what is read: {'; '.join(one.description for one in formats) or 'nothing'}")
 
 
 def find_model(name: str, plugins: Plugins, option: str = "run") -> Path:
-    """The directory of a run, as `find_run`, or of the run that a published model at the path `name` has become."""
+    """The directory of a run, as `find_run`, or of the run that a published model has become, at the path `name` or of
+    this name on the hub."""
     try:
         return find_run(name, option)
     except CheckpointError as error:
-        path = Path(name).expanduser()
-        if not name or not os.path.lexists(path):  # Path's own raises on a name that is too long
+        if not name or not (os.path.lexists(Path(name).expanduser()) or is_hub_name(name)):
             raise
         try:
-            published = open_published(path, plugins.registry)
+            published = open_published(name, plugins.registry)
         except CheckpointError as other:
-            raise CheckpointError(f"{error}. {other}") from None
-    return _cached(path, published, plugins)
+            raise CheckpointError(f"{error}{'' if str(error).endswith('.') else '.'} {other}") from None
+    return _cached(published, plugins)
 
 
 def import_model(
@@ -150,21 +165,40 @@ def import_model(
             model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=registry)
         published.load(model, config.arch, kept)
         save(run.checkpoints, step_name(0), {"model": model.state_dict()}, {})
-        for file in published.kept:
-            write_file(folder / file.name, file.read_bytes())
-        record = {"title": published.title, "files": {str(file.absolute()): sha256(file) for file in published.files}}
-        write_file(folder / RECORD, dump_checked({**record, "notes": list(published.notes)}))
+        Origin(
+            title=published.title,
+            name=published.name,
+            commit=published.commit,
+            files={str(file.absolute()): sha256(file) for file in published.files},
+            kept=[file.name for file in published.kept],
+            notes=published.notes,
+        ).write(folder, published.kept)
         run.status("imported")
 
 
-def _cached(path: Path, published: PublishedModel, plugins: Plugins) -> Path:
+def _set_place(model: PublishedModel, folder: Path) -> None:
+    """Set what stays with a run; raises CheckpointError for a file that is a link to somewhere else."""
+    cards = [file for pattern in CARDS for file in sorted(folder.glob(pattern)) if file.is_file()]
+    for file in (*model.files, *cards):
+        places = (
+            folder.resolve(),
+            folder.resolve().parent.parent / BLOBS,
+        )  # the cache of the hub has links to the latter
+        if not any(map(file.resolve().is_relative_to, places)):
+            raise CheckpointError(f"{file} is a link to a file elsewhere, which is not read; put the file itself there")
+    model.kept = [file for file in cards if file.stat().st_size <= MAX_CARD]
+    too_large = [f"{file.name} is too large to be kept" for file in cards if file not in model.kept]
+    model.notes = [*model.notes, *too_large]
+
+
+def _cached(published: PublishedModel, plugins: Plugins) -> Path:
     """The run in the cache that was made of these files as they are now."""
     stamps = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in published.files]
     identity = hashlib.sha256(json.dumps([VERSION, stamps]).encode()).hexdigest()
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s" / "models"
         cache.mkdir(parents=True, exist_ok=True)
-        directory = cache / f"{path.resolve().name or 'model'}-{identity[:12]}"
+        directory = cache / f"{published.name.rpartition('/')[2] or 'model'}-{identity[:12]}"
         lock = FileLock(directory.with_name(f".{directory.name}.lock"))
         _wait_for(lock)
         try:
@@ -174,8 +208,8 @@ def _cached(path: Path, published: PublishedModel, plugins: Plugins) -> Path:
             lock.release()
     except (OSError, RuntimeError) as error:  # RuntimeError: a user without a home directory
         raise CheckpointError(
-            f"{path} cannot be imported into the cache, {error}; name another one with XDG_CACHE_HOME, or give "
-            "s2s-import model=… run=…"
+            f"{published.name} cannot be imported into the cache, {error}; name another one with XDG_CACHE_HOME, or "
+            "give s2s-import model=… run=…"
         ) from error
     return directory
 

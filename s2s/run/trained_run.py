@@ -20,6 +20,7 @@ from s2s.io.json_files import read_checked, read_json
 from s2s.model import Seq2Seq
 from s2s.run import tokenizer
 from s2s.run.environment import foreign_plugins
+from s2s.run.origin import Origin
 from s2s.run.paths import RESOLVED, candidates
 from s2s.run.provenance import read_config
 from s2s.run.record import matches_checksum
@@ -77,6 +78,11 @@ class Run:
         _check_same_tokenizer(directory)
         task.load(directory / "tokenizer")
         return config, task
+
+    @staticmethod
+    def read_origin(directory: Path) -> Origin | None:
+        """The published model that a run was made of, or tuned from; None if there is none."""
+        return Origin.read(directory)
 
     @staticmethod
     def read_weights(directory: Path, name: str) -> tuple[Path, dict[str, Tensor]]:

@@ -23,7 +23,8 @@ class ImportConfig:
     """
 
     model: str = ""
-    """The model: a folder in the format of Hugging Face's transformers, or Marian's model.npz or model.bin."""
+    """The model: a folder in the format of Hugging Face's transformers, or Marian's model.npz or model.bin; or ORG/NAME
+    of the hub, or ORG/NAME@REVISION."""
     run: str = ""
     """Directory of the new run, or its name under runs/; empty: the model's name."""
     languages: list[str] = field(default_factory=list)
@@ -42,7 +43,8 @@ class ModelOption(GenerateConfig):
     """A published model in place of a run."""
 
     model: str | None = field(default=None, metadata=Mark.OF_MODELS | Mark.NEUTRAL)
-    """A published model, such as a folder of Hugging Face's transformers; run=FOLDER means the same."""
+    """A published model, such as a folder of Hugging Face's transformers, or ORG/NAME of the hub; run= means the
+    same."""
 
 
 @hookimpl

@@ -31,15 +31,14 @@ def import_published(composed: ComposedConfig[ImportConfig], plugins: Plugins, o
     config = composed.config
     if not config.model:
         raise ConfigError("model: which one? Give model=FOLDER, such as a folder of Hugging Face's transformers")
-    path = Path(config.model).expanduser()
-    directory = run_path(config.run or path.resolve().name)
+    directory = run_path(config.run or Path(config.model.partition("@")[0]).expanduser().resolve().name)
     if os.path.lexists(directory):
         raise CheckpointError(f"run={directory} is there already; give another name, or remove it")
-    published = open_published(path, plugins.registry, config.languages)
+    published = open_published(config.model, plugins.registry, config.languages)
     if not options.dry_run:
         import_model(published, directory, plugins, _lines(config.vocab) if config.vocab else None)
     if not options.quiet:
-        print(f"model    {published.title} in {path}")
+        print(f"model    {published.title}, {published.name}{f'@{published.commit}' if published.commit else ''}")
         print(*(f"note     {note}" for note in published.notes), sep="\n", end="\n" if published.notes else "")
         print(f"run      {directory}{' (not written)' if options.dry_run else ''}")
         print(f"next     s2s-generate run={config.run or directory.name} input=FILE")

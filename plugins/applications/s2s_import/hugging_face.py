@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 DROPOUTS = {"dropout": "dropout", "attention_dropout": "attention_dropout", "activation_dropout": "relu_dropout"}
-KEPT = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt", "NOTICE")
 
 
 class HuggingFaceFormat(ModelFormat):
     """Known by its config.json, which names a `model_type`."""
 
     description = f"a folder of Hugging Face's transformers, with {CONFIG}"
+    weights = ("model.safetensors", "model-*.safetensors", "pytorch_model.bin", "pytorch_model-*.bin")
+    files = ("*.json", "*.spm", "*.model", "*.txt")
 
     def __init__(self, config: Choice) -> None:
         pass
@@ -74,7 +75,6 @@ class HuggingFaceModel(TableModel):
         weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
         texts = [path for suffix in ("json", "spm", "model", "txt") for path in sorted(folder.glob(f"*.{suffix}"))]
         self.files = [*texts, *weights]
-        self.kept = [folder / name for name in KEPT if (folder / name).is_file()]
         generation = _read(folder / GENERATION) if (folder / GENERATION).is_file() else {}
         search, notes = search_options({**config, **generation})
         self._texts = text_options(folder, {**config, **generation}, languages)

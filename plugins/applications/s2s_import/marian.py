@@ -46,6 +46,8 @@ class MarianFormat(ModelFormat):
     """Known by the suffix .npz or .bin, of the path or of one file in a folder."""
 
     description = "Marian's model.npz or model.bin, or a folder with one, such as Firefox's, and its vocabularies"
+    weights = ("*.npz", "model*.bin*")
+    files = ("*.spm*", "*.yml", "*.yaml", "lex*.bin*", "metadata.json")
 
     def __init__(self, config: Choice) -> None:
         pass
@@ -80,7 +82,6 @@ class MarianModel(TableModel):
             written |= _read_options(file)
         self._vocabs = vocabs = find_vocabularies(path, written)
         self.files = list(dict.fromkeys([path, *option_files, *(file for vocab in vocabs for file in vocab)]))
-        self.kept = [*sorted(path.parent.glob("LICENSE*")), *path.parent.glob("README.md")]
         codes = dict(zip(("src_lang", "tgt_lang"), languages or _languages(path.parent), strict=False))
         joint, search = vocabs[0].pieces == vocabs[1].pieces, SEARCHES[suffix(path)]
         self.options = {

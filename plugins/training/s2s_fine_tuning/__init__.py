@@ -30,9 +30,9 @@ class FineTuningOptions(TrainConfig):
     """Weights to start from, and weights that stay as they are."""
 
     init_from: str | None = field(default=None, metadata=Mark.AT_START)
-    """Run whose weights this one begins with, or RUN@CHECKPOINT (best, last, average, step-001000). Options of task,
-    model, optimizer and search that are not given are that run's; the learning rate is low. Where vocabularies differ,
-    rows of embeddings and of the output projection follow their tokens."""
+    """Run whose weights this one begins with, or RUN@CHECKPOINT (best, last, average, step-001000), or a published
+    model. Options of task, model, optimizer and search that are not given are that run's; the learning rate is low.
+    Where vocabularies differ, rows of embeddings and of the output projection follow their tokens."""
     init_vocab: Literal["keep", "extend", "new"] = field(default="keep", metadata=Mark.AT_START)
     """Vocabulary of a run that starts from another one: keep that one's, extend it by at most data.new_tokens tokens
     of the training text, or learn a new one. Another task always learns one."""
@@ -102,6 +102,20 @@ def _why_weights(options: FineTuningOptions, config: Config, plugins: Plugins) -
     return f"the result will have {options.init_weight:.0%} of its weights (train.init_weight){why}"
 
 
+def _keep_origin(source: str, directory: Path, plugins: Plugins, world: World) -> list[str]:
+    """The record, licence and card of the published model that this run starts from, in this run, too."""
+    from s2s.run import Run
+    from s2s_fine_tuning.source import find_source
+
+    found, _ = find_source(source, plugins)
+    origin = Run.read_origin(found)
+    if origin is None:
+        return []
+    if world.rank == 0:
+        origin.tuned().write(directory, [found / name for name in origin.kept])
+    return [str(origin)]
+
+
 @hookimpl
 def s2s_prepare_model(
     model: Seq2Seq, config: Config, task: Task, directory: Path, world: World, plugins: Plugins
@@ -114,6 +128,8 @@ def s2s_prepare_model(
     options = cast("FineTuningOptions", config.train)
     begins = options.init_from is not None and latest(directory / "checkpoints").path is None
     loaded = init_from(model, config, task, directory / "tokenizer", plugins, world) if begins else []
+    if begins and options.init_from is not None:
+        loaded += _keep_origin(options.init_from, directory, plugins, world)
     if begins and options.init_weight:
         loaded.append(_why_weights(options, config, plugins))
     frozen = freeze(model, options.freeze)

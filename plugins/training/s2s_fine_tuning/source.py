@@ -4,10 +4,12 @@ from __future__ import annotations
 
 __all__ = ["find_source", "replay_obstacle"]
 
+import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from s2s import CheckpointError, ConfigError, UserError
-from s2s.run import find_model
+from s2s.run import find_model, find_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,16 +18,17 @@ if TYPE_CHECKING:
 
 
 def find_source(source: str, plugins: Plugins) -> tuple[Path, str]:
-    """The directory and checkpoint of RUN or RUN@CHECKPOINT; an existing run with @ in its name takes precedence."""
-    run, at, checkpoint_name = source.rpartition("@")
+    """The directory and checkpoint of RUN or RUN@CHECKPOINT; an existing run with @ in its name takes precedence, and
+    any run here over a model of the hub."""
+    run, at, checkpoint_name = source.rpartition("@") if "@" in source else (source, "", "auto")
     if "last" in (source, run):
         raise ConfigError(f"train.init_from={source}: name the run, since run=last means this one once it has begun")
-    if not at:
-        return find_model(source, plugins, "train.init_from"), "auto"
-    try:
-        return find_model(source, plugins, "train.init_from"), "auto"
-    except CheckpointError:
+    for name, checkpoint in ((source, "auto"), (run, checkpoint_name)):
+        with suppress(CheckpointError):  # before the hub is asked, whose revisions stand behind @, too
+            return find_run(name, "train.init_from"), checkpoint
+    if at and ("/" not in run or os.path.lexists(run)):
         return find_model(run, plugins, "train.init_from"), checkpoint_name
+    return find_model(source, plugins, "train.init_from"), "auto"
 
 
 def replay_obstacle(directory: Path, prepared: str, plugins: Plugins) -> str:
