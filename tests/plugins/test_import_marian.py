@@ -66,6 +66,8 @@ def test_a_model_of_marian_translates_by_its_equations(changes: dict[str, Any], 
     tensors = random_tensors(options, len(src), len(tgt))
     written(options, folder / "model.npz", tensors)
     (folder / "model.npz.decoder.yml").write_text("beam-size: 3\nnormalize: 0.6\n")
+    for name in ("model.npz.optimizer.npz", "model.npz.best-cross-entropy.npz", "model.iter500.npz"):
+        (folder / name).write_bytes(b"of the trainer")
     ours = s2s.load("model")
     assert (ours.config.search.beam, ours.config.search.alpha, ours.config.search.length_penalty) == (3, 0.6, "power")
     theirs = Equations(options, tensors)

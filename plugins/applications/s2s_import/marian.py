@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = ["MarianFormat", "MarianModel"]
 
 import json
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,9 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 """Of models without options for decoding: as OPUS-MT decodes, and as Firefox does"""
 MAX_LEN = 512
+OF_TRAINER = r"\.npz\.|\.iter\d+\."
+"""In names of files that Marian's trainer leaves beside a model: its state, and earlier or better models, of which
+OPUS-MT publishes one alone"""
 METADATA = "metadata.json"
 """In a folder of Firefox: which languages a model has"""
 
@@ -65,7 +69,7 @@ class MarianFormat(ModelFormat):
 def _models(folder: Path) -> list[Path]:
     """Files of models: .npz, or else .bin; a compressed one only if it is not there unpacked as well."""
     if found := [file for file in sorted(folder.glob("*.npz")) if not file.name.endswith(".optimizer.npz")]:
-        return found
+        return [file for file in found if not re.search(OF_TRAINER, file.name)] or found
     found = [file for file in sorted(folder.glob("model*.bin*")) if suffix(file) == ".bin"]
     return [file for file in found if file.suffix not in PACKED or file.with_suffix("") not in found]
 

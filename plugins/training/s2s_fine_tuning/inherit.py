@@ -15,7 +15,7 @@ from s2s import CheckpointError, Choice, ConfigError
 from s2s.checkpoint import steps
 from s2s.compose import Setting, choice_config
 from s2s.run import run_path
-from s2s_fine_tuning.source import find_source, replay_obstacle
+from s2s_fine_tuning.source import find_source, is_published, replay_obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ SECTIONS = {
     "train": ("tokens", "precision", "clip", "activations"),
     "valid": ("best", "score", "sentences"),
 }
-"""Options that a new run takes over, beside those of groups"""
+"""Options that a new run takes over, beside those of groups; a published model does not say how it was trained"""
 OWN = ("data", "train", "valid", "checkpoint")
 """Sections of which a run that has begun takes over all options"""
 NEW_TOKENS = 1000
@@ -43,6 +43,8 @@ START = 0.65
 """Without that text, share of the other run's weights in the result: a tenth of what is forgotten otherwise remains"""
 SHARE, WARMUP = 0.25, 20
 """Learning rate, as a share of the highest of the other run; updates until it is reached: Adam's moments begin anew"""
+USUAL_STEPS = 100_000
+"""Assumed length of the training of a published model, which reaches the highest rate of the default schedule"""
 
 
 def inherited(settings: Sequence[Setting], plugins: Plugins) -> list[Setting]:
@@ -103,7 +105,8 @@ class _Options:
         if self.config.objective.name == "label_smoothed":  # others may name runs and files
             yield from self._group("objective")
         for section, names in SECTIONS.items():
-            yield from self._options(section, only=names)
+            if section == "data" or not is_published(self.directory):
+                yield from self._options(section, only=names)
         yield from self._text()
         if not self._adapts(self._entry("arch")) and not self._is_preset("objective"):  # which have schedules
             yield from self._schedule()
@@ -196,7 +199,8 @@ class _Options:
 
     def _schedule(self) -> Iterator[Setting]:
         """A low rate that falls: a quarter of the highest one that the weights have been trained with."""
-        config, n_steps = self.config.schedule, self.config.train.steps
+        config = self.config.schedule
+        n_steps = USUAL_STEPS if is_published(self.directory) else self.config.train.steps
         rate = self.registry.get("schedule", config.name).build(config)
         tried = {1, *range(1, n_steps + 1, max(n_steps // 1000, 1))}
         highest = max((float(rate(step)) for step in tried), default=0.0)

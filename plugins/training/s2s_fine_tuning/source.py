@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["find_source", "replay_obstacle"]
+__all__ = ["find_source", "is_published", "replay_obstacle"]
 
 import os
 from contextlib import suppress
@@ -31,8 +31,15 @@ def find_source(source: str, plugins: Plugins) -> tuple[Path, str]:
     return find_model(source, plugins, "train.init_from"), "auto"
 
 
+def is_published(directory: Path) -> bool:
+    """Whether a run was imported: it then records which model it was made of, and not how that was trained."""
+    return (directory / "published.json").is_file()
+
+
 def replay_obstacle(directory: Path, prepared: str, plugins: Plugins) -> str:
     """Why the training text of a run cannot be mixed in; empty if it can. prepared: data.prepared of the new run."""
+    if is_published(directory):
+        return "the text of a published model is not here"
     from s2s.run import training_data  # torch
 
     try:

@@ -20,6 +20,8 @@ TOKENS_PER_WORD = 1.5
 LEAST_EPOCHS, MOST_EPOCHS, LEAST_UPDATES = 3, 40, 100
 PATIENCE = 5
 """Validations without improvement, of some 20, after which the run stops"""
+BATCHES, LEAST_BATCHES = (1024, 2048, 4096, 8192, 16_384, 25_000), 8
+"""Tokens of a batch of a run whose start does not say how it was trained; batches that an epoch has at least"""
 
 
 def fine_tuning(_: Choice) -> Callable[[Situation], Iterable[Decision]]:
@@ -31,6 +33,11 @@ def _decisions(situation: Situation) -> Iterator[Decision]:
     corpus, explicit = situation.fingerprint, situation.explicit
     tokens = explicit.get("train.tokens", situation.config.train.tokens)
     epoch = TOKENS_PER_WORD * corpus.epoch_words + corpus.epoch_pairs
+    if "train.tokens" in situation.unset:
+        tokens = max((n for n in BATCHES if n * LEAST_BATCHES <= epoch), default=BATCHES[0])
+        yield Decision("train.tokens", tokens, f"{epoch:,.0f} tokens in an epoch")
+    if "train.precision" in situation.unset and situation.hardware.is_fast_in_bf16:
+        yield Decision("train.precision", "bf16", f"{situation.hardware.bf16 / 1e9:,.0f} GFLOP/s in bf16")
     epochs = min(max(MOST_EPOCHS * (max(corpus.epoch_words, 1) / 5_000) ** -0.4, LEAST_EPOCHS), MOST_EPOCHS)
     share = situation.config.data.replay_share
     if situation.replayed_pairs and not isinstance(explicit.get("train.init_replay"), int | float):

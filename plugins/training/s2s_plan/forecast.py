@@ -72,7 +72,7 @@ class Forecast:
             )
         by_recipe = "" if config.recipe.name == "auto" else ", or recipe=auto"
         for name, (size, share) in self.rare.items():
-            if size > SMALL and share > MOST_RARE:
+            if size > SMALL and share > MOST_RARE and not config.data.tokenizer:
                 yield (
                     f"{share:.0%} of the {size:,} tokens of the {name} vocabulary stand fewer than {RARE} times in the "
                     f"training text: it is too large for so little text; give a smaller one{by_recipe}"

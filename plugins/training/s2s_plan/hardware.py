@@ -29,6 +29,11 @@ class Hardware:
     memory: int
     """Bytes that each process can still allocate"""
 
+    @property
+    def is_fast_in_bf16(self) -> bool:
+        """Whether bf16 saves so much time that a recipe chooses it."""
+        return self.bf16 > 1.5 * self.fp32
+
     def describe(self) -> str:
         """2 CPU cores, 95 GFLOP/s"""
         n = self.n_devices * (self.n_threads if self.device == "cpu" else 1)

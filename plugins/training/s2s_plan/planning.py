@@ -158,6 +158,7 @@ class _Request:
             vocab_size_option=task.open_vocab_size(),
             tokenizers=registry.names("tokenizer"),
             advised=advised,
+            unset=frozenset(key for key, origin in self.composed.origins.items() if origin == "default"),
             replayed_pairs=_replayed_pairs(config, self.plugins),
             experiment=experiment,
         )

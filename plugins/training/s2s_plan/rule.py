@@ -134,7 +134,7 @@ class _Rule:
         self.machine = self.hardware.describe()
         self.pairs, self.epoch = (f"{n:,.0f} pairs" for n in (self.corpus.n_pairs, self.corpus.epoch_pairs))
         self.vocabulary = choose_vocabulary(situation)
-        self.fast16 = self.hardware.bf16 > 1.5 * self.hardware.fp32
+        self.fast16 = self.hardware.is_fast_in_bf16
         self.outlook = self._outlook(1.0)
         if situation.reached:  # measured with that size; other sizes are assumed to deviate by the same factor
             self.outlook = self._outlook(situation.reached / self._operations(self.outlook.size))

@@ -44,6 +44,8 @@ class Situation:
     """Names of registered tokenisers"""
     advised: frozenset[str] = frozenset()
     """Options that the task's preset sets"""
+    unset: frozenset[str] = frozenset()
+    """Options that nothing sets, so that they have their defaults"""
     replayed_pairs: float = 0.0
     """Pairs of an epoch of the run in data.replay; 0: none is named"""
     experiment: str = ""

@@ -65,6 +65,10 @@ def test_a_small_vocabulary_is_never_too_large() -> None:
     assert list(fine(rare={"joint": (1000, 0.9)}).warnings(config())) == []
 
 
+def test_a_vocabulary_that_another_run_has_is_not_too_large_for_the_text() -> None:
+    assert list(fine(rare={"joint": (60_000, 0.9)}).warnings(config("data.tokenizer=runs/published"))) == []
+
+
 def test_a_dry_run_says_when_things_come() -> None:
     lines = list(fine().describe(config("train.steps=1000", "valid.every=100", "checkpoint.minutes=2"), 3.6))
     assert lines[0].startswith("20.0 epochs of 5,000 pairs")

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from s2s import Choice
 from s2s.compose import compose, flatten
 from s2s.config import Config
 from s2s.plugin import load_plugins
 from s2s_plan import AutoConfig, Fingerprint, Hardware, Side, Situation
+from s2s_plan.fine_tuning import fine_tuning
 from s2s_plan.plan import Plan
 from s2s_plan.rule import LADDER, UTILISATION, auto
 from s2s_plan.situation import is_advice, recipe_of
@@ -207,3 +209,15 @@ def test_outputs_are_scored_by_their_mean_unless_a_penalty_is_given(given: str, 
     search: Any = compose(Config, arguments, PLUGINS, settings).config.search
     assert search.length_penalty == penalty
     assert (search.alpha == 1.0) is (penalty == "power")
+
+
+@pytest.mark.parametrize(("n_pairs", "tokens"), [(100, 1024), (5_000, 16_384), (1_000_000, 25_000)])
+def test_fine_tuning_chooses_batch_and_precision_where_nothing_says_them(n_pairs: int, tokens: int) -> None:
+    """At least eight batches in an epoch, of 1.5 tokens for each of 20 words and an eos; bf16 where it is faster."""
+    config = compose(Config, ["task=translation"], PLUGINS).config
+    unset = frozenset({"train.tokens", "train.precision"})
+    for hardware, keys, precision in ((GPU, unset, "bf16"), (CPU, unset, None), (GPU, frozenset[str](), None)):
+        situation = Situation(corpus(n_pairs), hardware, config, {}, None, unset=keys)
+        found = {decision.key: decision.value for decision in fine_tuning(Choice(name="fine_tuning"))(situation)}
+        assert found.get("train.precision") == precision
+        assert found.get("train.tokens") == (tokens if keys else None)
