@@ -120,10 +120,15 @@ def make_batch(
 ) -> Batch:
     """Pad pairs of ids.
 
-    pairs: without starting tokens and eos. vocab: what gives both, and padding.
+    pairs: without starting tokens and eos, unless the vocab says that they bring them. vocab: what gives both, and
+    padding.
     starts: the starting tokens of each pair, by default the vocab's.
     """
-    starts = [vocab.starting_tokens] * len(pairs) if starts is None else starts
+    if starts is None:
+        starts = [list(tgt[:1]) if vocab.own_start and len(tgt) else vocab.starting_tokens for _, tgt in pairs]
+        pairs = [(src, tgt[1:]) for src, tgt in pairs] if vocab.own_start else pairs
+    ends = [src[-1] if vocab.own_end and len(src) else vocab.src_eos for src, _ in pairs]
+    pairs = [(src[:-1], tgt) for src, tgt in pairs] if vocab.own_end else pairs
     before = np.array([len(start) - 1 for start in starts], dtype=np.int64)  # predictions that no loss counts
     src, src_lengths = _pad([src for src, _ in pairs], vocab.src_pad)
     tgt, tgt_lengths = _pad([tgt for _, tgt in pairs], vocab.pad, before)
@@ -131,7 +136,7 @@ def make_batch(
     for row, start in zip(tgt_in, starts, strict=True):
         row[: len(start)] = start
     rows = np.arange(len(pairs))
-    src[rows, src_lengths] = vocab.src_eos
+    src[rows, src_lengths] = ends
     tgt[rows, before + tgt_lengths] = vocab.eos
     return Batch.from_arrays(src, tgt_in, tgt, vocab, src_lengths + 1, tgt_lengths + 1)
 

@@ -134,8 +134,20 @@ class Task(ABC):
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Name and weight of every corpus of "train", "valid" or "test"; empty if the split is not given.
 
-        A weight is how often each pair is seen in one epoch: 2 twice, 0.5 every other epoch.
+        A weight is how often each pair is seen in one epoch: 2 twice, 0.5 every other epoch. That of a development
+        corpus is its part in means over those that are `scored_apart`, 0 for none.
         """
+
+    def weights(self, n_pairs: Mapping[str, int]) -> Mapping[str, float]:
+        """The weights of the training corpora, once it is known how many pairs each has; default: as `corpora` says."""
+        return dict(self.corpora("train"))
+
+    def scored_apart(self, corpus: str) -> Mapping[str, Any] | None:
+        """Of a development corpus that has scores of its own, such as en-de/bleu: the options of metrics on it.
+
+        All values of validation are then means over such corpora. None: the whole development set has one score.
+        """
+        return None
 
     @abstractmethod
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
@@ -203,6 +215,10 @@ class Task(ABC):
         The input's own ids always remain: alone if `most` is 0, and also where they are more than `most`.
         """
         return list(ids)
+
+    def cut_source(self, ids: Sequence[int], most: int) -> list[int]:
+        """The first of source ids, at most `most`, where an input is too long."""
+        return list(ids[:most])
 
     def forced_tokens(self, example: Example) -> Sequence[int]:
         """Target tokens that follow `vocab.starting_tokens` in every output for this input, such as the code of the

@@ -196,8 +196,8 @@ class TrainedModel:
             raise ConfigError(f"arch={self.config.arch.name} has no attention (Seq2Seq.attention_maps)")
         pair_maps = [one._replace(weights=one.weights[0].cpu()) for one in maps]
         vocab = self.task.vocab
-        sources = self._names([*pair[0], vocab.src_eos], "src")
-        return PairAttention(sources, self._names([*vocab.starting_tokens[1:], *pair[1], vocab.eos], "tgt"), pair_maps)
+        fed = pair[1][1:] if vocab.own_start else [*vocab.starting_tokens[1:], *pair[1]]
+        return PairAttention(self._names(vocab.ended(pair[0]), "src"), self._names([*fed, vocab.eos], "tgt"), pair_maps)
 
     def _example(self, one: AnyInput, tgt: str = "") -> Example:
         """The source as the task encodes it: `raw`, given to `load`, means raw text for every method."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Effect", "Guide", "Side", "Vocab"]
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -36,9 +36,13 @@ class Vocab:
     """Padding of sources, where it is another token than that of targets; -1: pad."""
     src_eos: int = -1
     """What ends a source, such as the code of its language; -1: eos."""
+    own_end: bool = False
+    """Whether sources bring what ends them as their last token, such as the code of a language: nothing follows it."""
     starting_tokens: tuple[int, ...] = ()
     """Target tokens that a model is fed before its first prediction, such as eos and a language's code; empty: bos.
     They are no part of an output."""
+    own_start: bool = False
+    """Whether the first token of a target, such as the code of its language, is its starting token."""
     joint: bool = False
     """Both sides are one vocabulary, so that embeddings can be shared."""
     tags: int = 0
@@ -66,6 +70,18 @@ class Vocab:
                 f"Vocab(starting_tokens={self.starting_tokens}): the target side has tokens 0 to {self.tgt - 1}"
             )
 
+    def ended(self, src: Iterable[int]) -> list[int]:
+        """A source with what ends it, as a model reads it."""
+        return list(src) if self.own_end else [*src, self.src_eos]
+
+    def without_end(self, src: Sequence[int]) -> list[int]:
+        """The source of which `ended` made this one."""
+        return list(src if self.own_end else src[:-1])
+
+    def started(self, codes: Sequence[int]) -> tuple[int, ...]:
+        """The starting tokens of an output whose task forces these codes to follow, or to begin it if `own_start`."""
+        return tuple(codes) if self.own_start and codes else (*self.starting_tokens, *codes)
+
     @property
     def never_output(self) -> tuple[int, ...]:
         """Tokens that no target contains, so that no model learns to predict them: pad, and bos unless it is eos."""
@@ -75,6 +91,8 @@ class Vocab:
         """The ids, by name, that batches add to a side by themselves, so that its sentences are without them."""
         if side == "tgt":
             return {"pad": self.pad, "bos": self.bos, "eos": self.eos}
+        if self.own_end:
+            return {"pad": self.src_pad}
         has_own_end = self.src_eos != self.eos  # bos and eos are then tokens like others
         return {"pad": self.src_pad, **({} if has_own_end else {"bos": self.bos}), "eos": self.src_eos}
 

@@ -42,7 +42,7 @@ def statements(code: str) -> int:
     return sum(1 for line in lines if line.strip() and not line.lstrip().startswith(("#", "import", "from")))
 
 
-@pytest.mark.parametrize(("name", "longest"), [("multilingual.py", 15), ("parquet.py", 20)])
+@pytest.mark.parametrize(("name", "longest"), [("tagged.py", 15), ("parquet.py", 20)])
 def test_a_plugin_is_short_and_imports_public_names_only(name: str, longest: int) -> None:
     assert statements(FILES[name]) <= longest
     for node in ast.walk(ast.parse(FILES[name])):
@@ -53,9 +53,9 @@ def test_a_plugin_is_short_and_imports_public_names_only(name: str, longest: int
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The working directory, with a run of the multilingual task."""
+    """The working directory, with a run of the task with tags."""
     here = tmp_path_factory.mktemp("trials")
-    for name in ("multilingual.py", "parquet.py"):
+    for name in ("tagged.py", "parquet.py"):
         (here / name).write_text(FILES[name], encoding="utf-8")
     sources = [f"{a} {b}" for a in "abcde" for b in "abcde"]
     rows = [{"src": src, "tgt": tgt, "language": code} for src in sources for code, tgt in LANGUAGES.items()]
@@ -63,20 +63,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(here)
         languages = ["task.src_lang=en", "task.languages=[de,fr]"]
-        task = ["task=multilingual", *languages, "task.train=pairs.jsonl", "task.valid=pairs.jsonl"]
+        task = ["task=tagged", *languages, "task.train=pairs.jsonl", "task.valid=pairs.jsonl"]
         tokens = ["task.subword=characters", "task.vocab_size=40"]
-        arguments = ["plugins=[multilingual]", *task, *tokens, *SMALL, *STEPS, "train.steps=60", "run=many", "--quiet"]
+        arguments = ["plugins=[tagged]", *task, *tokens, *SMALL, *STEPS, "train.steps=60", "run=many", "--quiet"]
         assert train(arguments) == 0
         yield here
 
 
 def generated(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str) -> list[str]:
-    assert generate.main(["plugins=[multilingual]", "run=many", "threads=1", "--quiet", *arguments]) == 0
+    assert generate.main(["plugins=[tagged]", "run=many", "threads=1", "--quiet", *arguments]) == 0
     return capsysbinary.readouterr().out.decode().splitlines()
 
 
 def test_a_tag_is_one_token_before_the_source(folder: Path) -> None:
-    model = s2s.load("many", "plugins=[multilingual]", device="cpu")
+    model = s2s.load("many", "plugins=[tagged]", device="cpu")
     tags = [model.task.src.id_of(f"<2{code}>") for code in LANGUAGES]
     examples = [s2s.Example("a b", fields={"language": code}) for code in LANGUAGES]
     (one, other) = model.task.encode_inputs(examples)
@@ -103,9 +103,9 @@ def test_a_command_names_the_language(folder: Path, capsysbinary: pytest.Capture
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "language is missing: task=multilingual reads it of every input"),
+        ([], "language is missing: task=tagged reads it of every input"),
         (["input_fields.langauge=de"], "reads no such field of an input. Did you mean 'language'?"),
-        (["input_fields.language=it"], "<2it>: task=multilingual has no such mark"),
+        (["input_fields.language=it"], "<2it>: task=tagged has no such mark"),
         (["input_fields.language=3"], "language=3: expected str"),
     ],
     ids=str,
@@ -114,12 +114,12 @@ def test_a_command_that_names_it_wrongly_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
 ) -> None:
     (folder / "in.txt").write_text("a b\n")
-    assert generate.main(["plugins=[multilingual]", "run=many", "input=in.txt", *arguments]) == 2
+    assert generate.main(["plugins=[tagged]", "run=many", "input=in.txt", *arguments]) == 2
     assert says in capsys.readouterr().err
 
 
 def test_a_program_names_the_language(folder: Path) -> None:
-    model = s2s.load("many", "plugins=[multilingual]", device="cpu")
+    model = s2s.load("many", "plugins=[tagged]", device="cpu")
     mixed = [{"src": "a b", "language": "fr"}, {"src": "a b", "language": "de"}]
     assert model.translate(mixed) == ["oui", "ja"]
     assert model.translate(mixed[0]) == "oui"
@@ -127,7 +127,7 @@ def test_a_program_names_the_language(folder: Path) -> None:
     right, wrong = (model.score({"src": "a b", "language": code}, "ja").log_prob for code in ("de", "fr"))
     assert right > wrong
     assert model.attention(mixed[0], "oui").src[0] == "<2fr>"
-    with pytest.raises(DataError, match="langauge: task=multilingual reads no such field"):
+    with pytest.raises(DataError, match="langauge: task=tagged reads no such field"):
         model.translate([{"src": "a b", "langauge": "fr"}])
 
 
@@ -141,7 +141,7 @@ def talk_to_server(folder: Path, work: Callable[[Any], Awaitable[Any]]) -> Any:
 
     async def talk() -> Any:
         config = ServeConfig(run={"many": str(folder / "runs" / "many")}, jobs=str(folder / "jobs"))
-        async with client_of(load_server(config, load_plugins(["multilingual.py"]))) as client:
+        async with client_of(load_server(config, load_plugins(["tagged.py"]))) as client:
             return await work(client)
 
     return asyncio.run(talk())
@@ -170,8 +170,8 @@ def test_a_job_names_the_language_of_all_its_lines(folder: Path) -> None:
 
     output, missing, unknown, no_json, no_object = talk_to_server(folder, ask)
     assert output == "oui\noui\n"
-    assert "language is missing: task=multilingual reads it of every input" in missing
-    assert "<2it>: task=multilingual has no such mark" in unknown
+    assert "language is missing: task=tagged reads it of every input" in missing
+    assert "<2it>: task=tagged has no such mark" in unknown
     assert "input_fields: Expecting value" in no_json
     assert "input_fields: Input should be a valid dictionary" in no_object
     assert [path.is_dir() for path in (folder / "jobs").iterdir()].count(True) == 1, (
@@ -190,7 +190,7 @@ def test_a_request_to_the_server_names_the_language(folder: Path) -> None:
     de, fr, it, *scores = talk_to_server(folder, ask)
     assert [answer.json()["results"][0]["hyp"] for answer in (de, fr)] == ["ja", "oui"]
     assert it.status_code == 422
-    assert "<2it>: task=multilingual has no such mark" in it.text
+    assert "<2it>: task=tagged has no such mark" in it.text
     likely, unlikely = (answer.json()["scores"][0]["log_prob"] for answer in scores)
     assert likely > unlikely
 
@@ -202,10 +202,10 @@ def test_the_columns_of_a_parquet_file_are_fields(folder: Path, tmp_path: Path) 
     columns = {"en": ["a b", "c d", None], "out": ["ja", "oui", "ja"], "language": ["de", "fr", "de"], "id": [1, 2, 3]}
     parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
     corpus = f"{{corpus: parquet, file: {tmp_path}/a.parquet, src: en, tgt: out}}"
-    plugins = load_plugins(["multilingual.py", "parquet.py"])
-    options = ["task=multilingual", "task.languages=[de,fr]", "task.subword=characters", f"task.train={corpus}"]
+    plugins = load_plugins(["tagged.py", "parquet.py"])
+    options = ["task=tagged", "task.languages=[de,fr]", "task.subword=characters", f"task.train={corpus}"]
     config = compose(PrepareConfig, options, plugins).config.task
-    task = plugins.registry.get("task", "multilingual").build(config)
+    task = plugins.registry.get("task", "tagged").build(config)
     (name, _), *_ = task.corpora("train")
     assert list(task.examples("train", name)) == [
         s2s.Example("a b", "ja", {"language": "de", "id": 1}),
@@ -243,8 +243,8 @@ def test_a_run_holds_the_tokenizer_json_that_it_was_trained_with(
 
 
 def test_a_multilingual_task_keeps_the_contract_of_a_task(folder: Path, tmp_path: Path) -> None:
-    registry = load_plugins(["multilingual.py"]).registry
-    entry = registry.get("task", "multilingual")
+    registry = load_plugins(["tagged.py"]).registry
+    entry = registry.get("task", "tagged")
     config: Any = entry.config
     options = {"train": str(folder / "pairs.jsonl"), "languages": ["de", "fr"], "vocab_size": 30}
     check_task(entry, config(name="multilingual", **options), tmp_path)
@@ -265,8 +265,8 @@ def styled(folder: Path, tmp_path: Path) -> Callable[..., Any]:
                 raise ValueError(f"level={self.level} must be at most 3")
 
     def task(*rows: dict[str, Any], **common: Any) -> Any:
-        registry = load_plugins(["multilingual.py"]).registry
-        entry: Any = registry.get("task", "multilingual")
+        registry = load_plugins(["tagged.py"]).registry
+        entry: Any = registry.get("task", "tagged")
         text = "".join(json.dumps({"src": "a", "tgt": "ja", **row}) + "\n" for row in rows)
         (tmp_path / "rows.jsonl").write_text(text)
         corpus = {"files": str(tmp_path / "rows.jsonl"), "fields": {"language": "de", **common}}
@@ -311,12 +311,12 @@ def test_the_commands_of_the_page_work_as_typed(
     commands = [shlex.split(line) for line in page.splitlines() if line.startswith("    s2s-")]
     for name in ("a.en", "a.de", "b.en", "b.fr"):
         (tmp_path / name).write_text("".join(f"{a} {b}\n" for a in "abcde" for b in "abcde"))
-    (tmp_path / "multilingual.py").write_text(FILES["multilingual.py"], encoding="utf-8")
+    (tmp_path / "tagged.py").write_text(FILES["tagged.py"], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     small = ["task.subword=characters", "task.vocab_size=40", "train.steps=2", *SMALL, *STEPS, "--quiet"]
     assert commands[0][0] == "s2s-train"
     assert train([*commands[0][1:], *small, "train.steps=2"]) == 0
-    assert commands[1][:2] == ["s2s-generate", "plugins=[./multilingual.py]"]
+    assert commands[1][:2] == ["s2s-generate", "plugins=[./tagged.py]"]
     (tmp_path / "input.txt").write_text("a b\n")
     assert generate.main([*commands[1][1:-2], "input=input.txt", "threads=1", "--quiet"]) == 0
     assert capsysbinary.readouterr().out.endswith(b"\n")
@@ -324,8 +324,8 @@ def test_the_commands_of_the_page_work_as_typed(
 
 def test_an_example_without_a_language_is_named(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("a\tja\n")
-    registry = load_plugins(["multilingual.py"]).registry
-    entry = registry.get("task", "multilingual")
+    registry = load_plugins(["tagged.py"]).registry
+    entry = registry.get("task", "tagged")
     config: Any = entry.config
     task = entry.build(config(train={"x": str(tmp_path / "a.tsv")}, languages=["de"]))
     with pytest.raises(DataError, match=r"train corpus x, example 1: no field 'language', which task=.* reads"):

@@ -41,15 +41,19 @@ class NamedCorpus(NamedTuple):
     """As they are given for it, those of the task included"""
     fields: Mapping[str, Any]
     """Fields that all its examples have, unless they bring others"""
+    swapped: bool
+    """Whether sources and targets change places"""
 
     def examples(self, split: str) -> Iterator[Example | Rejected]:
-        """Its examples, with the common fields."""
-        if not self.fields:
-            return self.corpus.examples(split)
-        return (
-            one if isinstance(one, Rejected) else replace(one, fields={**self.fields, **one.fields})
-            for one in self.corpus.examples(split)
-        )
+        """Its examples, with the common fields, and swapped if they are to be."""
+        examples = self.corpus.examples(split)
+        if not self.fields and not self.swapped:
+            return examples
+        return (one if isinstance(one, Rejected) else self._complete(one) for one in examples)
+
+    def _complete(self, one: Example) -> Example:
+        src, tgt = (one.tgt, one.src) if self.swapped else (one.src, one.tgt)
+        return replace(one, src=src, tgt=tgt, fields={**self.fields, **one.fields})
 
     def settings(self) -> dict[str, Any]:
         """What its examples depend on besides files, as JSON: all its options, unless the corpus selects some."""
@@ -58,7 +62,7 @@ class NamedCorpus(NamedTuple):
 
     def dependencies(self, split: str, name: str, files: Sequence[Path]) -> list[Any]:
         """All that its examples depend on, as JSON, under its name in a split."""
-        further = {"fields": dict(self.fields), "version": self.corpus.version(split)}
+        further = {"fields": dict(self.fields), "version": self.corpus.version(split), "swapped": self.swapped}
         further = {key: value for key, value in further.items() if value}
         return [split, name, self.entry, self.settings(), list(map(str, files)), *([further] if further else [])]
 
@@ -122,7 +126,7 @@ class Corpora:
             shared = {name: value for name, value in self.shared.items() if name in known}
             options = {**shared, **corpus.options}
             config = entry_config(entry, {"name": entry.name, **options}, corpus.key)
-            return NamedCorpus(entry.build(config), entry.name, corpus.weight, options, corpus.fields)
+            return NamedCorpus(entry.build(config), entry.name, corpus.weight, options, corpus.fields, corpus.swapped)
         except UserError as error:
             if str(error).startswith(corpus.key):
                 raise

@@ -35,6 +35,8 @@ class FileForm(NamedTuple):
     """What to give, for error messages, with {key} for the option"""
     remedy: Callable[[Sequence[Path]], str] = lambda _: ""
     """How to convert such files, if that is known"""
+    languages: Callable[[Sequence[Any]], tuple[str, str]] = lambda _: ("", "")
+    """Source and target language of such files; empty: unknown"""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class CorpusOptions:
     """How often each pair is seen in one epoch"""
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Fields of all its examples, such as their language"""
+    swapped: bool = False
+    """Whether sources and targets change places"""
     key: str = "task.train"
     """The option that names it, for error messages"""
 

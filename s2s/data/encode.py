@@ -88,7 +88,7 @@ class CorpusReport:
 
     def summary(self, weight: float = 1.0) -> str:
         """The counts on one line, with the weight where it is not 1."""
-        name = f"{self.split} {self.name}" + (f" (weight {weight:g})" if weight != 1 else "")
+        name = f"{self.split} {self.name}" + (f" (weight {weight:.3g})" if weight != 1 else "")
         share = self.n_unk / max(self.n_src + self.n_tgt, 1)
         return (
             f"{name}: {self.n_read:,} pairs read, {self.n_kept:,} kept{self.drop_summary()}; "

@@ -71,13 +71,17 @@ class Capacity:
 def pack(pairs: Sequence[Pair], vocab: Vocab, capacity: Capacity | None = None) -> Batch:
     """A packed batch of pairs of ids without starting tokens and eos, in the shape of `capacity` or the smallest."""
     first, *more = vocab.starting_tokens
-    src, src_lengths = _join([src for src, _ in pairs], vocab.src_eos, vocab.src_pad, capacity)
-    tgt, tgt_lengths = _join([[*more, *tgt] if more else tgt for _, tgt in pairs], vocab.eos, vocab.pad, capacity)
+    starts = [int(tgt[0]) if vocab.own_start else first for _, tgt in pairs]
+    targets = [tgt[1:] if vocab.own_start else [*more, *tgt] if more else tgt for _, tgt in pairs]
+    src, src_lengths = _join([vocab.ended(src) for src, _ in pairs], vocab.src_pad, capacity)
+    tgt, tgt_lengths = _join([[*tgt, vocab.eos] for tgt in targets], vocab.pad, capacity)
     src_offsets, tgt_offsets = _offsets(src_lengths, capacity), _offsets(tgt_lengths, capacity)
     tgt_in = np.roll(tgt, 1)
     begins = tgt_offsets.cu_seqlens[:-1].numpy()
-    tgt_in[begins[tgt_lengths > 0]] = first
     n_pairs = len(pairs)
+    tgt_in[begins[tgt_lengths > 0]] = first
+    tgt_in[begins[:n_pairs]] = starts
+    more = [] if vocab.own_start else more
     for i in range(len(more)):  # no loss counts the predictions of starting tokens
         tgt[begins[:n_pairs] + i] = vocab.pad
     counted = tgt_lengths[:n_pairs] - len(more)
@@ -86,11 +90,11 @@ def pack(pairs: Sequence[Pair], vocab: Vocab, capacity: Capacity | None = None) 
 
 
 def _join(
-    sentences: Sequence[Any], eos: int, pad: int, capacity: Capacity | None
+    sentences: Sequence[Sequence[int]], pad: int, capacity: Capacity | None
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Ids [N] with eos, then padding, and the lengths of all sequences [M], those of padding last."""
-    lengths = np.array([len(sentence) + 1 for sentence in sentences], dtype=np.int64)
-    ids = np.concatenate([np.append(np.asarray(sentence, dtype=np.int64), eos) for sentence in sentences])
+    """Ids [N], then padding, and the lengths of all sequences [M], those of padding last."""
+    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    ids = np.concatenate([np.asarray(sentence, dtype=np.int64) for sentence in sentences])
     if capacity is None:
         return ids, lengths
     rest, n_absent = capacity.n_positions - len(ids), capacity.n_pairs - len(sentences)

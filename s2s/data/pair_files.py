@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["PAIR_FILES", "languages_of"]
+__all__ = ["PAIR_FILES"]
 
 import os
 import re
@@ -64,7 +64,7 @@ def _common_name(files: Sequence[Path]) -> str:
     return "".join(a for a, _ in same).rstrip(".-_") or first
 
 
-def languages_of(files: Sequence[str]) -> tuple[str, str]:
+def _languages_of(files: Sequence[str]) -> tuple[str, str]:
     """Source and target language of two parallel files by the ends of their names; empty: unknown."""
     if len(files) != 2:
         return "", ""
@@ -101,5 +101,6 @@ PAIR_FILES = FileForm(
     expected="two parallel files: {key}=[corpus.en,corpus.de], one file of pairs: {key}=pairs.tsv (or .csv, .jsonl, "
     ".xlsx, .parquet, .tmx, .xliff, .po), or a list of such corpora",
     remedy=_remedy,
+    languages=_languages_of,
 )
 """Two parallel files, or one file or folder of pairs."""

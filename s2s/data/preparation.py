@@ -254,14 +254,16 @@ def _encode(temp: Path, number: int, spec: PreparationSpec, progress: ProgressRe
 def _open(spec: PreparationSpec, manifest: Manifest, origin: str) -> PreparedData:
     train, valid = [], []
     digest = hashlib.sha256()
-    for number, (split, _, weight) in enumerate(spec.corpora):
+    kept = {report.name: report.n_kept for report in manifest.reports if report.split == "train"}
+    of_train = spec.task.weights(kept)
+    weights = [of_train[name] if split == "train" else weight for split, name, weight in spec.corpora]
+    for number, ((split, _, _), weight) in enumerate(zip(spec.corpora, weights, strict=True)):
         corpus = MappedCorpus(spec.directory / str(number))
         if split == "train":
             train.append((corpus, weight))
             digest.update(json.dumps(corpus.manifest, sort_keys=True).encode())  # it contains the hash of every file
         else:
             valid.append(corpus)
-    weights = [weight for _, _, weight in spec.corpora]
     lines = [report.summary(weight) for report, weight in zip(manifest.reports, weights, strict=True)]
     sources = SourceShape.summarize(report.sources for report in manifest.reports if report.sources)
     report = [f"{origin} in {spec.directory}", *lines]

@@ -58,7 +58,7 @@ class PreparationSpec:
         """Split, name and weight of every corpus; raises PluginError for what is no such pair."""
         corpora = [(split, corpus) for split in SPLITS for corpus in self.task.corpora(split)]
         for split, corpus in corpora:
-            if not _has_name_and_weight(corpus):
+            if not _has_name_and_weight(corpus, may_be_zero=split != "train"):
                 raise PluginError(
                     f"{type(self.task).__name__}.corpora({split!r}): expected pairs of a name and a positive weight, "
                     f"got {corpus!r}"
@@ -104,8 +104,8 @@ class PreparationSpec:
         )
 
 
-def _has_name_and_weight(corpus: Any) -> bool:
+def _has_name_and_weight(corpus: Any, *, may_be_zero: bool) -> bool:
     match corpus:
         case (str(), int() | float() as weight):
-            return 0 < weight < inf
+            return 0 < weight < inf or (may_be_zero and weight == 0)
     return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["TextTask"]
 
 import json
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from s2s.data.context import (
 )
 from s2s.data.corpus_task import CorpusTask
 from s2s.data.noise import UnknownSymbols
-from s2s.data.pair_files import PAIR_FILES, languages_of
+from s2s.data.pair_files import PAIR_FILES
 from s2s.data.text_variation import TextVariation, build_noises, learn_noises, load_noises, noisy
 from s2s.data.tokenizer import tokenizer_kind
 from s2s.errors import ConfigError, DataError, did_you_mean
@@ -50,6 +51,12 @@ class TextTask(CorpusTask):
     file_form = PAIR_FILES
     marks: Sequence[str] = ()
     """Symbols before every source, each with its fields filled in: ("<2{language}>",)"""
+    end_marks: Sequence[str] = ()
+    """Symbols behind the eos of every source, of which the last one ends it, as in mBART"""
+    start_marks: Sequence[str] = ()
+    """Symbols behind `Vocab.starting_tokens` of every target, as in NLLB"""
+    own_start = False
+    """Whether the first of `start_marks` replaces those tokens, as in mBART"""
     src: Tokenizer
     """Set, as `tgt`, by `learn` or `load`; of the same tokens if the vocabulary is joint"""
     tgt: Tokenizer
@@ -73,7 +80,7 @@ class TextTask(CorpusTask):
     def languages(self) -> tuple[str, str]:
         """Of sources and targets: as the options say, else by the names of the training files; empty: unknown."""
         corpora = self.named_corpora("train") if self.config.train else ()
-        named = {languages_of(corpus.options.get("files", ())) for corpus in corpora}
+        named = {self.file_form.languages(corpus.options.get("files", ())) for corpus in corpora}
         src, tgt = named.pop() if len(named) == 1 else ("", "")
         return self.config.src_lang or src, self.config.tgt_lang or tgt
 
@@ -169,26 +176,43 @@ class TextTask(CorpusTask):
                     f"for {str(written['models'].get(side))[:12]}; copy the folder whole, or prepare again"
                 )
         self.src, self.tgt = (models[side if side in models else "joint"].for_side(side) for side in SIDES)
-        self.vocab = _vocab(self.src, self.tgt, joint=self.config.joint)
+        vocab = _vocab(self.src, self.tgt, joint=self.config.joint)
+        self.vocab = replace(vocab, own_end=bool(self.end_marks), own_start=self.own_start)
         self._separator = self.src.id_of(SEPARATOR) if self.context else None
         load_noises(self.noises, directory)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Ids of both sides, without bos and eos."""
+        """Ids of both sides, without bos and eos; a target begins with its `forced_tokens`."""
         tgt = self.tgt.encode([self._cased(example.tgt) for example in examples])
+        if self.start_marks:
+            tgt = [[*self.forced_tokens(one), *ids] if ids else [] for one, ids in zip(examples, tgt, strict=True)]
         return [Encoded(*ids) for ids in zip(self.encode_inputs(examples), tgt, strict=True)]
+
+    def forced_tokens(self, example: Example) -> Sequence[int]:
+        """Ids of `start_marks`."""
+        return self._ids_of(self.start_marks, example.fields, self.tgt)
 
     def encode_inputs(self, inputs: Sequence[Example]) -> list[list[int]]:
         """Ids of sources, without bos and eos, behind those of the texts before them, then their marks; an empty text
         has none."""
         texts = self.encode_source([one.src for one in inputs])
-        if self._n_before or self.src.after:
-            before = ([*self.src.before, *self._marks(one.fields)] for one in inputs)
-            texts = [[*marks, *ids, *self.src.after] if ids else [] for marks, ids in zip(before, texts, strict=True)]
+        if self._n_before or self._n_after:
+            texts = [self._marked(ids, one.fields) if ids else [] for ids, one in zip(texts, inputs, strict=True)]
         if self._separator is None:
             return texts
         previous = [previous_texts(one.fields, self.context) for one in inputs]
         return behind_context(texts, previous, self.encode_source, self._separator)
+
+    def _marked(self, ids: Sequence[int], fields: Mapping[str, Any]) -> list[int]:
+        """The ids of a text between those that its source has around it."""
+        before, after = ([*self._ids_of(marks, fields, self.src)] for marks in (self.marks, self.end_marks))
+        end = [self.vocab.src_eos, *after] if after else []
+        return [*self.src.before, *before, *ids, *self.src.after, *end]
+
+    def cut_source(self, ids: Sequence[int], most: int) -> list[int]:
+        """The text is cut, and what stands behind it remains."""
+        after = ids[len(ids) - self._n_after :]
+        return list(ids) if len(ids) <= most else [*ids[: max(most - len(after), 0)], *after]
 
     def cut_context(self, ids: Sequence[int], most: int) -> list[int]:
         """Up to the separator behind the last text that has to go."""
@@ -211,7 +235,8 @@ class TextTask(CorpusTask):
 
     def source_text(self, ids: Sequence[int]) -> str:
         """The text of source ids, without its context."""
-        return self.src.decode(self.cut_context(ids, 0)[len(self.src.before) :])
+        text = self.cut_context(ids, 0)
+        return self.src.decode(text[self._n_before : len(text) - self._n_after])
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The tokens, of which ▁ begins a word in subwords."""
@@ -239,7 +264,7 @@ class TextTask(CorpusTask):
         ids, offsets = self.src.encode([text])[0], self.src.offsets(text)
         offsets = [offset for i, offset in zip(ids, offsets, strict=True) if i != self._separator]
         inner = lower_offsets(src, offsets) if self.config.lowercase else offsets
-        return [*([None] * self._n_before), *inner, *([None] * len(self.src.after))]
+        return [*([None] * self._n_before), *inner, *([None] * self._n_after)]
 
     def target_offsets(self, ids: Sequence[int], src: str) -> Sequence[Offset | None]:
         """As the target's tokeniser."""
@@ -258,24 +283,32 @@ class TextTask(CorpusTask):
         share, alpha = self.config.unknown_symbols, self.config.subword_sampling
         unknown = [UnknownSymbols(share, self.src, self.tgt)] if share else []
         samplers = (self.src.sampler(alpha), self.tgt.sampler(alpha)) if alpha else ()
-        return TextVariation(self.src, self.tgt, [*unknown, *self.noises], samplers, self._text_begin, self._cased)
+        return TextVariation(self.src, self.tgt, [*unknown, *self.noises], samplers, self._texts_of, self._cased)
 
-    def _text_begin(self, src: Sequence[int]) -> int:
-        """How many tokens of a source are context and marks."""
-        return len(src) - len(self.cut_context(src, 0)) + self._n_before
+    def _texts_of(self, pair: Encoded) -> tuple[slice, slice]:
+        """Where the texts of a pair are, without context and marks."""
+        n_context = len(pair.src) - len(self.cut_context(pair.src, 0))
+        return slice(n_context + self._n_before, len(pair.src) - self._n_after), slice(len(self.start_marks), None)
 
     @property
     def _n_before(self) -> int:
         """How many tokens stand before every text of a source: those of its tokeniser, and its marks."""
         return len(self.src.before) + len(self.marks)
 
-    def _marks(self, fields: Mapping[str, Any]) -> list[int]:
-        """Ids of the marks of a source with these fields; raises DataError for one that is no symbol."""
-        known, names = self.symbols(), [mark.format(**fields) for mark in self.marks]
+    @property
+    def _n_after(self) -> int:
+        """How many tokens stand behind every text of a source."""
+        return len(self.src.after) + (1 + len(self.end_marks) if self.end_marks else 0)
+
+    def _ids_of(self, marks: Sequence[str], fields: Mapping[str, Any], tokenizer: Tokenizer) -> list[int]:
+        """Ids of marks with these fields; raises DataError for one that is no symbol."""
+        if not marks:
+            return []
+        known, names = self.symbols(), [mark.format(**fields) for mark in marks]
         for name in names:
             if name not in known:
                 raise DataError(f"{name}: task={self.config.name} has no such mark.{did_you_mean(name, known)}")
-        return [self.src.id_of(name) for name in names]
+        return [tokenizer.id_of(name) for name in names]
 
     def _cased(self, line: str) -> str:
         return line.lower() if self.config.lowercase else line

@@ -61,15 +61,15 @@ class TextVariation:
         tgt: Tokenizer,
         noises: Sequence[Noise] = (),
         samplers: Sequence[Callable[[Sequence[int], int], list[int]]] = (),
-        text_begin: Callable[[Sequence[int]], int] = lambda _: 0,
+        texts_of: Callable[[Encoded], tuple[slice, slice]] = lambda _: (slice(None), slice(None)),
         cased: Callable[[str], str] = str,
     ) -> None:
         """samplers: of other subwords, of source and target; empty: none.
 
-        text_begin: position in a source behind the tokens that no noise alters, such as marks.
+        texts_of: where the texts of a pair are, between tokens that no noise alters, such as marks.
         cased: a text in the case in which the task encodes it.
         """
-        self.src, self.tgt, self.noises, self.samplers, self.text_begin = src, tgt, noises, samplers, text_begin
+        self.src, self.tgt, self.noises, self.samplers, self.texts_of = src, tgt, noises, samplers, texts_of
         self.cased = cased
 
     @property
@@ -83,16 +83,28 @@ class TextVariation:
             pair = self._altered(pair, noise, Random(seed))
         if not self.samplers:
             return pair
-        src, tgt = self.samplers
-        return Encoded(src(pair.src, seed), tgt(pair.tgt, seed >> SEED_BITS))
+        (src, tgt), (of_src, of_tgt) = self.samplers, self.texts_of(pair)
+        return Encoded(
+            _replaced(pair.src, of_src, src(pair.src[of_src], seed)),
+            _replaced(pair.tgt, of_tgt, tgt(pair.tgt[of_tgt], seed >> SEED_BITS)),
+        )
 
     def _altered(self, pair: Encoded, noise: Noise, draw: Random) -> Encoded:
-        begin = self.text_begin(pair.src)
-        marks, ids = pair.src[:begin], pair.src[begin:]
-        src, tgt = self.src.decode(ids), self.tgt.decode(pair.tgt)
+        of_src, of_tgt = self.texts_of(pair)
+        ids = pair.src[of_src], pair.tgt[of_tgt]
+        src, tgt = self.src.decode(ids[0]), self.tgt.decode(ids[1])
         new_src, new_tgt = map(self.cased, noise.altered(src, tgt, draw))
-        src_ids, tgt_ids = _ids(self.src, ids, src, new_src), _ids(self.tgt, pair.tgt, tgt, new_tgt)
-        return Encoded([*marks, *src_ids], tgt_ids) if src_ids and tgt_ids else pair
+        src_ids, tgt_ids = _ids(self.src, ids[0], src, new_src), _ids(self.tgt, ids[1], tgt, new_tgt)
+        if not src_ids or not tgt_ids:
+            return pair
+        return Encoded(_replaced(pair.src, of_src, src_ids), _replaced(pair.tgt, of_tgt, tgt_ids))
+
+
+def _replaced(ids: Sequence[int], text: slice, new: Sequence[int]) -> list[int]:
+    """The ids with others in the place of a text."""
+    changed = list(ids)
+    changed[text] = new
+    return changed
 
 
 def noisy(texts: tuple[str, str], noises: Sequence[Noise], number: int) -> tuple[str, str]:

@@ -127,7 +127,9 @@ class SearchRequest:
     def batches(self) -> Iterator[SourceBatch]:
         """The sentences in batches, for a search that finishes one batch before it takes the next."""
         while sentences := self.queue.admit(0):
-            rows = make_batch([(sentence.ids[:-1], []) for sentence in sentences], self.vocab).to(self.device)
+            rows = make_batch([(self.vocab.without_end(sentence.ids), []) for sentence in sentences], self.vocab).to(
+                self.device
+            )
             constraint = self.batch_constraint().for_sentences([sentence.constraint for sentence in sentences])
             yield SourceBatch(sentences, rows.src, rows.src_pad, constraint.automaton)
 

@@ -85,7 +85,7 @@ def _source(config: GenerateConfig, run: Run) -> list[int]:
             f"fusion={config.fusion} is a run of task={run.config.task.name}, whose outputs depend on a source; "
             "give a run of task=language_model"
         )
-    return [*one, run.task.vocab.src_eos]
+    return run.task.vocab.ended(one)
 
 
 def _check_same_task(other: Run, path: Path, first: Run, directory: Path) -> None:

@@ -145,7 +145,7 @@ class Reader:
     def _starting_tokens(self, source: Example) -> Sequence[int]:
         """The starting tokens of an input whose task gives it some, else none."""
         codes = self.task.forced_tokens(source)
-        return (*self.task.vocab.starting_tokens, *codes) if codes else ()
+        return self.task.vocab.started(codes) if codes else ()
 
     def _segments(self, part: SourcePart, ids: list[int]) -> list[Segment]:
         """One segment, or one for each sentence of a part that is too long and has no constraint of its own."""
@@ -181,7 +181,10 @@ class Reader:
         if part.rest is None:
             return segment
         (ids,) = self._encoded([replace(part.example, src=part.rest.read)])
-        return replace(segment, instead=replace(segment, ids=ids[: self.longest - 1], source=part.rest, align=True))
+        return replace(
+            segment,
+            instead=replace(segment, ids=self.task.cut_source(ids, self.longest - 1), source=part.rest, align=True),
+        )
 
     def _sentences(self, part: SourcePart, layout: TextLayout) -> list[Segment]:
         """The sentences of a part, which together replace the segment of the whole part."""
@@ -232,7 +235,7 @@ class Reader:
             worst = max(too_long, key=lambda segment: len(segment.ids))
             logger.warning("%s; truncated, as all others will be", self._too_long(worst.src, len(worst.ids)))
         self.counts.truncated += bool(too_long)
-        return [replace(one, ids=one.ids[:room]) for one in segments] if too_long else segments
+        return [replace(one, ids=self.task.cut_source(one.ids, room)) for one in segments] if too_long else segments
 
     def _too_long(self, line: str, n: int) -> str:
         return (

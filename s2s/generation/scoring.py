@@ -121,7 +121,7 @@ def _started(task: Task, pair: Encoded, example: Example) -> StartedPair:
     codes = list(task.forced_tokens(example))
     if list(pair.tgt[: len(codes)]) != codes:
         raise PluginError(f"{type(task).__name__}.encode: expected targets that begin with forced_tokens, {codes}")
-    return pair._replace(tgt=pair.tgt[len(codes) :]), (*task.vocab.starting_tokens, *codes)
+    return pair._replace(tgt=pair.tgt[len(codes) :]), task.vocab.started(codes)
 
 
 def _one(task: Task, number: int, example: Example) -> list[Encoded]:

@@ -50,9 +50,12 @@ class Searcher:
         return self._one_each(results, {sentence.index for sentence in sentences})
 
     def _sentence(self, index: int, segment: Segment) -> SourceSentence:
-        ids = [*segment.ids, self.vocab.src_eos]
         return SourceSentence(
-            index, ids, segment.constraint, starting_tokens=segment.starting_tokens, align=segment.align
+            index,
+            self.vocab.ended(segment.ids),
+            segment.constraint,
+            starting_tokens=segment.starting_tokens,
+            align=segment.align,
         )
 
     def _one_each(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GAP", "MovingMeans", "UpdateLine", "doubt_of", "scores", "short", "valid_line"]
+__all__ = ["GAP", "MovingMeans", "UpdateLine", "apart_line", "doubt_of", "scores", "short", "valid_line"]
 
 import math
 from collections import deque
@@ -109,11 +109,20 @@ def valid_line(record: Mapping[str, Any], by: str = "", saved: str = "") -> str:
 
 def scores(record: Mapping[str, Any]) -> list[str]:
     """The scores of a validation; the last one names the search, and how many sentences it decoded if not all."""
-    words = [f"{name} {x:.2f}" for name, x in record.items() if name not in NOT_SCORES and isinstance(x, float)]
+    named = {name: x for name, x in record.items() if name not in NOT_SCORES and isinstance(x, float)}
+    words = [f"{name} {x:.2f}" for name, x in named.items() if name.rpartition("/")[2] not in named or "/" not in name]
     if words and record.get("search"):
         n, n_all = record.get("sentences", 0), record.get("of_sentences", 0)
         words[-1] += f" ({record['search']}{f', {n:,} of {n_all:,} sentences' if n < n_all else ''})"
     return words
+
+
+def apart_line(record: Mapping[str, Any]) -> str:
+    """The main score of every development corpus that has its own, without the mean; empty if none has."""
+    means = [name for name in record if any(other.endswith(f"/{name}") for other in record)]
+    main = next((name for name in means if name != "nll"), "nll")
+    words = [f"{name.rpartition('/')[0]} {x:.2f}" for name, x in record.items() if name.endswith(f"/{main}")]
+    return GAP.join([f"      {main}", *words]) if means else ""
 
 
 def doubt_of(record: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from s2s.config.duration import format_duration
-from s2s.log.lines import GAP, MovingMeans, UpdateLine, doubt_of, scores, short, valid_line
+from s2s.log.lines import GAP, MovingMeans, UpdateLine, apart_line, doubt_of, scores, short, valid_line
 from s2s.log.live import LiveScreen
 from s2s.observer import Observer
 
@@ -68,9 +68,12 @@ class RunLines(Observer):
         best = [record for record in validations if record.get("best")]
         if best:
             self.log.show(f"best  by {self.by}: {valid_line(best[-1])}")
+            if apart := apart_line(best[-1]):
+                self.log.show(apart)
             if doubt := doubt_of(best[-1]):
                 self.log.warn(doubt)
-            for name, signature in best[-1].get("signatures", {}).items():
+            shown = {signature: name for name, signature in reversed(best[-1].get("signatures", {}).items())}
+            for signature, name in reversed(shown.items()):
                 self.log.show(f"      {name}: {signature}")
         if average := summary.get("average"):
             saved = f"saved {self.log.relative_path(average['path'])}"
@@ -99,3 +102,5 @@ class RunLines(Observer):
         record, self.pending = self.pending, None
         if text := valid_line(record, self.by, saved) if record else saved:
             self.log.show(text)
+        if record and (apart := apart_line(record)):
+            self.log.show(apart)

@@ -29,13 +29,14 @@ def build_metrics(
     requested: Any = None,
     options: Mapping[str, Any] = MappingProxyType({}),
     command_options: Sequence[str] = (),
+    defaults: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Metric]:
     """The metrics in `requested`, or else the task's own: each a name, or {name: bleu, tokenize: intl}.
 
     task: None: outputs and references are texts in no known language.
     `options` apply to every metric that has them, unless `requested` sets them; ConfigError if none has one, with
-    a suggestion that may be an option of the command itself (`command_options`). The second metric of a name is called
-    bleu-2, so that scores have different names.
+    a suggestion that may be an option of the command itself (`command_options`). `defaults` are further ones of metrics
+    that have them. The second metric of a name is called bleu-2, so that scores have different names.
     """
     default, task_options = (task.metrics, task.metric_options) if task else (OF_TEXTS, {})
     specs = default if requested is None else requested
@@ -45,7 +46,7 @@ def build_metrics(
         raise ConfigError(f"metrics={specs}: give a list, such as metrics=[bleu,chrf]")
     chosen = [_chosen(spec, registry) for spec in specs]
     _check_known(options, [entry for entry, _ in chosen], command_options)
-    metrics = [_build(entry, {**task_options, **options}, own_options) for entry, own_options in chosen]
+    metrics = [_build(entry, {**task_options, **defaults, **options}, own_options) for entry, own_options in chosen]
     seen: Counter[str] = Counter()
     for metric in metrics:
         seen[metric.name] += 1

@@ -32,6 +32,7 @@ from s2s.training.agreement import check_agreement, data_of, weights_of
 from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader, varied
+from s2s.training.dev_set import check_best, dev_parts, dev_set
 from s2s.training.ema import EMA
 from s2s.training.learning_rate import checked, following
 from s2s.training.objective_checks import check_module
@@ -41,7 +42,7 @@ from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
 from s2s.training.trainer import Trainer
-from s2s.training.validation import Validation, check_best, dev_examples
+from s2s.training.validation import Validation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from s2s.objective import Objective
     from s2s.optim import Schedule
     from s2s.task import Task
+    from s2s.training.dev_set import DevPart
 
 TYPICAL_LENGTH = 25
 """Tokens per sentence"""
@@ -85,7 +87,8 @@ class _Builder:
         run = self.run
         task: Task = self.chosen("task")
         metrics = build_metrics(task, self.plugins.registry)  # a misspelt name is an error before data are prepared
-        check_best(self.config, [metric.name for metric in metrics])
+        parts = dev_parts(task, self.plugins.registry)
+        check_best(self.config, [metric.name for metric in metrics], parts)
         search: Search = self.chosen("search")
         sharding = self.sharding()
         prepared = self.prepared(task)
@@ -93,7 +96,7 @@ class _Builder:
         model, init_facts = build_model(self.config, self.plugins, self.world, task, prepared, run)
         check_agreement(self.world, partial(weights_of, model))
         train_step = self.train_step(model, task, metrics, sharding)
-        validation = self.validation(train_step, task, prepared, metrics, search)
+        validation = self.validation(train_step, task, prepared, metrics, search, parts)
         config, report = self.planned(train_step, [corpus for corpus, _ in prepared.train])
         lines = (*task.describe(), *prepared.report, *report)
         operations = update_operations(config, model)
@@ -192,21 +195,29 @@ class _Builder:
         return strategy.share(self.world, DTYPES[self.config.train.precision])
 
     def validation(
-        self, train_step: TrainStep, task: Task, prepared: PreparedData, metrics: Sequence[Metric], search: Search
+        self,
+        train_step: TrainStep,
+        task: Task,
+        prepared: PreparedData,
+        metrics: Sequence[Metric],
+        search: Search,
+        parts: Sequence[DevPart],
     ) -> Validation:
         """Validation of the model being trained, with the configured search."""
         model, longest = train_step.model, max(self.config.data.max_len, GenerateConfig.max_source)
         decoding = self.plugins.registry.with_options(GenerateConfig)(max_source=longest, split=False, keep=[])
+        decoded = dev_set(task, self.config, self.world, parts)
         return Validation(
             config=self.config,
             task=task,
             model=model,
             objective=train_step.objective,
             corpora=prepared.valid,
-            examples=dev_examples(task, self.config, self.world),
+            examples=decoded.examples,
             metrics=metrics,
             generator=Generator(model, task, search, self.world.device, decoding, self.plugins),
             world=self.world,
+            parts=decoded.parts,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Validation", "ValidationResult", "check_best", "dev_examples"]
+__all__ = ["Validation", "ValidationResult"]
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from s2s.config import Config, Mark
 from s2s.data.batching import validation_batches
 from s2s.data.mapped_corpus import MappedCorpus
 from s2s.distributed import World
-from s2s.errors import ConfigError, DataError, did_you_mean
+from s2s.errors import ConfigError
 from s2s.generation.generator import Generator
 from s2s.metrics import Metric
 from s2s.model import Seq2Seq, evaluating
@@ -28,6 +28,7 @@ from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.objective import Objective
 from s2s.task import Example, Task
+from s2s.training.dev_set import DevPart, losses_of, scores_of
 from s2s.training.step_result import ratio, totals_and_counts
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class Validation:
     metrics: Sequence[Metric]
     generator: Generator
     world: World
+    parts: Sequence[DevPart] = ()
+    """Of the corpora, in their order, if each has scores of its own; all values are then means over them"""
 
     def __post_init__(self) -> None:
         patience, of = self.config.valid.patience, self.config.train.average_of
@@ -99,6 +102,8 @@ class Validation:
         else:
             texts = [[one.src, one.tgt, *([one.fields] if one.fields else [])] for one in self.examples]
             measured = [texts, Mark.recorded(self.config.search)]
+        if self.parts:
+            measured.append([[part.name, part.weight] for part in self.parts])
         return hashlib.sha256(json.dumps(measured, sort_keys=True, default=str).encode()).hexdigest()
 
     def __call__(self, stop: StopSignal) -> ValidationResult | None:
@@ -132,9 +137,12 @@ class Validation:
         sums = self._on_all_ranks(stop, self._local_sums)
         if sums is None:
             return None
-        totals = [math.fsum(column) for column in zip(*sums, strict=True)]
-        names = ["nll", *self._extras()]
-        return {name: ratio(*pair) for name, pair in zip(names, totals_and_counts(totals), strict=True)}
+        names, values = ["nll", *self._extras()], []
+        for of_ranks in zip(*sums, strict=True):
+            totals = [math.fsum(column) for column in zip(*of_ranks, strict=True)]
+            pairs = zip(names, totals_and_counts(totals), strict=True)
+            values.append({name: ratio(*pair) for name, pair in pairs})
+        return losses_of(self.parts, values) if self.parts else values[0]
 
     def outputs(self, stop: StopSignal) -> list[str] | None:
         """Outputs for the first valid.sentences sentences, decoded as s2s-generate would; none if none are scored."""
@@ -150,8 +158,10 @@ class Validation:
 
     def scores(self, hyps: Sequence[str]) -> list[Score]:
         """Every metric on the outputs; none for none."""
-        refs = [[example.tgt for example in self.examples]]
-        return [metric.scored(hyps, refs) for metric in self.metrics] if hyps else []
+        refs = [example.tgt for example in self.examples]
+        if not hyps or not self.parts:
+            return [metric.scored(hyps, [refs]) for metric in self.metrics] if hyps else []
+        return scores_of(self.parts, hyps, refs)
 
     def _search(self) -> str:
         search = self.config.search
@@ -170,18 +180,23 @@ class Validation:
         return [name for name in objective.extras if name in names and name != "nll"]
 
     @torch.inference_mode()
-    def _local_sums(self) -> list[float]:
-        """This rank's sums of nll, target tokens, and total and count of each extra."""
-        tokens = self.config.train.n_micro_tokens or self.config.train.n_tokens
-        batches = chain.from_iterable(validation_batches(corpus, tokens) for corpus in self.corpora)
-        sums = [0.0] * (2 + 2 * len(self._extras()))
+    def _local_sums(self) -> list[list[float]]:
+        """This rank's sums of nll, target tokens, and total and count of each extra, of every part, or of the whole."""
+        sets = [[corpus] for corpus in self.corpora] if self.parts else [self.corpora]
         # A compiled model may be specialised to the single shape of training batches.
         evaluated = evaluating(self.objective.module) if self.objective.module else nullcontext()
         with evaluating(self.model), evaluated, torch.compiler.set_stance("force_eager"):
-            for number, pairs in islice(enumerate(batches), self.world.rank, None, self.world.size):
-                batch = make_batch(pairs, self.task.vocab).to(self.world.device)
-                for i, x in enumerate(self._sums(batch, number)):
-                    sums[i] += x
+            return [self._sums_of(corpora) for corpora in sets]
+
+    def _sums_of(self, corpora: Sequence[MappedCorpus]) -> list[float]:
+        """This rank's sums over some corpora."""
+        tokens = self.config.train.n_micro_tokens or self.config.train.n_tokens
+        batches = chain.from_iterable(validation_batches(corpus, tokens) for corpus in corpora)
+        sums = [0.0] * (2 + 2 * len(self._extras()))
+        for number, pairs in islice(enumerate(batches), self.world.rank, None, self.world.size):
+            batch = make_batch(pairs, self.task.vocab).to(self.world.device)
+            for i, x in enumerate(self._sums(batch, number)):
+                sums[i] += x
         return sums
 
     def _sums(self, batch: Batch, number: int) -> list[float]:
@@ -199,30 +214,3 @@ class Validation:
         """Outputs for this rank's share of the examples."""
         local = self.examples[self.world.rank :: self.world.size]
         return [output.hyp for output in self.generator(local)]
-
-
-def check_best(config: Config, metrics: Sequence[str]) -> None:
-    """Raise ConfigError unless valid.best is a value of validation with these metrics."""
-    known = ["nll", *(metrics if config.valid.score else [])]
-    if config.valid.best not in known:
-        hint = did_you_mean(config.valid.best, known)
-        raise ConfigError(f"valid.best={config.valid.best} is not among the values of validation.{hint}")
-
-
-def dev_examples(task: Task, config: Config, world: World) -> list[Example]:
-    """The examples that validation decodes, read before the first update: a missing file is reported at once.
-
-    Raises DataError unless all processes, each of which reads them itself, have the same, and at least one.
-    """
-    if not config.valid.score:
-        return []
-    names = [name for name, _ in task.corpora("valid")]
-    pairs = (pair for name in names for pair in task.examples("valid", name) if isinstance(pair, Example))
-    examples = list(islice(pairs, config.valid.sentences or None))
-    digests = world.all_gather(hashlib.sha256(repr([(one.src, one.tgt) for one in examples]).encode()).hexdigest())
-    if len(set(digests)) > 1 or (names and not examples):
-        what = "other ones in each process" if examples else "none when they are read again, after preparation"
-        raise DataError(
-            f"task={config.task.name}: its examples of the development set are {what}; they must be the same every time"
-        )
-    return examples

@@ -122,7 +122,7 @@ class ExportedSearch:
             n_tokens = lambda sentence: len(sentence.ids)  # noqa: E731  a call has one length limit
             for _, alike in groupby(sorted(batch.sentences, key=n_tokens), key=n_tokens):
                 group = list(alike)
-                found = self._search([list(s.ids[:-1]) for s in group], request.model, request.nbest)
+                found = self._search([request.vocab.without_end(s.ids) for s in group], request.model, request.nbest)
                 yield [SearchResult(s.index, hypotheses) for s, hypotheses in zip(group, found, strict=True)]
 
     def _search(self, sources: list[list[int]], model: Seq2Seq, nbest: int) -> list[list[Hypothesis]]:

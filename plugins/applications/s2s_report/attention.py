@@ -61,7 +61,7 @@ def attention_of(model: Seq2Seq, task: Task, device: torch.device, src: str, tok
     batch = make_batch([(list(ids), list(tokens))], task.vocab).to(device)
     maps = model.eval().attention_maps(batch.src, batch.src_pad, batch.tgt_in)
     names, pieces = (
-        _names(task, [*ids, task.vocab.src_eos], "src"),
+        _names(task, task.vocab.ended(ids), "src"),
         [*task.pieces([*task.vocab.starting_tokens[1:], *tokens], src), "</s>"],
     )
     pair_maps = [one._replace(weights=one.weights[0].float().cpu()) for one in maps]

@@ -112,7 +112,7 @@ class Engine:
             self.answered = queue
         generator = self.aligning_generator if align and self.aligning_generator else self.generator
         source = SourceSentence(
-            0, [*segment.ids, self.task.vocab.src_eos], starting_tokens=segment.starting_tokens, align=segment.align
+            0, self.task.vocab.ended(segment.ids), starting_tokens=segment.starting_tokens, align=segment.align
         )
         if not any(stage.processes(source) for stage in generator.search.stages):
             return hypotheses
@@ -132,7 +132,7 @@ class Engine:
         return await asyncio.get_running_loop().run_in_executor(self.text, function)
 
     def _put(self, segment: Segment, nbest: int = 1) -> Future[list[Hypothesis]]:
-        ids, constraint, start = [*segment.ids, self.task.vocab.src_eos], segment.constraint, segment.starting_tokens
+        ids, constraint, start = self.task.vocab.ended(segment.ids), segment.constraint, segment.starting_tokens
         return self._enqueue(lambda queue: queue.put(ids, constraint, nbest=nbest, start=start))
 
     def _enqueue(self, add: Callable[[RequestQueue], Future[T]]) -> Future[T]:

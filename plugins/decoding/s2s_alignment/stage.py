@@ -71,7 +71,9 @@ class AttentionStage(OutputStage):
         return replace_unknown(self.task, src, hypothesis, text) if self.config.replace_unk else text
 
     def _annotated(self, results: Sequence[SearchResult], sources: Mapping[int, SourceSentence]) -> list[SearchResult]:
-        pairs = [(sources[one.index].ids[:-1], h.tokens) for one in results for h in one.hypotheses]
+        pairs = [
+            (self.task.vocab.without_end(sources[one.index].ids), h.tokens) for one in results for h in one.hypotheses
+        ]
         starts = [
             sources[one.index].starting_tokens or self.task.vocab.starting_tokens
             for one in results

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 def target_ids(task: Task, examples: Sequence[Example]) -> list[list[int]]:
     """The target tokens of each example, without those with which every output for it starts."""
     pairs = zip(task.encode(examples), examples, strict=True)
-    return [
-        _without_start(pair.tgt, (*task.vocab.starting_tokens, *task.forced_tokens(one)), task) for pair, one in pairs
-    ]
+    return [_without_start(pair.tgt, task.vocab.started(task.forced_tokens(one)), task) for pair, one in pairs]
 
 
 def _without_start(ids: list[int], start: Sequence[int], task: Task) -> list[int]:

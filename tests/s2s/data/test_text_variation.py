@@ -68,10 +68,12 @@ def test_each_noise_alters_its_share_and_no_pair_gets_two(task: Any) -> None:
 
 
 def test_marks_stay_in_front_and_a_target_with_a_code_as_it_is(task: Any) -> None:
-    vary = TextVariation(task.src, task.tgt, [Marked(1.0, src="d")], text_begin=lambda _: 2)
+    vary = TextVariation(task.src, task.tgt, [Marked(1.0, src="d")], texts_of=lambda _: (slice(2, None), slice(None)))
     pair = Encoded([4, 5, *task.src.encode([SRC[0]])[0]], [7, *task.tgt.encode([TGT[0]])[0]])
     assert vary(pair, 1) == Encoded([4, 5, *task.src.encode([SRC[0] + "d"])[0]], pair.tgt)
-    both = TextVariation(task.src, task.tgt, [Marked(1.0, src="d", tgt="e")], text_begin=lambda _: 2)
+    both = TextVariation(
+        task.src, task.tgt, [Marked(1.0, src="d", tgt="e")], texts_of=lambda _: (slice(2, None), slice(None))
+    )
     assert task.tgt.encode([task.tgt.decode(pair.tgt)])[0] != pair.tgt
     assert both(pair, 1) == pair
 

@@ -23,13 +23,15 @@ from s2s.metrics import Metric, Score
 from s2s.objective import Mean, Objective, Sums
 from s2s.task import Example
 from s2s.training import validation as validating
+from s2s.training.dev_set import DevPart, check_best, dev_set
 from s2s.training.signals import StopSignal
-from s2s.training.validation import Validation, check_best, dev_examples
+from s2s.training.validation import Validation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from s2s.config import Config
     from s2s.model import Seq2Seq
 
 WORDS = ["abc", "a", "cab", "bb", "ccab", "ab", "c"]
@@ -46,6 +48,27 @@ class Errors(Metric):
     ) -> Score:
         wrong = sum(hyp != ref for hyp, ref in zip(hyps, refs[0], strict=True))
         return Score(self.name, float(wrong), "errors|v:1")
+
+
+class FirstPairs:
+    """The first pairs of a corpus."""
+
+    def __init__(self, corpus: MappedCorpus, n: int) -> None:
+        self.corpus, self.n = corpus, n
+        self.manifest = corpus.manifest
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.corpus, name)
+
+    def __getitem__(self, row: int) -> Any:
+        return self.corpus[row]
+
+
+def config_of(validation: Validation, best: str) -> Config:
+    return replace(validation.config, valid=replace(validation.config.valid, best=best))
 
 
 class Ranks(World):
@@ -110,6 +133,35 @@ class Lengths(Objective):
         return Sums(torch.zeros(()), 1.0, extras)
 
 
+def test_development_corpora_that_are_scored_apart_have_scores_of_their_own(validation: Validation) -> None:
+    """The values of the whole are means by the corpora's weights, not by their sizes."""
+    weights = {"a": 1.0, "b": 3.0, "zero": 0.0}
+    parts = [DevPart(name, weight, [Errors()], [i, i + 3]) for i, (name, weight) in enumerate(weights.items())]
+    corpora = [FirstPairs(validation.corpora[0], n) for n in (2, 4, 7)]
+    apart = replace(validation, corpora=corpora, parts=parts)
+    alone = [replace(validation, corpora=[one]).losses(StopSignal()) for one in corpora]
+    nll = [one["nll"] for one in alone if one]
+    assert apart.losses(StopSignal()) == {
+        "nll": pytest.approx((nll[0] + 3 * nll[1]) / 4), "a/nll": nll[0], "b/nll": nll[1], "zero/nll": nll[2]
+    }  # fmt: skip
+    hyps = ["abc", "x", "x", "x", "ccab", "x", "c"]
+    scores = {score.name: score.value for score in apart.scores(hyps)}
+    assert scores == {"errors": pytest.approx((1 + 3 * 1) / 4), "a/errors": 1, "b/errors": 1, "zero/errors": 2}
+    check_best(config_of(validation, "b/errors"), ["errors"], parts)
+    assert apart.basis != validation.basis
+
+
+def test_examples_of_corpora_that_are_scored_apart_take_turns(validation: Validation) -> None:
+    task: Any = validation.task
+    task.corpora = lambda split: [("a", 1.0), ("b", 1.0)]
+    task.examples = lambda split, name: [Example(name + str(n), "") for n in range(3 if name == "a" else 2)]
+    parts = [DevPart(name, 1.0, []) for name in "ab"]
+    found = dev_set(task, validation.config, World(), parts)
+    assert [one.src for one in found.examples] == ["a0", "b0", "a1", "b1", "a2"]
+    assert [part.rows for part in found.parts] == [[0, 2, 4], [1, 3]]
+    assert [one.src for one in dev_set(task, validation.config, World()).examples] == ["a0", "a1", "a2", "b0", "b1"]
+
+
 def test_extras_are_those_of_the_objective_the_same_each_time(validation: Validation) -> None:
     given = replace(validation, objective=Lengths())
     result = given.losses(StopSignal())
@@ -147,7 +199,7 @@ def test_two_ranks_do_each_a_part_and_find_what_one_finds(validation: Validation
     ranks = [replace(validation, world=Ranks(rank, 2)) for rank in (0, 1)]
     nll = [rank._local_sums() for rank in ranks]
     hyps = [rank._local_hyps() for rank in ranks]
-    assert min(n_tokens for _, n_tokens in nll) > 0
+    assert min(n_tokens for ((_, n_tokens),) in nll) > 0
     assert [len(part) for part in hyps] == [4, 3]
 
     object.__setattr__(ranks[0].world, "others", nll[1])
@@ -193,9 +245,9 @@ def test_the_first_sentences_are_decoded_and_none_where_nothing_is_scored(valida
     judged = Judged(config.task)
     for n, expected in [(6, 6), (0, 8), (100, 8)]:
         config.valid.sentences = n
-        assert len(dev_examples(judged, config, World())) == expected
+        assert len(dev_set(judged, config, World()).examples) == expected
     config.valid.score = False
-    assert dev_examples(judged, config, World()) == []
+    assert dev_set(judged, config, World()).examples == []
 
 
 def test_development_examples_are_the_same_in_all_processes_and_whenever_they_are_read(validation: Validation) -> None:
@@ -205,10 +257,10 @@ def test_development_examples_are_the_same_in_all_processes_and_whenever_they_ar
     ranks = Ranks(rank=0, size=2)
     ranks.others = "those of other examples"
     with pytest.raises(DataError, match=r"^task=letters: its examples of the development set are other ones in each"):
-        dev_examples(task, validation.config, ranks)
+        dev_set(task, validation.config, ranks)
     task.examples = lambda split, corpus: iter(())
     with pytest.raises(DataError, match=r"^task=letters: its examples of the development set are none when they are"):
-        dev_examples(task, validation.config, World())
+        dev_set(task, validation.config, World())
 
 
 @pytest.mark.parametrize(
@@ -346,7 +398,7 @@ def test_draws_of_an_objective_follow_from_the_seed_and_the_number_of_the_batch(
 def test_validations_of_the_first_version_are_ranked_with_those_of_this_one() -> None:
     """Its basis was the hash of pairs and of all options of the search; those added since have their defaults."""
     config = SimpleNamespace(valid=SimpleNamespace(best="bleu"), search=BeamConfig(name="beam"))
-    validation: Any = SimpleNamespace(config=config, examples=[Example("a", "b")])
+    validation: Any = SimpleNamespace(config=config, examples=[Example("a", "b")], parts=())
     added = ("repetition_penalty", "temperature")
     options = {name: value for name, value in asdict(config.search).items() if name not in added}
     first = hashlib.sha256(json.dumps([[["a", "b"]], options], sort_keys=True).encode()).hexdigest()
