@@ -42,8 +42,9 @@ KINDS = {
     "all tied": ALL,
     "inputs tied": "--tied-embeddings-src",
     "no output bias": f"{TIED} --output-omit-bias",
+    "model.bin": SSRU,
 }
-"""Options of Marian"""
+"""Options of Marian; the last is converted by marian-conv, whose scorer reads no model of integers"""
 
 
 class Corpus(NamedTuple):
@@ -62,7 +63,7 @@ def main(arguments: list[str]) -> None:
         corpora = {joint: prepare(Path(folder), work, joint=joint) for joint in (False, True)}
         for kind, options in KINDS.items():
             corpus = corpora["-all" in options or "-src" in options]
-            rows[kind] = differences(pymarian, work, options, corpus)
+            rows[kind] = differences(pymarian, work, options, corpus, convert=kind == "model.bin")
             print(f"{kind:20} {rows[kind]['word']:.1e} of a word  {rows[kind]['sentence']:.1e} of a sentence")
     if output:
         Path(output[0]).write_text(json.dumps(rows, indent=1) + "\n")
@@ -87,14 +88,18 @@ def prepare(folder: Path, work: Path, *, joint: bool) -> Corpus:
     return Corpus(list(zip(*ids, strict=True)), vocabs)
 
 
-def differences(pymarian: str, work: Path, options: str, corpus: Corpus) -> dict[str, float]:
-    """Train a model, score with it in both programs, and compare."""
+def differences(pymarian: str, work: Path, options: str, corpus: Corpus, *, convert: bool) -> dict[str, float]:
+    """Train a model, convert it if asked to, score with it in both programs, and compare."""
     model, vocabs = work / "model.npz", [str(path) for path in corpus.vocabs]
     sets = [str(work / f"train.{language}") for language in ("en", "de")]
     train = [pymarian, "train", "--type", "transformer", "--model", str(model), "--train-sets", *sets, "--vocabs"]
     subprocess.run(
         [*train, *vocabs, *SIZES.split(), *TRAINING.split(), *options.split(), "--overwrite"], check=True, cwd=work
     )
+    if convert:
+        trained, model = model, work / "model.npz.bin"  # removed with the others below
+        conversion = [pymarian, "convert", "-f", str(trained), "-t", str(model)]
+        subprocess.run(conversion, check=True, cwd=work, capture_output=True)
     scored = [str(work / f"scored.{language}") for language in ("en", "de")]
     score = [pymarian, "score", "-m", str(model), "-t", *scored, "-v", *vocabs, "--cpu-threads", "1", "-w", "512"]
     printed = subprocess.run([*score, "--quiet", "--word-scores"], check=True, cwd=work, capture_output=True, text=True)

@@ -9,16 +9,19 @@ __all__ = [
     "HasPrepacked",
     "HasTable",
     "HasWeightRows",
+    "Int8Multipliers",
     "LinearBackend",
     "LinearMap",
     "apply_linear",
     "deterministic_backend",
+    "has_int8",
     "linear_function",
     "prepack",
 ]
 
-from collections.abc import Callable
-from typing import Literal, Protocol, cast, runtime_checkable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -29,6 +32,19 @@ from s2s.errors import ConfigError
 LinearMap = Callable[[Tensor], Tensor]
 """[..., I] -> [..., O]"""
 LinearBackend = Literal["auto", "exact", "torch", "onednn", "native"]
+Quantization = Literal["none", "bf16", "int8"]
+
+
+class Int8Multipliers(NamedTuple):
+    """How the file of a published model makes 8-bit integers of a matrix and of its inputs."""
+
+    weights: Tensor
+    """[O], what the rows of W are multiplied by to be the integers of the file"""
+    inputs: Tensor
+    """[O], what inputs are multiplied by, before they are rounded; 0: not recorded"""
+
+
+NO_MULTIPLIERS: Mapping[Tensor, Int8Multipliers] = MappingProxyType({})
 
 
 @runtime_checkable
@@ -64,19 +80,32 @@ def apply_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 @Operator
-def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "bf16", "int8"]) -> str:
+def prepack(
+    model: nn.Module,
+    backend: LinearBackend,
+    quantization: Quantization,
+    recorded: Mapping[Tensor, Int8Multipliers] = NO_MULTIPLIERS,
+) -> str:
     """Prepack the weights of a model's linear maps for decoding; it can then be neither trained nor saved.
 
     These are modules of `s2s.nn.linear`, whose own weights are freed; `HasTable`, whose weights may be freed; and
     plain nn.Linear, which keep theirs. All others are left alone, since a subclass of nn.Linear may compute something
     else. Returns a description of what was done.
+
+    recorded: for parameters that are such weights, their multipliers in int8; others get scales of their own.
     """
-    del model
+    del model, recorded
     if quantization != "none":
         raise ConfigError(f"quantization={quantization}: no plugin has such linear maps for this; leave the option out")
     if backend not in ("auto", "exact", "torch"):
         raise ConfigError(f"matmul={backend}: no plugin has such linear maps for this; leave the option out")
     return f"linear maps by torch ({'matmul=torch' if backend == 'torch' else 'no plugin has others'})"
+
+
+@Operator
+def has_int8() -> bool:
+    """Whether there are linear maps in 8-bit integers here."""
+    return False
 
 
 @Operator

@@ -122,11 +122,12 @@ class GenerateConfig:
     graph: bool | None = field(default=None, metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Capture decoding steps in CUDA graphs, one for each of a few shapes, where the architecture's state supports it;
     null: on CUDA."""
-    quantization: Literal["none", "bf16", "int8"] = field(default="none", metadata=Mark.OF_MODELS)
+    quantization: Literal["auto", "none", "bf16", "int8"] = field(default="auto", metadata=Mark.OF_MODELS)
     """On a CPU. bf16: weights in bf16, which halves what is read in each step, and on processors with AVX512-BF16
     the inputs of linear maps as well; sums stay in fp32.
     int8: weights and activations in 8-bit integers; each row has its own scale, so that outputs do not depend on their
-    batch."""
+    batch, or that of a published model's file. auto: int8 for a model that was published in 8-bit integers, such as
+    Firefox's, else none."""
     backend: str = field(default="native", metadata=Mark.OF_MODELS)
     """What runs the model. native: s2s. ctranslate2: the model that `s2s-export format=ctranslate2` wrote of this
     checkpoint, with its own stop rule; for length_penalty=gnmt its n-best are re-scored. Or what a plugin registers."""

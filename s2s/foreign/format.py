@@ -56,6 +56,11 @@ class ForeignFormat(ABC):
     def names(self, config: Any) -> NameTable:
         """The tensors of a model with these options of the architecture."""
 
+    def multipliers(self, tensors: Mapping[str, Tensor], name: str) -> tuple[float, float] | None:
+        """Of one of the tensors of `open` that stands for a matrix of 8-bit integers: what its values are multiplied by
+        to be those, and what inputs are multiplied by, 0: not recorded. None: it stands for nothing else."""
+        return None
+
     def write_options(self, config: Choice) -> dict[str, Any]:
         """The architecture's options as options there; raises ConfigError naming what the format cannot express."""
         for name, allowed in self.implied.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["accelerate", "resolve_matmul", "torch_threads"]
+__all__ = ["accelerate", "resolve_matmul", "resolve_quantization", "torch_threads"]
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import torch
 from s2s.backend.cuda_graph import graph_decoding
 from s2s.backend.device_types import device_of
 from s2s.backend.host import keep_freed_memory
-from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
+from s2s.backend.linear import LinearBackend, Quantization, deterministic_backend, has_int8, prepack
 from s2s.backend.operators.operator import description
 from s2s.errors import ConfigError
 from s2s.generation.workers import describe_workers
@@ -41,16 +41,24 @@ def torch_threads(config: GenerateConfig, device: torch.device) -> Iterator[None
 
 def resolve_matmul(config: GenerateConfig, model: Seq2Seq, device: torch.device) -> LinearBackend:
     """The backend of linear maps; for output files never chosen by timing, since shards and resumed runs must agree."""
-    measured = config.output == "-" or not _is_fp32_cpu(config, device) or config.quantization != "none"
+    measured = config.output == "-" or not _is_fp32_cpu(config, device) or config.quantization not in ("auto", "none")
     if config.matmul == "exact" or (config.matmul == "auto" and not measured):
         return deterministic_backend(model)
     return config.matmul
 
 
+def resolve_quantization(config: GenerateConfig, models: Models, device: torch.device) -> Quantization:
+    """That of the options, or for auto the one in which the models were published, if this machine has it."""
+    if config.quantization != "auto":
+        return config.quantization
+    published = config.backend == "native" and models.int8 and _is_fp32_cpu(config, device)
+    return "int8" if published and has_int8() else "none"
+
+
 def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> str:
     """Capture decoding steps on a GPU, prepack linear maps on a CPU; returns a description of what was chosen."""
     on_cpu = _is_fp32_cpu(config, device)
-    if config.quantization != "none" and not on_cpu:
+    if config.quantization not in ("auto", "none") and not on_cpu:
         raise ConfigError(
             f"quantization={config.quantization} works on a CPU in fp32, but device is {device} and "
             f"precision={config.precision}; give device=cpu precision=fp32, or leave quantization out"
@@ -63,7 +71,7 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
     if not on_cpu:
         return f"{device} in {config.precision}"
     keep_freed_memory()
-    prepacked = prepack(models.model, config.matmul, config.quantization)
+    prepacked = prepack(models.model, config.matmul, resolve_quantization(config, models, device), models.int8)
     return ", ".join(filter(None, [str(device), describe_workers(config), description(), prepacked]))
 
 

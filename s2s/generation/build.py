@@ -14,7 +14,7 @@ from s2s.compose.composition import recompose
 from s2s.config import GenerateConfig, Mark
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
-from s2s.generation.acceleration import accelerate, resolve_matmul, torch_threads
+from s2s.generation.acceleration import accelerate, resolve_matmul, resolve_quantization, torch_threads
 from s2s.generation.generator import Generator
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.generation.models import Models, load_models
@@ -111,9 +111,11 @@ def load_for_decoding(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     config = resolve_workers(config, device)
     models = load_models(config, plugins, device)
     if config.backend != "native":
+        config = replace(config, quantization=resolve_quantization(config, models, device))
         _check_supported(config, models, plugins)
         return LoadedModels(models, device, config, plugins, "")
     with torch_threads(config, device):
+        config = replace(config, quantization=resolve_quantization(config, models, device))
         config = replace(config, matmul=resolve_matmul(config, models.model, device))
         how = accelerate(models, device, config)
     return LoadedModels(models, device, config, plugins, "; ".join(filter(None, [how, models.description])))

@@ -6,6 +6,7 @@ __all__ = ["Models", "load_models"]
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from s2s.backend.linear import NO_MULTIPLIERS, Int8Multipliers
 from s2s.errors import ConfigError
 from s2s.generation.ensemble import Ensemble
 from s2s.generation.shallow_fusion import ShallowFusion
@@ -13,10 +14,11 @@ from s2s.io.atomic import sha256
 from s2s.run import Run, find_model, find_run, tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import torch
+    from torch import Tensor
 
     from s2s.config import GenerateConfig
     from s2s.model import Seq2Seq
@@ -37,6 +39,8 @@ class Models(NamedTuple):
     """What identifies the weights"""
     description: str
     """What is combined, in words; empty for a single model"""
+    int8: Mapping[Tensor, Int8Multipliers] = NO_MULTIPLIERS
+    """Of weights that were published in 8-bit integers"""
 
 
 def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:
@@ -49,11 +53,12 @@ def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) 
         _check_same_task(run, path, first, directory)
         _check_same_tokens("run", path, directory)
     digests = [_digest(run) for run in runs]
+    int8 = {weight: multipliers for run in runs for weight, multipliers in run.int8.items()}
     if len(runs) == 1:
-        models = Models(first, directory, first.model, members, {"checkpoint": digests[0]}, "")
+        models = Models(first, directory, first.model, members, {"checkpoint": digests[0]}, "", int8)
     else:
         description = f"an ensemble of {len(runs)} models"
-        models = Models(first, directory, Ensemble(members), members, {"checkpoint": digests}, description)
+        models = Models(first, directory, Ensemble(members), members, {"checkpoint": digests}, description, int8)
     return _fused(models, config, plugins, device) if config.fusion else models
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from s2s.registry import Choice, Registry
 
 BLOBS, MAX_CARD = "blobs", 1 << 23
-VERSION = 2
+VERSION = 3
 """Raised when models are imported in another way than before, so that those in the cache are made again"""
 
 
@@ -79,6 +79,10 @@ class PublishedModel(ABC):
 
         kept: the rows of the vocabulary that the model has, in its order; None: all.
         """
+
+    def recorded(self, model: Seq2Seq, arch: Choice) -> Mapping[str, Mapping[str, Tensor]]:
+        """Further groups of tensors for the run's checkpoint, such as `int8`: group -> name -> tensor."""
+        return {}
 
 
 class ModelFormat(ABC):
@@ -164,7 +168,7 @@ def import_model(
         with size_limit(published.tensors, published.files[0]):
             model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=registry)
         published.load(model, config.arch, kept)
-        save(run.checkpoints, step_name(0), {"model": model.state_dict()}, {})
+        save(run.checkpoints, step_name(0), {"model": model.state_dict(), **published.recorded(model, config.arch)}, {})
         Origin(
             title=published.title,
             name=published.name,

@@ -5,10 +5,14 @@ from __future__ import annotations
 __all__ = ["Run", "with_absent_plugins"]
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
+from s2s.backend.linear import Int8Multipliers
 from s2s.checkpoint import directory as checkpoint
 from s2s.checkpoint.directory import WORSE
 from s2s.checkpoint.weights import evaluated_weights, load_weights, size_limit
@@ -30,13 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import torch
-    from torch import Tensor
 
     from s2s.checkpoint.directory import Checkpoint
     from s2s.plugin import Plugins
 
 logger = logging.getLogger(__name__)
 WEIGHTS = ("model", "ema")
+INT8 = "int8"
+"""The group of tensors [2, O] in a checkpoint, by the names of weights [O, I]: `Int8Multipliers`"""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class Run:
     checkpoint_path: Path
     sources: SourceShape | None = None
     """What the sources of its training text were like; None: not measured"""
+    int8: Mapping[Tensor, Int8Multipliers] = field(default_factory=dict)
+    """Of weights that were published in 8-bit integers"""
     passed_over: tuple[str, ...] = ()
     """Why the checkpoints that `checkpoint` rather means were not taken"""
 
@@ -65,10 +72,11 @@ class Run:
         with size_limit(weights, path):
             model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
         load_weights(model, weights, path)
+        int8 = _int8(model, path)
         if device.type != "cpu":  # it is there already; `to` imports what decoding a line of text does not need, 0.4 s
             model.to(device)
         sources = SourceShape.read(_env(directory).get("sources"))
-        return cls(config, task, model.eval(), path, sources, tuple(passed_over))
+        return cls(config, task, model.eval(), path, sources, int8, tuple(passed_over))
 
     @staticmethod
     def load_task(directory: Path, plugins: Plugins) -> tuple[Config, Task]:
@@ -88,6 +96,13 @@ class Run:
     def read_weights(directory: Path, name: str) -> tuple[Path, dict[str, Tensor]]:
         """The first valid checkpoint that `name` may mean and its evaluated weights; logs why others were skipped."""
         return _read_weights(directory, name)[:2]
+
+
+def _int8(model: Seq2Seq, path: Path) -> dict[Tensor, Int8Multipliers]:
+    """The recorded multipliers of a checkpoint, by the parameters that they belong to."""
+    recorded = checkpoint.load(path, only=[INT8]).tensors.get(INT8, {})
+    parameters = dict(model.named_parameters())
+    return {parameters[name]: Int8Multipliers(*both) for name, both in recorded.items() if name in parameters}
 
 
 def _read_weights(directory: Path, name: str) -> tuple[Path, dict[str, Tensor], list[str]]:

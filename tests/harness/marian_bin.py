@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["ALPHA", "INTGEMM8", "bin_file", "dequantized", "integers", "with_alphas"]
+__all__ = ["ALPHA", "INTGEMM8", "IntegerEquations", "bin_file", "dequantized", "integers", "with_alphas"]
 
 import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
+
+from harness.marian_npz import Equations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +51,42 @@ def with_alphas(tensors: Mapping[str, Array]) -> dict[str, Array]:
             same = name[:-1] + "v" if name.endswith(("self_Wq", "self_Wk", "context_Wk")) else name
             found[name + ALPHA] = np.array([20 + len(same) + sum(same.encode()) % 17], np.float32)
     return found
+
+
+class IntegerMatrix:
+    """A matrix of a file whose products are those of 8-bit integers: its rows are looked up, too."""
+
+    __array_ufunc__ = None  # so that x @ this is computed here
+
+    def __init__(self, w: Array, alpha: Array, *, transposed: bool = False) -> None:
+        self.w, self.alpha, self.transposed = w, np.float32(alpha[0]), transposed
+
+    @property
+    def T(self) -> IntegerMatrix:  # noqa: N802  as numpy names it
+        return IntegerMatrix(self.w, [self.alpha], transposed=not self.transposed)
+
+    def __getitem__(self, ids: Any) -> Array:
+        q, m = integers(self.w)
+        return q[ids] * (np.float32(1) / m).astype(np.float64)
+
+    def __rmatmul__(self, x: Array) -> Array:
+        q, m = integers(self.w)
+        rounded = np.clip(np.rint(x.astype(np.float32) * self.alpha), -127, 127).astype(np.int64)
+        return (rounded @ (q.T if self.transposed else q).astype(np.int64)) / (np.float64(self.alpha) * m)
+
+
+class IntegerEquations(Equations):
+    """Marian's model as a file of Firefox intends it: matrices and their inputs in 8-bit integers, all else in fp64."""
+
+    def __init__(self, options: dict[str, Any], tensors: Mapping[str, Array]) -> None:
+        """tensors: those of `with_alphas`"""
+        super().__init__(options, dict(tensors))
+        for name, w in tensors.items():
+            if name + ALPHA in tensors:
+                self.w[name] = IntegerMatrix(w, tensors[name + ALPHA])
+            elif is_quantized(name, "Firefox") and not name.endswith(ALPHA):
+                q, m = integers(w)
+                self.w[name] = q / np.float64(m)
 
 
 def bin_file(options: dict[str, Any], tensors: Mapping[str, Array], kind: str = "float32") -> bytes:

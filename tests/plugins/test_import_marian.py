@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sentencepiece
+import torch
 
 import s2s
-from harness.marian_bin import bin_file, dequantized, with_alphas
+from harness.marian_bin import IntegerEquations, bin_file, dequantized, with_alphas
 from harness.marian_npz import PRE, SSRU, Equations, marian_options, random_tensors, written
 from harness.published import LINES
+from s2s_cpu.linear_backends import has_int8
 from s2s_import.command import main as import_model
 from s2s_import.marian_vocabularies import Vocabulary
 
@@ -92,7 +94,7 @@ def test_a_folder_of_firefox_translates_by_its_equations(joint: bool, tmp_path: 
     content = bin_file(options, with_alphas(tensors), "Firefox")
     (folder / "model.ende.intgemm.alphas.bin.gz").write_bytes(gzip.compress(content))
     (folder / "metadata.json").write_text(json.dumps({"sourceLanguage": "en", "targetLanguage": "de"}))
-    ours = s2s.load("ende")
+    ours = s2s.load("ende", quantization="none")
     assert (ours.config.search.beam, ours.config.search.max_len_a) == (1, 2.0)
     assert (ours.config.task.src_lang, ours.config.task.tgt_lang) == ("en", "de")
     theirs = Equations(options, dequantized(tensors, "Firefox"))
@@ -100,6 +102,31 @@ def test_a_folder_of_firefox_translates_by_its_equations(joint: bool, tmp_path: 
     found = ours.translate(LINES["src"][:8], search={"name": "greedy", "max_len_a": 0, "max_len_b": LONGEST})
     assert found == [text.replace(" ⁇ ", "⁇").strip() for text in expected]
     assert any(expected)
+
+
+@pytest.mark.skipif(not has_int8(), reason="no linear maps in 8-bit integers here")
+@pytest.mark.parametrize("joint", [True, False], ids=["joint", "separate"])
+def test_a_model_in_integers_is_computed_in_integers_with_the_scales_of_its_file(joint: bool, tmp_path: Path) -> None:
+    n = len(vocabulary(tmp_path / "vocab.spm", [*LINES["src"], *LINES["tgt"]]))
+    options = marian_options(**SSRU, **{"tied-embeddings": not joint, "tied-embeddings-all": joint})
+    tensors = with_alphas(random_tensors(options, n, n))
+    (tmp_path / "model.alphas.bin").write_bytes(bin_file(options, tensors, "Firefox"))
+    ours, in_fp32 = s2s.load("model.alphas.bin"), s2s.load("model.alphas.bin", quantization="none")
+    assert "in 8-bit integers, by the scales of the model's file" in ours.description
+    theirs = IntegerEquations(options, tensors)
+    for src, tgt in (([5, 9, 3, 0], [7, 2, 30, 11]), ([4, 0], [6]), ([*range(20, 3, -1), 0], [*range(9, 30)])):
+        expected = torch.from_numpy(theirs.log_probs(src, tgt)).float()
+        found, other = (log_probs(model, src, tgt)[:, :n] for model in (ours, in_fp32))
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+        assert (other - expected).abs().max() > 1e-2
+
+
+def log_probs(model: s2s.TrainedModel, src: list[int], tgt: list[int]) -> torch.Tensor:
+    """[T, V] after each token of the target, from before the first"""
+    source, target = torch.tensor([src]), torch.tensor([[model.task.vocab.bos, *tgt]])
+    with torch.no_grad():
+        hidden = model.model(source, torch.zeros_like(source, dtype=torch.bool), target)
+        return model.model.project(hidden).log_softmax(-1)[0]
 
 
 def test_options_beside_a_binary_model_say_how_it_is_decoded(tmp_path: Path) -> None:

@@ -33,6 +33,17 @@ class TableModel(PublishedModel):
             tensors = SelectedRows(tensors, names, torch.tensor(kept))
         table.load(model.state_dict(), tensors)
 
+    def recorded(self, model: Seq2Seq, arch: Choice) -> dict[str, dict[str, Tensor]]:
+        """The multipliers of weights in 8-bit integers, which are those of all rows of a tensor there."""
+        weights, int8 = model.state_dict(), {}
+        for names in self.tables.names(arch).tensors:
+            found = [self.tables.multipliers(self.tensors, name) for name in names.foreign]
+            each = [one for one in found if one is not None]
+            if len(each) == len(found):
+                n_rows = len(weights[names.native]) // len(each)
+                int8[names.native] = torch.tensor(each).repeat_interleave(n_rows, 0).t().contiguous()
+        return {"int8": int8} if int8 else {}
+
 
 class SelectedRows(Mapping[str, Tensor]):
     """Tensors of which some have a row, or a column of one row, for each token, and here for some tokens only."""

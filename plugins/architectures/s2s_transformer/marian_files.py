@@ -5,7 +5,7 @@ Shapes: V tokens of a vocabulary, D width.
 
 from __future__ import annotations
 
-__all__ = ["open_marian"]
+__all__ = ["MarianTensors", "open_marian"]
 
 import math
 import re
@@ -34,12 +34,14 @@ TABLES = ("Wemb", "encoder_Wemb", "decoder_Wemb", "decoder_ff_logit_out_Wt")
 SOFTMAX, TRANSPOSED, BIAS = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W", "decoder_ff_logit_out_b"
 INPUT_SCALE = "_QuantMultA"
 """Ends the names of the scales that Firefox's files record for the inputs of linear maps"""
+SHORTLISTED = "none"
+"""The name there of the rows of the table of target tokens that a shortlist has"""
 NEVER = -1000.0
 """The bias of a token that the model never writes: its probability is 0 in every precision, and in label smoothing its
 log-probability does not outweigh the others"""
 
 
-def open_marian(path: Path) -> tuple[dict[str, Any], Mapping[str, Tensor]]:
+def open_marian(path: Path) -> tuple[dict[str, Any], MarianTensors]:
     """The options of a file of Marian, and its tensors under Marian's names as the Transformer here has them.
 
     Marian has no padding: every vocabulary gets a token for it, the last one, whose id is the size of the larger of
@@ -69,6 +71,18 @@ class MarianTensors(Mapping[str, Tensor]):
         if there in TABLES:
             return pad(tensor, (0, 0, 0, self.n_tokens - len(tensor)))
         return pad(tensor, (0, self.n_tokens - tensor.size(-1)), value=NEVER) if there == BIAS else tensor
+
+    def multipliers(self, name: str) -> tuple[float, float] | None:
+        """See `ForeignFormat.multipliers`."""
+        there = TRANSPOSED if name == SOFTMAX and TRANSPOSED in self.arrays else self.names.get(name, name)
+        if not isinstance(self.arrays, BinTensors) or there not in self.arrays:
+            return None
+        multiplier = self.arrays.multiplier(there)
+        scales = [name + INPUT_SCALE for name in ([there, SHORTLISTED] if there in TABLES else [there])]
+        found = next((self.arrays[name].flatten() for name in scales if name in self.arrays), torch.zeros(1))
+        if not (found.numel() == 1 and found.isfinite() and found >= 0):
+            raise CheckpointError(f"{self.arrays.path}: '{there}{INPUT_SCALE}' is {found.tolist()}, not one scale")
+        return (multiplier, float(found)) if multiplier else None
 
     def _in_file(self, name: str) -> Tensor:
         if name == SOFTMAX and TRANSPOSED in self.arrays:

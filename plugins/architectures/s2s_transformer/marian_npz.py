@@ -15,7 +15,7 @@ from s2s import CheckpointError
 from s2s.foreign import Layout, NameTable, OptionNames, TensorNames
 from s2s_transformer import TransformerConfig
 from s2s_transformer.foreign import PAPER, SIDES, TransformerFormat, embedding_rows, n_layers
-from s2s_transformer.marian_files import open_marian
+from s2s_transformer.marian_files import MarianTensors, open_marian
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,6 +88,11 @@ class MarianNpz(TransformerFormat):
     def open(self, path: Path) -> tuple[dict[str, Any], Mapping[str, Tensor]]:
         """Those of a model.npz, as `open_marian` reads them."""
         return open_marian(path)
+
+    def multipliers(self, tensors: Mapping[str, Tensor], name: str) -> tuple[float, float] | None:
+        """Those that a model.bin has."""
+        assert isinstance(tensors, MarianTensors)
+        return tensors.multipliers(name)
 
     def write_options(self, config: Choice) -> dict[str, Any]:
         """As in the base class."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 def implement() -> str:
     """Let operators call the functions that this machine has; returns which kernels are used, and why."""
     linear.prepack.implement(linear_backends.prepack, on_cpu)
+    linear.has_int8.implement(linear_backends.has_int8, lambda: True)
     linear.deterministic_backend.implement(linear_backends.deterministic_backend, on_cpu)
     linear.apply_linear.implement(training_linear.linear, training_linear.accepts_linear)
     functions, reason = native_library()

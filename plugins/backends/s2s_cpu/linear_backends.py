@@ -10,12 +10,11 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["deterministic_backend", "prepack"]
+__all__ = ["deterministic_backend", "has_int8", "prepack"]
 
 import functools
 import time
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -38,16 +37,23 @@ from s2s_cpu.replacing import is_prepackable, replace_linear_maps
 
 Prepack = Callable[[Tensor, Tensor | None], linear.LinearMap]
 """Weight [O, I] and bias [O] -> x W^T + b"""
+Int8Prepack = Callable[[Tensor, Tensor | None, linear.Int8Multipliers | None], linear.LinearMap]
 NAMES = {"onednn": "by oneDNN", "native": "in C"}
 
 
-def prepack(model: nn.Module, backend: linear.LinearBackend, quantization: Literal["none", "bf16", "int8"]) -> str:
+def prepack(
+    model: nn.Module,
+    backend: linear.LinearBackend,
+    quantization: linear.Quantization,
+    recorded: Mapping[Tensor, linear.Int8Multipliers] = linear.NO_MULTIPLIERS,
+) -> str:
     """See `s2s.backend.prepack`."""
     if quantization != "none" and backend in ("torch", "onednn"):
         raise ConfigError(f"quantization={quantization} has linear maps of its own; leave matmul={backend} out")
     if quantization == "int8":
-        replace_linear_maps(model, _int8())
-        return "linear maps in 8-bit integers, each row by itself"
+        replace_linear_maps(model, functools.partial(_int8_map, _int8(), recorded))
+        rows = "by the scales of the model's file" if recorded else "each row by itself"
+        return f"linear maps in 8-bit integers, {rows}"
     if quantization == "bf16":
         replace_linear_maps(model, _bf16())
         return f"linear maps with weights{' and inputs' if rounds_rows_to_bf16() else ''} in bf16, sums in fp32"
@@ -78,9 +84,32 @@ def _bf16() -> Prepack:
     return functools.partial(Bf16Linear, arena=HugePageArena())
 
 
-def _int8() -> Prepack:
+def has_int8() -> bool:
+    """See `s2s.backend.linear.has_int8`."""
+    return has_int8_linear() or (hasattr(torch.ops.onednn, "qlinear_pointwise") and int8_is_exact())
+
+
+def _int8_map(
+    make: Int8Prepack, recorded: Mapping[Tensor, linear.Int8Multipliers], weight: Tensor, bias: Tensor | None
+) -> linear.LinearMap:
+    """A map, or several if parts of its outputs have different multipliers of inputs."""
+    multipliers = recorded.get(weight)
+    if multipliers is None:
+        return make(weight, bias, None)
+    sizes = multipliers.inputs.unique_consecutive(return_counts=True)[1].tolist()
+    if len(sizes) == 1:
+        return make(weight, bias, multipliers)
+    biases = [None] * len(sizes) if bias is None else bias.split(sizes)
+    each = zip(*(x.split(sizes) for x in multipliers), strict=True)
+    recorded_parts = [linear.Int8Multipliers(*part) for part in each]
+    parts = [make(*part) for part in zip(weight.split(sizes), biases, recorded_parts, strict=True)]
+    return lambda x: torch.cat([part(x) for part in parts], dim=-1)
+
+
+def _int8() -> Int8Prepack:
     if has_int8_linear():
-        return functools.partial(Int8Linear, arena=HugePageArena())
+        arena = HugePageArena()
+        return lambda weight, bias, recorded: Int8Linear(weight, bias, arena, recorded)
     if not hasattr(torch.ops.onednn, "qlinear_pointwise"):
         raise ConfigError(f"quantization=int8: {_missing('onednn')}; leave the option out")
     if not int8_is_exact():

@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 import ctypes
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -28,6 +28,9 @@ from s2s.backend import release_freed_memory
 from s2s_cpu.library import call, constant, native_library
 from s2s_cpu.quantization import ZERO_POINT, quantize_weight
 from s2s_cpu.structs import LinearStruct
+
+if TYPE_CHECKING:
+    from s2s.backend.linear import Int8Multipliers
 
 HUGE_PAGE = 2**21
 
@@ -59,13 +62,14 @@ class PrepackedLinear:
     bits: ClassVar[int]
     """Bits of a weight"""
 
-    def __init__(self, shape: torch.Size, bias: Tensor | None, **tensors: Tensor) -> None:
+    def __init__(self, shape: torch.Size, bias: Tensor | None, multiplier: float = 0.0, **tensors: Tensor) -> None:
         """shape: that of W [O, I]; bias [O]; tensors: the others that the `LinearStruct` points to."""
         self.n_outputs, self.n_inputs = shape
         bias = torch.zeros(self.n_outputs, dtype=torch.float32) if bias is None else bias.detach()
         self.tensors = {"bias": _padded(bias).contiguous(), **tensors}
         pointers = {name: tensor.data_ptr() for name, tensor in self.tensors.items()}
         self.struct = LinearStruct(**pointers, n_inputs=self.n_inputs, n_outputs=self.n_outputs, bits=self.bits)
+        self.struct.multiplier = multiplier
 
     def __call__(self, x: Tensor) -> Tensor:
         """x [..., I] in fp32 -> [..., O]. Raises ValueError for rows of another width or type."""
@@ -110,15 +114,17 @@ class Bf16Linear(PrepackedLinear):
 
 
 class Int8Linear(PrepackedLinear):
-    """x W^T + b in 8-bit integers: one scale for each output of W and one for each row of x."""
+    """x W^T + b in 8-bit integers: one scale for each output of W and one for each row of x, or those of a file."""
 
     bits = 8
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
-        quantized, scale = quantize_weight(weight.detach())
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None, arena: HugePageArena, recorded: Int8Multipliers | None = None
+    ) -> None:
+        quantized, scale, multiplier = quantize_weight(weight.detach(), recorded)
         zero = _padded(quantized.sum(1, dtype=torch.int32)) * ZERO_POINT
         tensors = {"weight": arena.copy(_unit_panels(quantized)), "scale": _padded(scale), "zero": zero}
-        super().__init__(weight.shape, bias, **tensors)
+        super().__init__(weight.shape, bias, multiplier, **tensors)
 
 
 def has_linear() -> bool:

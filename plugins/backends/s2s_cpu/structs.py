@@ -51,6 +51,7 @@ class LinearStruct(ctypes.Structure):
         ("n_inputs", c_int64),
         ("n_outputs", c_int64),
         ("bits", c_int64),
+        ("multiplier", c_double),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from s2s.generation.models import Models
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
-MODELS: Models = SimpleNamespace(model="m", members=["a", "b"])  # type: ignore[assignment]
+MODELS: Models = SimpleNamespace(model="m", members=["a", "b"], int8={})  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize(

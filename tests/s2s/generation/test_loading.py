@@ -304,9 +304,10 @@ def test_an_option_that_was_added_is_recorded_only_if_it_is_given() -> None:
     `raw` has another default since then: what was begun without it is continued with raw=false, as the error says.
     """
     weights = {"checkpoint": "c"}
-    assert provenance(GenerateConfig(run="x", raw=False), weights, BeamConfig(name="beam"), "cpu") == FIRST_RECORD
-    assert provenance(GenerateConfig(run="x"), weights, BeamConfig(name="beam"), "cpu") == {**FIRST_RECORD, "raw": None}
-    config = GenerateConfig(run="x", raw=False, input_fields={"language": "de"}, transforms=[{"name": "bias"}])
+    beam, none = BeamConfig(name="beam"), {"quantization": "none"}  # what is loaded makes of quantization=auto
+    assert provenance(GenerateConfig(run="x", raw=False, **none), weights, beam, "cpu") == FIRST_RECORD
+    assert provenance(GenerateConfig(run="x", **none), weights, beam, "cpu") == {**FIRST_RECORD, "raw": None}
+    config = GenerateConfig(run="x", raw=False, input_fields={"language": "de"}, transforms=[{"name": "bias"}], **none)
     found = provenance(config, weights, BeamConfig(name="beam", temperature=0.5, repetition_penalty=2.0), "cpu")
     assert found == FIRST_RECORD | {
         "input_fields": {"language": "de"},

@@ -14,6 +14,7 @@ typedef struct { /* x W^T + b; prepacked.py makes it and defines the fields' lay
     const float *scale;  /* [O], of weights in 8-bit integers */
     const int32_t *zero; /* [O], what the inputs' zero point adds to an integer sum */
     int64_t I, O, bits; /* inputs, outputs, bits of a weight: 32 (floats), 16 (bf16) or 8 */
+    double multiplier;  /* of inputs that become 8-bit integers; 0: each row has its own scale */
 } Linear;
 
 typedef struct {

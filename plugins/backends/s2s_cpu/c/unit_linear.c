@@ -55,6 +55,24 @@ static int64_t widen_rows(PaddedRows *rows) {
 }
 #endif
 
+/* Rows x [R, I] times one multiplier, rounded, as unsigned 8-bit integers around ZERO. Scales [R] are 1; that of a row
+with NaN or infinity is NaN. */
+static void quantize_by(float multiplier, const float *x, int64_t R, int64_t I, int64_t stride, uint8_t *out,
+                        float *scale) {
+    for (int64_t r = 0; r < R; r++, x += I, out += stride) {
+        float no_number = 0; /* 0, or NaN */
+        for (int64_t i = 0; i < I; i++) {
+            float y = x[i] * multiplier;
+            y = y > -127 ? y : -127; /* also of NaN */
+            y = y < 127 ? y : 127;
+            no_number += x[i] * 0;
+            out[i] = (uint8_t)((int32_t)rintf(y) + ZERO);
+        }
+        memset(out + I, 0, stride - I);
+        scale[r] = 1 + no_number;
+    }
+}
+
 /* x [R, I] as rows for products with weights of `bits` bits; scale [R]: those of integers. Returns 0 if memory runs out. */
 static int64_t convert_rows(const Linear *linear, const float *x, int64_t R, PaddedRows *rows, float *scale) {
     if (!padded_rows(linear, R, rows)) return 0;
@@ -64,7 +82,10 @@ static int64_t convert_rows(const Linear *linear, const float *x, int64_t R, Pad
         return 1;
     }
 #endif
-    s2s_quantize_rows(x, R, linear->I, rows->stride, ZERO, (uint8_t *)rows->x, scale);
+    if (linear->multiplier != 0)
+        quantize_by((float)linear->multiplier, x, R, linear->I, rows->stride, (uint8_t *)rows->x, scale);
+    else
+        s2s_quantize_rows(x, R, linear->I, rows->stride, ZERO, (uint8_t *)rows->x, scale);
 #ifdef INT8_PAIRS
     return widen_rows(rows);
 #else
