@@ -6,12 +6,14 @@ Shapes: I inputs, O outputs.
 from __future__ import annotations
 
 __all__ = [
+    "NO_MULTIPLIERS",
     "HasPrepacked",
     "HasTable",
     "HasWeightRows",
     "Int8Multipliers",
     "LinearBackend",
     "LinearMap",
+    "Quantization",
     "apply_linear",
     "deterministic_backend",
     "has_int8",

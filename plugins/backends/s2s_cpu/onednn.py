@@ -13,7 +13,7 @@ from torch import Tensor
 from s2s_cpu.quantization import ZERO_POINT, dequantize_rows, quantize_rows, quantize_rows_by, quantize_weight
 
 if TYPE_CHECKING:
-    from s2s.backend.linear import Int8Multipliers
+    from s2s.backend import linear
 
 
 class OneDNNLinear:
@@ -35,7 +35,7 @@ class OneDNNInt8Linear:
     are unsigned: for signed ones oneDNN uses a kernel that took a thousand times as long.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, recorded: Int8Multipliers | None = None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, recorded: linear.Int8Multipliers | None = None) -> None:
         quantized, self.scale, self.multiplier = quantize_weight(weight.detach(), recorded)
         self.weight = torch.ops.onednn.qlinear_prepack(quantized, None)
         self.zeros = torch.zeros(len(weight), dtype=torch.int32)

@@ -30,7 +30,7 @@ from s2s_cpu.quantization import ZERO_POINT, quantize_weight
 from s2s_cpu.structs import LinearStruct
 
 if TYPE_CHECKING:
-    from s2s.backend.linear import Int8Multipliers
+    from s2s.backend import linear
 
 HUGE_PAGE = 2**21
 
@@ -119,7 +119,7 @@ class Int8Linear(PrepackedLinear):
     bits = 8
 
     def __init__(
-        self, weight: Tensor, bias: Tensor | None, arena: HugePageArena, recorded: Int8Multipliers | None = None
+        self, weight: Tensor, bias: Tensor | None, arena: HugePageArena, recorded: linear.Int8Multipliers | None = None
     ) -> None:
         quantized, scale, multiplier = quantize_weight(weight.detach(), recorded)
         zero = _padded(quantized.sum(1, dtype=torch.int32)) * ZERO_POINT

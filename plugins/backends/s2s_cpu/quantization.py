@@ -15,7 +15,7 @@ from torch import Tensor
 from s2s.backend import Operator
 
 if TYPE_CHECKING:
-    from s2s.backend.linear import Int8Multipliers
+    from s2s.backend import linear
 
 ZERO_POINT = 128
 """The unsigned 8-bit input that stands for 0"""
@@ -48,7 +48,7 @@ class QuantizedWeight(NamedTuple):
     """What x is multiplied by, all rows alike; 0: each row has a scale of its own"""
 
 
-def quantize_weight(weight: Tensor, recorded: Int8Multipliers | None = None) -> QuantizedWeight:
+def quantize_weight(weight: Tensor, recorded: linear.Int8Multipliers | None = None) -> QuantizedWeight:
     """W [O, I], each row by its largest weight, or by recorded multipliers, whose inputs must be equal."""
     if recorded is None:
         scale = weight.abs().amax(1).clamp(min=1e-12) / 127
