@@ -45,6 +45,13 @@ class Corpus(ABC):
         is prepared again."""
         return ""
 
+    def pending(self, split: str) -> Sequence[str]:
+        """What has to be downloaded before the examples can be read, in lines with sizes and licence; () if nothing.
+
+        A dry run shows them, and downloads nothing.
+        """
+        return ()
+
     def describe(self) -> Iterable[str]:
         """Lines for the first screen, such as how many trees were cleaned."""
         return ()

@@ -32,6 +32,8 @@ GROUPS = {
 
 SERVICES = {
     "corpus": "raw examples: factory(config) -> s2s.corpus.Corpus",
+    "corpus_names": "names for a corpus with certain options: factory(config) -> mapping of names to options, "
+    "of which `corpus` names its entry and `defaults` gives those that the task may set otherwise",
     "foreign_format": "an architecture in a format of another program, as ARCH.FORMAT: "
     "factory() -> s2s.foreign.ForeignFormat",
     "merged_weights": "a model that adapts another, as that one: "

@@ -322,6 +322,10 @@ class Task(ABC):
         """The share of the pairs that `variation` may change: those whose seed is below it times 2**64."""
         return 1.0
 
+    def pending(self) -> Sequence[str]:
+        """What has to be downloaded before the task can be learnt, in lines; () if nothing. A dry run shows them."""
+        return ()
+
     def describe(self) -> Iterable[str]:
         """Lines for the first screen, such as that a synthetic corpus is used."""
         return ()

@@ -8,7 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from s2s.data.corpus_names import CorpusNames
 from s2s.data.text import missing_file_error
+from s2s.errors import DataError
 from s2s.io.json_files import read_record
 from s2s.io.paths import expand_user
 
@@ -26,7 +28,14 @@ def check_files(config: Config | PrepareConfig, plugins: Plugins) -> None:
     task = plugins.registry.get("task", config.task.name).build(config.task)
     missing = [file for file in map(Path, task.dependencies().files) if not file.exists()]
     if missing and not _are_prepared(missing, expand_user(config.data.prepared, "data.prepared")):
-        raise missing_file_error(missing[0])
+        raise _error(missing[0], CorpusNames(plugins.registry))
+
+
+def _error(file: Path, names: CorpusNames) -> DataError:
+    """The error for a missing file, which may be the misspelt name of a corpus."""
+    if len(file.parts) == 1 and (hint := names.hint(file.name)):
+        return DataError(f"{file} is neither a file nor the name of a corpus.{hint}")
+    return missing_file_error(file)
 
 
 def _are_prepared(files: list[Path], prepared: Path) -> bool:

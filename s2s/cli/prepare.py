@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from s2s.compose import ComposedConfig
     from s2s.plugin import Plugins
+    from s2s.task import Task
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,6 +42,13 @@ def as_trained(composed: ComposedConfig[PrepareConfig], plugins: Plugins) -> Com
     return replace(composed, config=config, origins=origins)
 
 
+def registered_task(composed: ComposedConfig[PrepareConfig], plugins: Plugins) -> Task:
+    """The task of a configuration."""
+    config = composed.config.task
+    task: Task = plugins.registry.get("task", config.name).build(config)
+    return task
+
+
 def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, options: Options) -> None:
     """Prepare, and print the counts of each corpus; a dry run only opens the files."""
     from s2s.cli.progress import showing_progress
@@ -49,6 +57,9 @@ def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, opti
     from s2s.data.text import open_bytes
 
     check_files(composed.config, plugins)
+    if options.dry_run and (pending := registered_task(composed, plugins).pending()):
+        print(*pending, sep="\n")
+        return
     composed = as_trained(composed, plugins)
     config, values = composed.config, flatten(composed.config)
     recipes = [
@@ -56,7 +67,7 @@ def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, opti
         for key, by in composed.origins.items()
         if key.startswith("task.") and by.startswith("recipe=")
     ]
-    task = plugins.registry.get("task", config.task.name).build(config.task)
+    task = registered_task(composed, plugins)
     check_output(composed, "data.prepared", [expand_user(config.data.prepared, "data.prepared")])
     if options.dry_run:
         spec = PreparationSpec(task, config.data)

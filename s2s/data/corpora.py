@@ -10,7 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.compose import entry_config
-from s2s.data.corpus_options import CorpusOptions, FileForm, parse_corpora
+from s2s.data.corpus_names import CorpusNames
+from s2s.data.corpus_options import COMMON, CorpusOptions, FileForm, parse_corpora
 from s2s.errors import ConfigError, UserError, did_you_mean
 from s2s.plugin import load_plugins
 from s2s.task import Dependencies, Rejected
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 PREPARED = ("train", "valid")
 """Splits whose changes require a new preparation; a test set is read as it is"""
-COMMON = ("corpus", "name", "weight", "fields")
-"""Options that every corpus has"""
 
 
 class NamedCorpus(NamedTuple):
@@ -81,6 +80,7 @@ class Corpora:
         Without a `registry`, corpora are those of the installed plugins.
         """
         self.registry = registry or load_plugins().registry
+        self.names = CorpusNames(self.registry)
         self.named, self.shared = named, shared
         self.built: dict[str, dict[str, NamedCorpus]] = {}
 
@@ -110,6 +110,11 @@ class Corpora:
         ]
         return Dependencies([*chain.from_iterable(files), *others], {**settings, "corpora": of_corpora})
 
+    def pending(self) -> list[str]:
+        """What has to be downloaded before training and validation, once."""
+        lines = (named.corpus.pending(split) for split in PREPARED for named in self.in_split(split).values())
+        return list(dict.fromkeys(chain.from_iterable(lines)))
+
     def describe(self) -> Iterable[str]:
         """What the training and development corpora report."""
         for split in PREPARED:
@@ -118,13 +123,15 @@ class Corpora:
 
     def _build(self, corpus: CorpusOptions) -> NamedCorpus:
         try:
+            if ("corpus", corpus.corpus) not in self.registry.entries and (hint := self.names.hint(corpus.corpus)):
+                raise ConfigError(f"corpus={corpus.corpus}: no such corpus.{hint}")
             entry = self.registry.get("corpus", corpus.corpus)
             known = {item.name for item in fields(entry.config)} - {"name"}
             for option in corpus.options:
                 if option not in known:
                     raise ConfigError(f"no option '{option}'.{did_you_mean(option, [*known, *COMMON])}")
             shared = {name: value for name, value in self.shared.items() if name in known}
-            options = {**shared, **corpus.options}
+            options = {**corpus.defaults, **shared, **corpus.options}
             config = entry_config(entry, {"name": entry.name, **options}, corpus.key)
             return NamedCorpus(entry.build(config), entry.name, corpus.weight, options, corpus.fields, corpus.swapped)
         except UserError as error:

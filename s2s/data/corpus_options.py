@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["CorpusOptions", "FileForm", "parse_corpora"]
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,12 @@ from s2s.io.paths import expand_user
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from s2s.data.corpus_names import CorpusNames
+
+COMMON = ("corpus", "name", "weight", "fields")
+"""Options that every corpus has"""
+NO_NAME = re.compile(r"[^\w.-]+")
+"""What is left out of a corpus's name, as of opus:Tatoeba/v2023-04-12, in the names of prepared files"""
 WEIGHTS = at_least(1e-4, 1e6)
 """Below, a small corpus has no pair in most epochs; above, pairs can no longer be numbered"""
 
@@ -48,6 +55,8 @@ class CorpusOptions:
     """Its entry in the registry"""
     options: Mapping[str, Any]
     """Options of that entry"""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Options of that entry that those of the task come before, such as the languages of a corpus that has a name"""
     weight: float = 1.0
     """How often each pair is seen in one epoch"""
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -58,42 +67,70 @@ class CorpusOptions:
     """The option that names it, for error messages"""
 
 
-def parse_corpora(value: Any, key: str, form: FileForm) -> list[CorpusOptions]:
+def parse_corpora(value: Any, key: str, form: FileForm, names: CorpusNames | None = None) -> list[CorpusOptions]:
     """The corpora that the option `key` names; none if it is empty.
 
-    A corpus is given as file names in `form`, as `{files: …, weight: 2}`, or as `{corpus: NAME, …}` with the options of
-    a registered corpus; `fields: {language: de}` are fields of all its examples. Several are given as a list, or under
-    names of their own: `{news: {files: …}, web: …}`.
+    A corpus is given as file names in `form`, as `{files: …, weight: 2}`, as the NAME of one in `names`, or as
+    `{corpus: NAME, …}` with further options; `fields: {language: de}` are fields of all its examples. Several are given
+    as a list, or under names of their own: `{news: {files: …}, web: …}`. A file comes before a corpus of its name.
     """
     if value is None or (isinstance(value, str | Sequence | Mapping) and not value):
         return []
+    reader = _Reader(form, names)
     if isinstance(value, Mapping) and not {"files", "corpus"} & set(value):
-        return [replace(_corpus(item, f"{key}.{name}", form), name=str(name)) for name, item in value.items()]
-    if isinstance(value, str | os.PathLike | Mapping) or not isinstance(value, Sequence) or form.is_one(value):
-        return [_corpus(value, key, form)]
-    return _numbered([_corpus(item, f"{key}[{i}]", form) for i, item in enumerate(value)])
+        return [replace(reader.corpus(item, f"{key}.{name}"), name=str(name)) for name, item in value.items()]
+    is_single = isinstance(value, str | os.PathLike | Mapping) or not isinstance(value, Sequence)
+    if is_single or (form.is_one(value) and not any(reader.named(item) for item in value)):
+        return [reader.corpus(value, key)]
+    return _numbered([reader.corpus(item, f"{key}[{i}]") for i, item in enumerate(value)])
 
 
-def _corpus(value: Any, key: str, form: FileForm) -> CorpusOptions:
-    """One corpus, from a file name, a list of them, or a mapping with options."""
-    if not isinstance(value, Mapping):
-        return _from_files(value, key, form)
-    options = {str(name): item for name, item in value.items() if name not in ("corpus", "name", "weight", "fields")}
-    corpus = value.get("corpus", form.corpus)
-    if not isinstance(corpus, str):
-        raise ConfigError(f"{key}.corpus={corpus!r} must be the name of a registered corpus")
-    corpus_options = CorpusOptions(corpus, corpus, options, key=key)
-    if corpus == form.corpus:
-        if "files" not in options:
-            raise ConfigError(f"{key}: 'files' is missing; give {{files: …, weight: 2}}, or {{corpus: NAME, …}}")
-        files = _from_files(options["files"], f"{key}.files", form)
-        corpus_options = replace(files, options={**options, **files.options}, key=key)
+class _Reader(NamedTuple):
+    """Reads one corpus."""
+
+    form: FileForm
+    names: CorpusNames | None
+
+    def named(self, word: Any) -> Mapping[str, Any] | None:
+        """The options for which a word stands that is no file; None if it is no name of a corpus."""
+        if self.names is None or not isinstance(word, str) or os.path.lexists(word):
+            return None
+        return self.names.find(word)
+
+    def corpus(self, value: Any, key: str) -> CorpusOptions:
+        """One corpus, from a file name, a list of them, the name of a corpus, or a mapping with options."""
+        if (meaning := self.named(value)) is not None:
+            return self._of_name(value, meaning, key)
+        if not isinstance(value, Mapping):
+            return _from_files(value, key, self.form)
+        options = {str(name): item for name, item in value.items() if name not in COMMON}
+        corpus = value.get("corpus", self.form.corpus)
+        if not isinstance(corpus, str):
+            raise ConfigError(f"{key}.corpus={corpus!r} must be the name of a registered corpus")
+        found = self._of_name(corpus, self.names.find(corpus) if self.names else None, key)
+        found = replace(found, options={**found.options, **options})
+        if found.corpus == self.form.corpus:
+            if "files" not in options:
+                raise ConfigError(f"{key}: 'files' is missing; give {{files: …, weight: 2}}, or {{corpus: NAME, …}}")
+            files = _from_files(options["files"], f"{key}.files", self.form)
+            found = replace(files, options={**options, **files.options}, key=key)
+        return _with_common(found, value, key)
+
+    def _of_name(self, name: str, meaning: Mapping[str, Any] | None, key: str) -> CorpusOptions:
+        """The corpus that a name stands for; without a meaning, that which may be registered under it."""
+        given = dict(meaning or {})
+        entry, defaults = given.pop("corpus", name), given.pop("defaults", {})
+        return CorpusOptions(NO_NAME.sub("-", name).strip("-"), entry, given, defaults, key=key)
+
+
+def _with_common(corpus: CorpusOptions, value: Mapping[str, Any], key: str) -> CorpusOptions:
+    """A corpus with the options that every corpus may have."""
     if "weight" in value:
-        corpus_options = replace(corpus_options, weight=_weight(value["weight"], f"{key}.weight"))
+        corpus = replace(corpus, weight=_weight(value["weight"], f"{key}.weight"))
     if not isinstance(fields := value.get("fields") or {}, Mapping):
         raise ConfigError(f"{key}.fields={fields!r} must be a mapping, such as {{language: de}}")
-    corpus_options = replace(corpus_options, fields={str(name): item for name, item in fields.items()})
-    return replace(corpus_options, name=str(value["name"])) if value.get("name") else corpus_options
+    corpus = replace(corpus, fields={str(name): item for name, item in fields.items()})
+    return replace(corpus, name=str(value["name"])) if value.get("name") else corpus
 
 
 def _from_files(value: Any, key: str, form: FileForm) -> CorpusOptions:

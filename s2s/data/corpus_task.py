@@ -6,13 +6,16 @@ __all__ = ["CorpusTask"]
 
 from abc import abstractmethod
 from dataclasses import replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from s2s.compose.field_values import FieldValues
 from s2s.data.corpora import Corpora
+from s2s.data.corpus_names import CorpusNames
 from s2s.data.corpus_options import CorpusOptions, FileForm, parse_corpora
 from s2s.errors import ConfigError, DataError, did_you_mean
+from s2s.plugin import load_plugins
 from s2s.task import Dependencies, Example, Rejected, Task
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ class CorpusTask(Task):
 
     file_form: ClassVar[FileForm]
     """How plain file names are read as corpora"""
+    registry: Registry | None = None
+    """Where corpora are looked up; None: among the installed plugins. Set before `named_corpora` is first called"""
 
     def __init__(
         self, config: Choice, registry: Registry | None = None, shared: Mapping[str, Any] = MappingProxyType({})
@@ -36,11 +41,16 @@ class CorpusTask(Task):
         Without a `registry`, corpora are those of the installed plugins.
         """
         super().__init__(config)
+        self.registry = registry
         self.data_sources = Corpora(registry, self.named_corpora, shared)
 
     def named_corpora(self, split: str) -> list[CorpusOptions]:
         """The corpora that the option of a split names."""
-        return parse_corpora(getattr(self.config, split), f"task.{split}", self.file_form)
+        return parse_corpora(getattr(self.config, split), f"task.{split}", self.file_form, self._names)
+
+    @cached_property
+    def _names(self) -> CorpusNames:
+        return CorpusNames(self.registry or load_plugins().registry)
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -75,6 +85,10 @@ class CorpusTask(Task):
                     f"{split} corpus {corpus}, fields: {name}: task={self.config.name} reads no such field.{hint}"
                 )
         return self._completed(examples, values, f"{split} corpus {corpus}")
+
+    def pending(self) -> Sequence[str]:
+        """What has to be downloaded first."""
+        return self.data_sources.pending()
 
     def describe(self) -> Iterable[str]:
         """The lines that corpora report."""

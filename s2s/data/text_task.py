@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from s2s.data.corpus_options import CorpusOptions
     from s2s.data.text_config import TextConfig
     from s2s.data.tokenizer import Tokenizer
     from s2s.registry import Registry
@@ -66,6 +67,9 @@ class TextTask(CorpusTask):
     def __init__(self, config: TextConfig, registry: Registry | None = None) -> None:
         """Without a `registry`, corpora and tokenisers are those of the installed plugins."""
         super().__init__(config, registry, _shared(config))
+        if config.train and any(corpus.defaults for corpus in self.named_corpora("train")) and all(self.languages):
+            src, tgt = self.languages  # for development and test sets, which have many
+            self.data_sources.shared = {"src_lang": src, "tgt_lang": tgt, **self.data_sources.shared}
         self.context = config.context
         if self.context:
             self.fields = with_document_fields(self.fields)
@@ -80,9 +84,15 @@ class TextTask(CorpusTask):
     def languages(self) -> tuple[str, str]:
         """Of sources and targets: as the options say, else by the names of the training files; empty: unknown."""
         corpora = self.named_corpora("train") if self.config.train else ()
-        named = {self.file_form.languages(corpus.options.get("files", ())) for corpus in corpora}
+        named = {self._languages_of(corpus) for corpus in corpora}
         src, tgt = named.pop() if len(named) == 1 else ("", "")
         return self.config.src_lang or src, self.config.tgt_lang or tgt
+
+    def _languages_of(self, corpus: CorpusOptions) -> tuple[str, str]:
+        """Of a corpus by its name, else by the names of its files; empty: unknown."""
+        if corpus.defaults:
+            return str(corpus.defaults.get("src_lang", "")), str(corpus.defaults.get("tgt_lang", ""))
+        return self.file_form.languages(corpus.options.get("files", ()))
 
     def directions(self) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
         """The one between its two languages, if both are known."""

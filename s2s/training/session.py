@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.backend.device_types import device_of
 from s2s.backend.host import training_threads
 from s2s.checkpoint import directory as checkpoint
 from s2s.compose.yaml12 import to_text
-from s2s.config.duration import format_duration
 from s2s.errors import CheckpointError, Preempted, UserError
 from s2s.io.json_files import read_checked
 from s2s.log.log import Log, RunLength
@@ -25,7 +23,8 @@ from s2s.training.build import build_trainer
 from s2s.training.checkpointing import AVERAGE
 from s2s.training.planner import planner_of
 from s2s.training.signals import Stopped, StopSignal
-from s2s.training.trial import time_updates, trial_run
+from s2s.training.stand_in import dry_run_on_stand_in, measured_time
+from s2s.training.trial import trial_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,14 +158,16 @@ def startup_facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: P
 
 def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> int:
     """Prepare the data, build everything, make a few updates, and estimate time and memory of the whole run."""
+    task = plugins.registry.get("task", composed.config.task.name).build(composed.config.task)
+    if pending := task.pending():
+        print(*pending, sep="\n")
+        return dry_run_on_stand_in(composed.config, task, plugins, world)
     planner = planner_of(composed.config, plugins)
     composed = planner.configure(composed, world)
     config = composed.config
     with trial_run(config, plugins, world) as trainer:
         trainer.log.show_facts([fact for fact in startup_facts(composed, trainer, plugins) if fact[0] != "run"])
-        seconds, steps = time_updates(trainer).seconds, config.train.steps
-        memory = device_of(world.device).peak_memory() / 2**30
-        time = f"{seconds:.3g} s an update, {format_duration(seconds * steps)} for {steps:,}, {memory:.1f} GiB so far"
+        seconds, time = measured_time(trainer)
         kept = f"nothing is kept but the prepared data in {config.data.prepared}"
         trainer.log.show_facts([("dry run", time), *planner.facts(trainer, seconds), ("dry run", kept)])
     return 0

@@ -90,7 +90,7 @@ def _languages(corpus: CorpusOptions, files: Sequence[str]) -> list[str]:
     """Those that the options of a corpus, its fields or the names of its files give; none if they are not known."""
     given = corpus.options.get("languages")
     if given is None:
-        languages = _of_both(corpus.fields) or _of_both(corpus.options) or _by_names(files)
+        languages = _of_both(corpus.fields) or _of_both({**corpus.defaults, **corpus.options}) or _by_names(files)
     elif isinstance(given, list) and len(given) > 1 and all(isinstance(one, str) and one for one in given):
         languages = list(given)
     else:

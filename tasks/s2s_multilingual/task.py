@@ -37,7 +37,7 @@ class Multilingual(TextTask):
 
     def __init__(self, config: MultilingualConfig, registry: Registry | None = None) -> None:
         """Without a `registry`, corpora and tokenisers are those of the installed plugins."""
-        self.config = config
+        self.config, self.registry = config, registry
         self.marks, self.end_marks = self._marks_of(config.before), self._marks_of(config.end)
         self.start_marks = self._marks_of(config.start)
         self.own_start = config.start[0] != "bos"

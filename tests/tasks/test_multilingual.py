@@ -242,3 +242,11 @@ def test_a_run_with_another_runs_vocabulary_knows_its_languages(files: Path) -> 
     task.load(files / "tokenizer")
     assert task.known.completed("en", "fr") == ("en", "fr")
     assert [direction[:2] for direction in task.directions()] == [("en", "de"), ("de", "en")]
+
+
+def test_corpora_by_name_have_their_languages() -> None:
+    """No file is read to know the directions."""
+    task = Multilingual(MultilingualConfig(name="multilingual", train=["wmt14_en_de", "wmt14_en_fr"]))
+    assert [name for name, _ in task.corpora("train")] == [
+        *("wmt14_en_de/en-de", "wmt14_en_de/de-en", "wmt14_en_fr/en-fr", "wmt14_en_fr/fr-en")
+    ]
