@@ -2,7 +2,8 @@
 
     python benchmarks/decode.py sizes=tiny,width128,small,base cases=mt,parse peer=ctranslate2,hf latency=true out=FILE
 
-mt: 26 symbols in, 26 out, beam 4 (beams=1,4,21), batches=1,8,32. parse: 24 in, 84 out, beam 21, batches of 8.
+mt: 26 symbols in, 26 out, beam 4 (beams=1,4,21), batches=1,8,32. news: the same, but with sources
+of the lengths of news. parse: 24 in, 84 out, beam 21, batches of 8.
 run=RUN source=FILE: a trained model on real sentences, with outputs until eos, in a stream of batch= sentences at once.
 levers=true switches each lever off in turn; quantization=bf16|int8 applies to s2s and to every peer without its own, as
 in peer=s2s:none,ctranslate2:int8; latency=true times single sentences; memory=ENGINE prints the peak memory of one
@@ -69,15 +70,23 @@ def workloads(size: str, options: dict[str, str]) -> list[tuple[str, Work]]:
     """The selected workloads: random tokens in full batches, about the same amount of work in each."""
     draw = torch.Generator().manual_seed(1)
     chosen, found = options["cases"].split(","), []
-    shapes = [
-        ("mt", 26, 26, int(beam), int(b)) for beam in options["beams"].split(",") for b in options["batches"].split(",")
-    ]
+    sizes = [(int(beam), int(batch)) for beam in options["beams"].split(",") for batch in options["batches"].split(",")]
+    shapes = [(case, 26, 26, *size) for case in ("mt", "news") for size in sizes]
     for case, n_in, n_out, beam, batch in [*shapes, ("parse", 24, 84, 21, 8)]:
         if case in chosen:
             n_sentences = max(batch, 4 if case == "mt" else 8)
             sources = torch.randint(4, 3000, (n_sentences, n_in), generator=draw).tolist()
+            if case == "news":
+                sources = [source * 4 for source in sources]
+                sources = [source[:n] for source, n in zip(sources, news_lengths(n_sentences, draw), strict=True)]
             found.append((f"{size} {case} beam {beam} batch {batch}", Work(sources, n_out, beam, batch)))
     return found
+
+
+def news_lengths(n: int, draw: torch.Generator) -> list[int]:
+    """Lengths with the mean and spread of sentences of news in subwords: log-normal, 26 and 15."""
+    exponents = torch.empty(n).normal_(3.1, 0.55, generator=draw)
+    return exponents.exp().round().clamp(3, 100).long().tolist()
 
 
 def engines(model: Any, vocab: Any, options: dict[str, str]) -> dict[str, Decode]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import torch
+from omegaconf import OmegaConf
 
 from s2s.backend import Operator
 from s2s.backend.linear import LinearBackend, prepack
@@ -32,9 +33,19 @@ from s2s_transformer import TransformerConfig
 from s2s_transformer.ctranslate2 import CTranslate2
 from s2s_transformer.marian import Marian
 from s2s_transformer.model import Transformer
+from s2s_transformer.t5 import T5
 
 if TYPE_CHECKING:
     from s2s.foreign import ForeignFormat
+
+ARCHS = Path(__file__).parents[1] / "configs" / "arch"
+
+
+def preset(name: str) -> TransformerConfig:
+    """The options of a preset of a Transformer."""
+    options: Any = OmegaConf.to_container(OmegaConf.load(ARCHS / f"{name}.yaml"))
+    return TransformerConfig(**{option: value for option, value in options.items() if option != "name"})
+
 
 SIZES = {
     "tiny": (TransformerConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=64, d_ff=256, n_heads=4), 4000),
@@ -45,7 +56,13 @@ SIZES = {
     "small": (TransformerConfig(n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4), 8000),
     "base": (TransformerConfig(), 37000),
     "big": (TransformerConfig(d_model=1024, d_ff=4096, n_heads=16), 37000),
+    "opus_mt": (preset("opus_mt"), 58101),
+    "m2m_418m": (preset("m2m_100_418m"), 128112),
+    "nllb_600m": (preset("m2m_100_418m"), 256206),
+    "t5_small": (preset("t5_small"), 32128),
+    "student": (preset("marian_student_tiny"), 32000),
 }
+"""Options and tokens; the last five are published models', with random weights"""
 
 
 @dataclass(frozen=True)
@@ -66,9 +83,8 @@ Decode = Callable[[Work], list[list[int]]]
 
 
 def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
-    """A random model that never predicts eos, so that the outputs of all engines have the same length.
-
-    The last norm lifts the first number of every hidden state, and eos alone answers to it.
+    """A random model that never predicts eos, so that the outputs of all engines have the same length: its logit is 0,
+    which hundreds of other tokens exceed.
     """
     load_plugins()  # with them come the functions in C
     config, n_symbols = SIZES[size]
@@ -76,12 +92,7 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
     torch.manual_seed(seed)
     model = Transformer(config, vocab).eval()
     with torch.no_grad():
-        table = model.embeddings.get_parameter("shared")
-        norm = model.decoder[-1].feed_forward_residual.norm
-        assert isinstance(norm, torch.nn.LayerNorm)
-        norm.bias[0] = 10.0
-        table[:, 0] = 0.0
-        table[vocab.eos, 0] = -10.0
+        model.embeddings.get_parameter("shared")[vocab.eos] = 0.0
     return model, vocab
 
 
@@ -100,7 +111,7 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
         if work.n_out is None:
             sources.sort(key=lambda source: -len(source.ids))
         outputs: list[list[int]] = [[]] * len(sources)
-        n_tokens = work.batch * max(1, sum(len(source.ids) for source in sources) // len(sources))
+        n_tokens = -(-work.batch * sum(len(source.ids) for source in sources) // len(sources))
         batches = [sources[i : i + work.batch] for i in range(0, len(sources), work.batch)]
         queues = [FixedQueue(batch, 10**9) for batch in batches] if off == "queue" else [FixedQueue(sources, n_tokens)]
         with patch.object(Operator, "use_implementations", False) if off == "kernels" else nullcontext():
@@ -120,7 +131,10 @@ def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none") ->
     import ctranslate2 as ct2
 
     with tempfile.TemporaryDirectory() as folder:
-        CTranslate2Exporter(Choice()).write(_export_input(CTranslate2(), model, vocab), Path(folder))
+        if model.config.positions == "relative_bias":
+            write_t5(model, vocab, Path(folder))
+        else:
+            CTranslate2Exporter(Choice()).write(_export_input(CTranslate2(), model, vocab), Path(folder))
         compute = {"none": "float32", "bf16": "bfloat16", "int8": "int8"}[quantization]
         translator = ct2.Translator(folder, inter_threads=1, intra_threads=1, compute_type=compute)
     names = token_names(_export_input(CTranslate2(), model, vocab))[0]
@@ -136,6 +150,24 @@ def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none") ->
         return [[ids[name] for name in result.hypotheses[0]][: work.n_out] for result in found]
 
     return decode
+
+
+def write_t5(model: Transformer, vocab: Vocab, folder: Path) -> None:
+    """A T5 for CTranslate2, by its own converter of transformers' models."""
+    from ctranslate2.converters.transformers import T5Loader
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    there = T5ForConditionalGeneration(T5Config(**T5().write_options(model.config), vocab_size=vocab.tgt))
+    tensors = dict(T5().names(model.config).to_foreign(model.state_dict()))
+    there.load_state_dict(tensors, strict=False)  # one matrix has several names there
+    given = _export_input(T5(), model, vocab)
+    names, spec = token_names(given)[0], T5Loader().get_model_spec(there)
+    spec.config.decoder_start_token, spec.config.add_source_eos = names[vocab.bos], True
+    spec.register_source_vocabulary(names)
+    spec.register_target_vocabulary(names)
+    spec.validate()
+    spec.optimize(quantization=None)
+    spec.save(str(folder))
 
 
 def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:

@@ -58,6 +58,20 @@ def test_a_sentence_has_the_same_bits_whatever_stands_beside_it(options: dict[st
         assert torch.equal(encode(one, src[i : i + 1, :n], fused=True), together[i : i + 1, :n])
 
 
+@pytest.mark.parametrize("options", [VARIANTS["paper"], VARIANTS["T5"]], ids=["paper", "T5"])
+def test_padding_within_a_sentence_is_not_attended_to_and_after_it_is_zero(options: dict[str, Any]) -> None:
+    one, src = model(**options), sources(6)
+    src[0, 1], src[1, 0], src[2] = VOCAB.pad, VOCAB.pad, VOCAB.pad
+    pad = src == VOCAB.pad
+    found = one.encode(src, pad).hidden
+    after = pad.flip(1).cumprod(1).flip(1).bool()
+    assert (found[after] == 0).all()
+    assert after[[0, 2]].any(1).all()
+    torch.testing.assert_close(
+        found.masked_fill(pad[..., None], 0.0), encode(model(**options), src, fused=False), rtol=1e-4, atol=1e-5
+    )
+
+
 def test_an_empty_batch_has_an_empty_memory() -> None:
     assert encode(model(), sources()[:0], fused=True).shape == (0, 9, 32)
 
