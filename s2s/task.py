@@ -168,12 +168,22 @@ class Task(ABC):
     def learn(self, directory: Path) -> None:
         """Train the tokenisers from the training corpora, write them into `directory`, which exists, and `load` it."""
 
-    def prune(self, directory: Path, lines: Iterable[str]) -> list[int]:
+    def prune(self, directory: Path, lines: Iterable[str]) -> Mapping[Side, Sequence[int]]:
         """Leave the vocabulary in `directory` with the tokens of these texts, and `load` it.
 
-        Returns the ids that the tokens had, in their new order. Raises ConfigError for a task that cannot.
+        Returns the ids that the tokens of each side had, in their new order. Raises ConfigError for a task that cannot.
+
+        lines: may be read several times.
         """
         raise ConfigError(f"task={self.config.name} cannot prune a vocabulary; leave out vocab")
+
+    def add_tokens(self, directory: Path, tokens: Sequence[str]) -> Mapping[Side, Sequence[Sequence[int]]]:
+        """Add these texts as tokens behind the others in `directory`, and `load` it.
+
+        Returns, for each new token of a side, the ids of those that spelt it, or unk. Raises ConfigError for a task
+        that cannot.
+        """
+        raise ConfigError(f"task={self.config.name} cannot extend a vocabulary; leave out tokens and characters")
 
     def extend(self, directory: Path, n_tokens: int) -> None:
         """Add at most `n_tokens` tokens, learnt from the training corpora, behind those of the loaded tokenisers in

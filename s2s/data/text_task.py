@@ -7,7 +7,7 @@ __all__ = ["TextTask"]
 import json
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.data.context import (
     SEPARATOR,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from s2s.text.offsets import Offset
     from s2s.vocab import Side
 
+T = TypeVar("T")
 SIDES: tuple[Side, Side] = ("src", "tgt")
 TASK_FILE = "task.json"
 """Beside the tokenisers: which they are, and how their texts are cased"""
@@ -155,13 +156,19 @@ class TextTask(CorpusTask):
             self.tokenizer_kind.extend(self._lines(side), directory / f"{side}.model", n_tokens)
         self._record(directory)
 
-    def prune(self, directory: Path, lines: Iterable[str]) -> list[int]:
-        """As `TokenizerKind.prune`, of the one tokeniser; raises ConfigError if each side has one."""
-        if not self.config.joint:
-            raise ConfigError("a model with a vocabulary for each side cannot be pruned; leave out vocab")
-        kept = self.tokenizer_kind.prune(lines, directory / "joint.model")
+    def prune(self, directory: Path, lines: Iterable[str]) -> Mapping[Side, Sequence[int]]:
+        """As `TokenizerKind.prune`, of the one tokeniser, or of each."""
+        return self._changed(directory, lambda path: self.tokenizer_kind.prune(lines, path))
+
+    def add_tokens(self, directory: Path, tokens: Sequence[str]) -> Mapping[Side, Sequence[Sequence[int]]]:
+        """As `TokenizerKind.add`, to the one tokeniser, or to each."""
+        return self._changed(directory, lambda path: self.tokenizer_kind.add(tokens, path))
+
+    def _changed(self, directory: Path, change: Callable[[Path], Mapping[Side, T]]) -> dict[Side, T]:
+        """What a change of the tokenisers returns for each side."""
+        changed = {name: change(directory / f"{name}.model") for name in self.config.sizes()}
         self._record(directory)
-        return kept
+        return {side: changed[side if side in changed else "joint"][side] for side in SIDES}
 
     def _record(self, directory: Path) -> None:
         """Write which tokenisers these are, and load them."""

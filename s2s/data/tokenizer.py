@@ -196,12 +196,25 @@ class TokenizerKind(ABC):
         """
         raise ConfigError(f"data.new_tokens={n_tokens}: task.subword names a complete vocabulary; leave it out")
 
-    def prune(self, lines: Iterable[str], path: Path) -> list[int]:
+    def prune(self, lines: Iterable[str], path: Path) -> Mapping[Side, Sequence[int]]:
         """Leave the tokeniser at `path` with the tokens of these texts, single characters and special tokens.
 
-        Returns the ids that the tokens had, in the order of their new ids. Raises ConfigError for a kind that cannot.
+        Returns the ids that the tokens of each side had, in the order of their new ids. Raises ConfigError for a kind
+        that cannot.
+
+        lines: may be read once for each side.
         """
         raise ConfigError("this tokeniser cannot be pruned; leave out vocab")
+
+    def add(self, tokens: Sequence[str], path: Path) -> Mapping[Side, Sequence[Sequence[int]]]:
+        """Make each of these texts a token of the tokeniser at `path`, behind its own.
+
+        Returns, for each new token of a side in the order of their ids, the ids of the tokens that spelt it, or unk.
+        Raises ConfigError for a kind that cannot.
+
+        tokens: texts without white space; one that is a token already is not new.
+        """
+        raise ConfigError("this tokeniser cannot be extended; leave out tokens and characters")
 
     @staticmethod
     def check_symbols(symbols: Iterable[str]) -> None:

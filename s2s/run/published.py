@@ -15,6 +15,7 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from s2s.checkpoint import step_name
@@ -26,6 +27,7 @@ from s2s.io.atomic import sha256
 from s2s.io.atomic_folder import new_folder
 from s2s.io.lock import FileLock
 from s2s.run.hub import CARDS, download, is_hub_name
+from s2s.run.new_vocabulary import change_vocabulary
 from s2s.run.origin import RECORD, Origin
 from s2s.run.paths import find_run
 
@@ -37,7 +39,10 @@ if TYPE_CHECKING:
     from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
     from s2s.registry import Choice, Registry
+    from s2s.vocab import Side
 
+NO_LANGUAGES: Mapping[str, str | None] = MappingProxyType({})
+NO_ROWS: Mapping[str, Sequence[str]] = MappingProxyType({})
 BLOBS, MAX_CARD = "blobs", 1 << 23
 VERSION = 3
 """Raised when models are imported in another way than before, so that those in the cache are made again"""
@@ -61,6 +66,9 @@ class PublishedModel(ABC):
     kept: Sequence[Path] = ()
     """Files that stay with the run: its licence and its model card"""
 
+    new_rows: Mapping[str, Sequence[str]] = NO_ROWS
+    """Tokens that the model does not have, such as codes of new languages: those of whose rows theirs are the mean"""
+
     @abstractmethod
     def tokenizer_options(self, folder: Path) -> Mapping[str, Any]:
         """Further options of the task, with which it learns the tokeniser: the files that it takes over.
@@ -74,10 +82,10 @@ class PublishedModel(ABC):
         """The weights under their names there, each read when it is asked for."""
 
     @abstractmethod
-    def load(self, model: Seq2Seq, arch: Choice, kept: Sequence[int] | None) -> None:
+    def load(self, model: Seq2Seq, arch: Choice, rows: Mapping[Side, Sequence[Sequence[int]]] | None) -> None:
         """Copy the weights into a model that was built from `options`; raises CheckpointError if they do not fit.
 
-        kept: the rows of the vocabulary that the model has, in its order; None: all.
+        rows: for each token of a side, of which rows its own is the mean; None: the vocabulary is the model's own.
         """
 
     def recorded(self, model: Seq2Seq, arch: Choice) -> Mapping[str, Mapping[str, Tensor]]:
@@ -96,17 +104,25 @@ class ModelFormat(ABC):
     """Patterns of the names of what else is read"""
 
     @abstractmethod
-    def open(self, path: Path, languages: Sequence[str], registry: Registry) -> PublishedModel | None:
+    def open(
+        self, path: Path, languages: Sequence[str], new_languages: Mapping[str, str | None], registry: Registry
+    ) -> PublishedModel | None:
         """The model at a path; None if it is of another format; raises UserError for one that cannot be read.
 
-        languages: of sources and targets, for a model with several; (): its own.
+        languages: of sources and targets, for a model with several; (): its own. new_languages: those that it does not
+        have, each with the one that it begins as; None: as the mean of all.
         """
 
 
-def open_published(name: str, registry: Registry, languages: Sequence[str] = ()) -> PublishedModel:
+def open_published(
+    name: str,
+    registry: Registry,
+    languages: Sequence[str] = (),
+    new_languages: Mapping[str, str | None] = NO_LANGUAGES,
+) -> PublishedModel:
     """The model at a path or, if there is none, of this name on the hub, by the first format that reads it.
 
-    languages: of sources and targets, for a model with several. Raises CheckpointError if no format reads it.
+    languages, new_languages: as for `ModelFormat.open`. Raises CheckpointError if no format reads it.
     """
     formats: list[ModelFormat] = [registry.build_default("model_format", n) for n in registry.names("model_format")]
     path, repo, commit = Path(name).expanduser(), "", ""
@@ -115,7 +131,7 @@ def open_published(name: str, registry: Registry, languages: Sequence[str] = ())
         weights = [pattern for one in formats for pattern in one.weights]
         path, repo, commit = download(name, files, weights)
     for one in formats:
-        if (model := one.open(path, languages, registry)) is not None:
+        if (model := one.open(path, languages, new_languages, registry)) is not None:
             model.name, model.commit = repo or path.resolve().name, commit
             _set_place(model, path if path.is_dir() else path.parent)
             return model
@@ -139,12 +155,17 @@ def find_model(name: str, plugins: Plugins, option: str = "run") -> Path:
 
 
 def import_model(
-    published: PublishedModel, directory: Path, plugins: Plugins, texts: Iterable[str] | None = None
+    published: PublishedModel,
+    directory: Path,
+    plugins: Plugins,
+    texts: Iterable[str] | None = None,
+    tokens: Sequence[str] = (),
 ) -> None:
     """Write a run that has the model's configuration, tokeniser and weights, and needs its files no more.
 
-    texts: the vocabulary is pruned to what they need; None: it is whole. The run appears complete or not at all. Raises
-    CheckpointError for weights that do not fit the configuration, and what composing it raises.
+    texts: the vocabulary is pruned to what they need, and they are read several times; None: it is whole. tokens: texts
+    that become one token each. The run appears complete or not at all. Raises CheckpointError for weights that do not
+    fit the configuration, and what composing it raises.
     """
     from s2s.checkpoint.directory import save  # torch, which a wrong name does without
     from s2s.checkpoint.weights import size_limit
@@ -162,12 +183,12 @@ def import_model(
             taken_over = published.tokenizer_options(Path(files))
             learning = entry.build(recompose(config, {"task": taken_over}, plugins).task)
             learning.learn(Path(learnt))
-            kept = None if texts is None else learning.prune(Path(learnt), texts)
+            rows = change_vocabulary(learning, Path(learnt), published.new_rows, texts, tokens)
             task.load(Path(learnt))
             run.copy_tokenizer(Path(learnt))
         with size_limit(published.tensors, published.files[0]):
             model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=registry)
-        published.load(model, config.arch, kept)
+        published.load(model, config.arch, rows)
         save(run.checkpoints, step_name(0), {"model": model.state_dict(), **published.recorded(model, config.arch)}, {})
         Origin(
             title=published.title,

@@ -30,7 +30,7 @@ def imported(folder: Path, config: Mapping[str, Any], languages: tuple[str, ...]
     """What an import makes of the folder's files."""
     empty = folder.with_name(f"{folder.name}-made")
     empty.mkdir()
-    subword = dict(text_options(folder, config, languages).take_over(empty)["subword"])
+    subword = dict(text_options(folder, config, languages, {}).take_over(empty)["subword"])
     is_marian = subword.pop("name") == "marian"
     kind = MarianKind(MarianConfig(**subword)) if is_marian else HuggingFaceKind(HuggingFaceConfig(**subword))
     kind.learn([], empty / "learnt", 0, option="task.vocab_size")

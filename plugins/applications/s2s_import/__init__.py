@@ -29,13 +29,24 @@ class ImportConfig:
     """Directory of the new run, or its name under runs/; empty: the model's name."""
     languages: list[str] = field(default_factory=list)
     """[source,target] of a model with several languages, such as [eng_Latn,deu_Latn] or [en,de]."""
+    new_languages: dict[str, str | None] = field(default_factory=dict)
+    """Languages that the model does not have, each with a related one as which it begins, such as
+    {gsw_Latn: deu_Latn}; null: it begins as the mean of all. They have codes like the others, to be tuned."""
     vocab: list[str] = field(default_factory=list)
     """Files of text, such as [corpus.en,corpus.de]: the vocabulary is pruned to the tokens that their lines need, with
     all single characters. Empty: it stays whole."""
+    characters: list[str] = field(default_factory=list)
+    """Files of text, of whose characters those become tokens that the model does not have."""
+    tokens: list[str] = field(default_factory=list)
+    """Texts that become one token each, such as terms: [Grüezi,Znüni]. A row of the model begins as the mean of those
+    that spelt the text until now."""
 
     def __post_init__(self) -> None:
         if len(self.languages) not in (0, 2):
             raise ConfigError(f"languages=[{','.join(self.languages)}]: give two, [source,target]")
+        for token in self.tokens:
+            if not token or any(map(str.isspace, token)):
+                raise ConfigError(f"tokens: {token!r} is empty or has white space; give texts without")
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,4 @@
-"""Published models whose tensors an architecture's table of names reads, whole or with fewer tokens."""
+"""Published models whose tensors an architecture's table of names reads, whole or with other tokens."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch import Tensor
 from s2s.run import PublishedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence, Set
+    from collections.abc import Iterator, Sequence
 
-    from s2s import Choice, Seq2Seq
+    from s2s import Choice, Seq2Seq, Side
     from s2s.foreign import ForeignFormat
 
 
@@ -24,13 +24,18 @@ class TableModel(PublishedModel):
 
     tables: ForeignFormat
 
-    def load(self, model: Seq2Seq, arch: Choice, kept: Sequence[int] | None) -> None:
+    def load(self, model: Seq2Seq, arch: Choice, rows: Mapping[Side, Sequence[Sequence[int]]] | None) -> None:
         """By the table of names."""
         table, tensors = self.tables.names(arch), self.tensors
-        if kept is not None:
-            rows = model.vocab_rows() or {}
-            names = {name for names in table.tensors if names.native in rows for name in names.foreign}
-            tensors = SelectedRows(tensors, names, torch.tensor(kept))
+        if rows is not None:
+            sides = model.vocab_rows() or {}
+            of_tokens = {
+                name: rows[sides[names.native]]
+                for names in table.tensors
+                if names.native in sides
+                for name in names.foreign
+            }
+            tensors = SelectedRows(tensors, of_tokens)
         table.load(model.state_dict(), tensors)
 
     def recorded(self, model: Seq2Seq, arch: Choice) -> dict[str, dict[str, Tensor]]:
@@ -46,16 +51,23 @@ class TableModel(PublishedModel):
 
 
 class SelectedRows(Mapping[str, Tensor]):
-    """Tensors of which some have a row, or a column of one row, for each token, and here for some tokens only."""
+    """Tensors of which some have a row, or a column of one row, for each token: here for other tokens."""
 
-    def __init__(self, tensors: Mapping[str, Tensor], names: Set[str], kept: Tensor) -> None:
-        self.tensors, self.names, self.kept = tensors, names, kept
+    def __init__(self, tensors: Mapping[str, Tensor], rows: Mapping[str, Sequence[Sequence[int]]]) -> None:
+        """rows: by the names of these tensors."""
+        self.tensors, self.rows = tensors, rows
 
     def __getitem__(self, name: str) -> Tensor:
         tensor = self.tensors[name]
-        if name not in self.names:
+        if name not in self.rows:
             return tensor
-        return tensor.index_select(1 if tensor.dim() == 2 and len(tensor) == 1 else 0, self.kept)
+        dim, rows = 1 if tensor.dim() == 2 and len(tensor) == 1 else 0, self.rows[name]
+        selected = tensor.index_select(dim, torch.tensor([ids[0] for ids in rows]))
+        for i, ids in enumerate(rows):
+            if len(ids) > 1:
+                mean = tensor.index_select(dim, torch.tensor(ids)).float().mean(dim)
+                selected.select(dim, i).copy_(mean)
+        return selected
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tensors)

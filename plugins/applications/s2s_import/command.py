@@ -34,9 +34,13 @@ def import_published(composed: ComposedConfig[ImportConfig], plugins: Plugins, o
     directory = run_path(config.run or Path(config.model.partition("@")[0]).expanduser().resolve().name)
     if os.path.lexists(directory):
         raise CheckpointError(f"run={directory} is there already; give another name, or remove it")
-    published = open_published(config.model, plugins.registry, config.languages)
+    published = open_published(config.model, plugins.registry, config.languages, config.new_languages)
+    texts = Lines([*config.vocab, *config.characters]) if config.vocab else None
+    tokens = [
+        *sorted({character for line in Lines(config.characters) for character in line if character.isprintable()})
+    ]
     if not options.dry_run:
-        import_model(published, directory, plugins, _lines(config.vocab) if config.vocab else None)
+        import_model(published, directory, plugins, texts, [*tokens, *config.tokens])
     if not options.quiet:
         print(f"model    {published.title}, {published.name}{f'@{published.commit}' if published.commit else ''}")
         print(*(f"note     {note}" for note in published.notes), sep="\n", end="\n" if published.notes else "")
@@ -44,9 +48,14 @@ def import_published(composed: ComposedConfig[ImportConfig], plugins: Plugins, o
         print(f"next     s2s-generate run={config.run or directory.name} input=FILE")
 
 
-def _lines(files: Sequence[str]) -> Iterator[str]:
-    """The lines of all files; what is no UTF-8 is left out."""
-    from s2s.data import numbered_lines
+class Lines:
+    """The lines of all files, each time that they are asked for; what is no UTF-8 is left out."""
 
-    for file in files:
-        yield from (line for _, line in numbered_lines(Path(file), "drop") if isinstance(line, str))
+    def __init__(self, files: Sequence[str]) -> None:
+        self.files = files
+
+    def __iter__(self) -> Iterator[str]:
+        from s2s.data import numbered_lines
+
+        for file in self.files:
+            yield from (line for _, line in numbered_lines(Path(file), "drop") if isinstance(line, str))

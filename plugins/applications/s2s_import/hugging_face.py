@@ -42,7 +42,9 @@ class HuggingFaceFormat(ModelFormat):
     def __init__(self, config: Choice) -> None:
         pass
 
-    def open(self, path: Path, languages: Sequence[str], registry: Registry) -> PublishedModel | None:
+    def open(
+        self, path: Path, languages: Sequence[str], new_languages: Mapping[str, str | None], registry: Registry
+    ) -> PublishedModel | None:
         """The model in a folder; raises CheckpointError for a family that is not read."""
         if not (path / CONFIG).is_file():
             return None
@@ -53,7 +55,7 @@ class HuggingFaceFormat(ModelFormat):
                 continue
             tables: ForeignFormat = registry.get(group, name).build()
             if kind in tables.model_types:
-                return _opened(path, config, tables, name.partition(".")[0], languages)
+                return _opened(path, config, tables, name.partition(".")[0], languages, new_languages)
         types = [
             one
             for name in registry.names("foreign_format")
@@ -68,7 +70,13 @@ class HuggingFaceModel(TableModel):
     """A model of a family whose tables of names are known."""
 
     def __init__(
-        self, folder: Path, config: Mapping[str, Any], tables: ForeignFormat, arch: str, languages: Sequence[str]
+        self,
+        folder: Path,
+        config: Mapping[str, Any],
+        tables: ForeignFormat,
+        arch: str,
+        languages: Sequence[str],
+        new_languages: Mapping[str, str | None],
     ) -> None:
         self.folder, self.tables = folder, tables
         self.title = f"{tables.title} of Hugging Face's transformers"
@@ -77,7 +85,8 @@ class HuggingFaceModel(TableModel):
         self.files = [*texts, *weights]
         generation = _read(folder / GENERATION) if (folder / GENERATION).is_file() else {}
         search, notes = search_options({**config, **generation})
-        self._texts = text_options(folder, {**config, **generation}, languages)
+        self._texts = text_options(folder, {**config, **generation}, languages, new_languages)
+        self.new_rows = self._texts.new
         dropouts = {ours: float(config[theirs]) for theirs, ours in DROPOUTS.items() if theirs in config}
         options = tables.read_options(config, self.tensors)
         arch_options = {"name": arch, **options, **dropouts}
@@ -101,11 +110,16 @@ class HuggingFaceModel(TableModel):
 
 
 def _opened(
-    path: Path, config: Mapping[str, Any], tables: ForeignFormat, arch: str, languages: Sequence[str]
+    path: Path,
+    config: Mapping[str, Any],
+    tables: ForeignFormat,
+    arch: str,
+    languages: Sequence[str],
+    new_languages: Mapping[str, str | None],
 ) -> HuggingFaceModel:
     """The model; raises CheckpointError for files with other contents than transformers writes."""
     try:
-        return HuggingFaceModel(path, config, tables, arch, languages)
+        return HuggingFaceModel(path, config, tables, arch, languages, new_languages)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise CheckpointError(f"{path}: its files are not as transformers writes them ({what})") from None

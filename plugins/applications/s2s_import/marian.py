@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from s2s import CheckpointError
+from s2s import CheckpointError, ConfigError
 from s2s.run import ModelFormat
 from s2s_import.by_table import TableModel
 from s2s_import.marian_vocabularies import PACKED, file_name, find_vocabularies, suffix, unpacked
@@ -56,11 +56,15 @@ class MarianFormat(ModelFormat):
     def __init__(self, config: Choice) -> None:
         pass
 
-    def open(self, path: Path, languages: Sequence[str], registry: Registry) -> PublishedModel | None:
+    def open(
+        self, path: Path, languages: Sequence[str], new_languages: Mapping[str, str | None], registry: Registry
+    ) -> PublishedModel | None:
         """The model; raises CheckpointError for a folder with several."""
         files = _models(path) if path.is_dir() else [path] if suffix(path) in SEARCHES else []
         if not files:
             return None
+        if new_languages:
+            raise ConfigError("new_languages: a model of Marian has no codes of languages")
         if len(files) > 1:
             raise CheckpointError(f"{path} has {len(files)} models, such as {files[0].name}: name one of the files")
         return MarianModel(files[0], languages, registry.get("foreign_format", TABLES).build())

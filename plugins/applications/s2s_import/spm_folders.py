@@ -5,7 +5,7 @@ Tokens and the way texts are cut into them are those of transformers' own tokeni
 
 from __future__ import annotations
 
-__all__ = ["MERGES", "VOCAB", "m2m_tokens", "settings_of", "spm_file", "tokenizer_json"]
+__all__ = ["MERGES", "VOCAB", "m2m_tokens", "settings_of", "spm_file", "tokenizer_json", "with_added_tokens"]
 
 import base64
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,6 +85,11 @@ def tokenizer_json(folder: Path, model_type: str) -> dict[str, Any] | None:
         return None
     named, mask = content.pop("named"), content.pop("mask", {})
     return _with_added(content, [*_earlier(folder, settings), *_special(settings, named, mask, spm.added)])
+
+
+def with_added_tokens(content: Mapping[str, Any], tokens: Iterable[str]) -> dict[str, Any]:
+    """The file with further special tokens behind all others."""
+    return _with_added(content, [*content.get("added_tokens", ()), *map(_token, tokens)])
 
 
 def _nllb(spm: Spm, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,11 +222,12 @@ def _with_added(content: Mapping[str, Any], tokens: Iterable[Mapping[str, Any]])
     vocab = content["model"]["vocab"]
     ids = dict(vocab) if isinstance(vocab, dict) else {piece: i for i, (piece, _) in enumerate(vocab)}
     added: dict[int, dict[str, Any]] = {}
+    ids |= {token["content"]: token["id"] for token in content.get("added_tokens", ())}
     end = max(ids.values(), default=-1) + 1
     for token in tokens:
         number = ids.setdefault(token["content"], end)
         end += number == end
-        added.setdefault(number, {"id": number, **token})
+        added.setdefault(number, {**token, "id": number})
     return {**content, "added_tokens": [added[i] for i in sorted(added)]}
 
 

@@ -6,19 +6,22 @@ __all__ = ["HuggingFace", "HuggingFaceKind"]
 
 import hashlib
 import json
+import math
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, DataError
 from s2s.data import MAX_LINE, TokenizerKind, missing_file_error
 from s2s.io import expand_user, parse_json, read_bytes, write_file
+from s2s_tokenizers.extending import complete, extended_json, new_texts, spelling
 from s2s_tokenizers.pruning import kept_with_parts, pruned_json
 from s2s_tokenizers.published import PublishedTokenizer, unused_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence, Set
+    from collections.abc import Iterable, Mapping, Sequence, Set
     from pathlib import Path
 
+    from s2s import Side
     from s2s_tokenizers import HuggingFaceConfig
 
 FILE = "tokenizer.json"
@@ -54,15 +57,33 @@ class HuggingFaceKind(TokenizerKind):
         path.mkdir()
         write_file(path / FILE, tokenizer.to_str().encode())
 
-    def prune(self, lines: Iterable[str], path: Path) -> list[int]:
+    def extend(self, lines: Iterable[str], path: Path, n_tokens: int) -> None:
+        """Characters without a token first, then words of several tokens."""
+        self._add(new_texts(lines, self.load(path), self.LEAST_NEW), path, n_tokens)
+
+    def add(self, tokens: Sequence[str], path: Path) -> Mapping[Side, list[list[int]]]:
+        """As pieces of its model; BPE has those on the way to a token, too."""
+        rows = self._add(tokens, path, math.inf)
+        return {"src": rows, "tgt": rows}
+
+    def _add(self, texts: Iterable[str], path: Path, most: float) -> list[list[int]]:
+        before = self.load(path)
+        content = complete(parse_json(read_bytes(path / FILE)))
+        content, new = extended_json(content, before.as_pieces(texts), most)
+        write_file(path / FILE, json.dumps(content, ensure_ascii=False).encode())
+        if self.load(path).pieces != [*before.pieces, *(token.piece for token in new)]:
+            raise ConfigError(f"{path / FILE}: this kind of tokeniser cannot be extended")
+        return before.rows_of(new)
+
+    def prune(self, lines: Iterable[str], path: Path) -> Mapping[Side, list[int]]:
         """By rewriting the file; BPE keeps what it merges on the way to a token."""
         before = self.load(path)
-        content = parse_json(read_bytes(path / FILE))
-        kept = sorted(kept_with_parts(content, before.kept(lines)))
+        content = complete(parse_json(read_bytes(path / FILE)))
+        kept = sorted(kept_with_parts(content, before.kept(lines, [before])))
         write_file(path / FILE, json.dumps(pruned_json(content, kept), ensure_ascii=False).encode())
         if self.load(path).pieces != [before.pieces[i] for i in kept]:
             raise ConfigError(f"{path / FILE}: this kind of tokeniser cannot be pruned; leave out vocab")
-        return kept
+        return {"src": kept, "tgt": kept}
 
     def load(self, path: Path) -> HuggingFace:
         """Read the copy."""
@@ -125,6 +146,22 @@ class HuggingFace(PublishedTokenizer):
         """Special tokens that a text cannot spell."""
         return {self.pad, self.bos, self.eos}
 
+    def as_pieces(self, texts: Iterable[str]) -> list[str]:
+        """How the file's model spells texts."""
+        normalizer, pieces = self._tokenizer.normalizer, list[str]()
+        written = {byte: character for character, byte in _byte_alphabet().items()}
+        for text in filter(self.lacks, texts):
+            normal = text if normalizer is None else normalizer.normalize_str(text)
+            if self._has_bytes:
+                pieces.append("".join(written[byte] for byte in f" {normal}".encode()))
+            else:
+                pieces += spelling(text, normal)
+        return pieces
+
+    @cached_property
+    def _has_bytes(self) -> bool:
+        return '"ByteLevel"' in json.dumps(json.loads(self._tokenizer.to_str())["decoder"])
+
     def covers(self, text: str) -> bool:
         """Whether tokens spell a text, without unk, which stands for unknown words if tokens are words."""
         return type(self._tokenizer.model).__name__ == "WordLevel" or super().covers(text)
@@ -141,8 +178,7 @@ class HuggingFace(PublishedTokenizer):
     @cached_property
     def spellings(self) -> list[bytes] | None:
         """What each token adds to a text, in UTF-8; None if the decoder shows too little of it."""
-        decoder = json.dumps(json.loads(self._tokenizer.to_str())["decoder"])
-        if '"ByteLevel"' not in decoder:
+        if not self._has_bytes:
             return super().spellings
         added = self._tokenizer.get_added_tokens_decoder()
         written = [piece.encode() if i in added else _bytes_of(piece) for i, piece in enumerate(self.pieces)]

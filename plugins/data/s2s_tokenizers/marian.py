@@ -6,6 +6,7 @@ __all__ = ["Marian", "MarianKind"]
 
 import hashlib
 import json
+import math
 import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,15 +16,17 @@ import sentencepiece
 from s2s import ConfigError, DataError
 from s2s.data import MAX_LINE, TokenizerKind, missing_file_error
 from s2s.io import expand_user, parse_json, read_bytes, write_file
-from s2s_tokenizers.pruning import pruned_sentencepiece
+from s2s_tokenizers.extending import extended_sentencepiece, new_texts, spelling
+from s2s_tokenizers.pruning import pruned_sentencepiece, sentencepiece_proto
 from s2s_tokenizers.published import PublishedTokenizer, unused_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence, Set
+    from collections.abc import Iterable, Mapping, Sequence, Set
     from pathlib import Path
 
     from s2s import Side
     from s2s_tokenizers import MarianConfig
+    from s2s_tokenizers.extending import NewToken
 
 VOCAB, TARGET_VOCAB = "vocab.json", "target_vocab.json"
 SPM: dict[Side, str] = {"src": "source.spm", "tgt": "target.spm"}
@@ -53,14 +56,42 @@ class MarianKind(TokenizerKind):
         for name, content in contents.items():
             write_file(path / name, content)
 
-    def prune(self, lines: Iterable[str], path: Path) -> list[int]:
-        """The models of both sides then segment texts into these tokens alone."""
-        tokens = self.load(path)
-        kept = sorted(tokens.kept(lines))
-        pieces = [tokens.pieces[i] for i in kept]
-        write_file(path / VOCAB, _as_json(pieces))
-        for name in SPM.values():
-            write_file(path / name, pruned_sentencepiece(_read(path / name), set(pieces)))
+    def extend(self, lines: Iterable[str], path: Path, n_tokens: int) -> None:
+        """Characters without a token first, then words of several tokens."""
+        self._add(new_texts(lines, self.load(path), self.LEAST_NEW), path, n_tokens)
+
+    def add(self, tokens: Sequence[str], path: Path) -> Mapping[Side, list[list[int]]]:
+        """To the models of both sides; if each side has tokens of its own, to both vocabularies."""
+        return self._add(tokens, path, math.inf)
+
+    def _add(self, texts: Sequence[str], path: Path, most: float) -> Mapping[Side, list[list[int]]]:
+        sides: dict[Side, Marian] = {side: self.load(path).for_side(side) for side in SPM}
+        new: dict[Side, list[NewToken]] = {}
+        for side, tokens in sides.items():
+            proto = sentencepiece_proto(_read(path / SPM[side]))
+            new[side] = extended_sentencepiece(proto, tokens.as_pieces(texts), most)
+            write_file(path / SPM[side], proto.SerializeToString())
+        if _is_joint(path):  # a token that only one of the models lacked is in the vocabulary
+            both = {token.piece: token for token in [*new["tgt"], *new["src"]]}
+            lacking = [token for token in both.values() if token.piece not in sides["src"].pieces]
+            new = dict.fromkeys(SPM, lacking)
+        for side, name in _tables(path).items():
+            pieces = [*sides[side].pieces, *(token.piece for token in new[side])]
+            write_file(path / name, _as_json(pieces))
+        return {side: tokens.rows_of(new[side]) for side, tokens in sides.items()}
+
+    def prune(self, lines: Iterable[str], path: Path) -> Mapping[Side, list[int]]:
+        """The model of each side then segments texts into these tokens alone."""
+        sides: dict[Side, Marian] = {side: self.load(path).for_side(side) for side in SPM}
+        kept: dict[Side, list[int]] = {}
+        for side, name in _tables(path).items():
+            ways = list(sides.values()) if _is_joint(path) else [sides[side]]
+            kept[side] = sorted(sides[side].kept(lines, ways))
+            write_file(path / name, _as_json([sides[side].pieces[i] for i in kept[side]]))
+        kept.setdefault("tgt", kept["src"])
+        for side, name in SPM.items():
+            pieces = {sides[side].pieces[i] for i in kept[side]}
+            write_file(path / name, pruned_sentencepiece(_read(path / name), pieces))
         return kept
 
     def load(self, path: Path) -> Marian:
@@ -98,6 +129,13 @@ class Marian(PublishedTokenizer):
             raise DataError(f"{table}: its ids must be 0 to {len(ids) - 1:,}, each of one token")
         self._put_around(config)
         self.bos = self.starting_tokens[0] if self.starting_tokens else self.pad
+
+    def as_pieces(self, texts: Iterable[str]) -> list[str]:
+        """How the side's model spells texts."""
+        missing = list(filter(self.lacks, texts))
+        normal = [self._processor.normalize(text).replace(BLANK, "") for text in missing]
+        spelt = [BLANK + own if text.startswith(BLANK) else own for text, own in zip(missing, normal, strict=True)]
+        return [piece for text, own in zip(missing, spelt, strict=True) for piece in spelling(text, own)]
 
     @property
     def library_file(self) -> Path:
@@ -165,8 +203,18 @@ def _as_json(pieces: Sequence[str]) -> bytes:
 
 def _files(folder: Path) -> list[Path]:
     """Those of the tokeniser in a folder."""
-    others = [folder / TARGET_VOCAB] if (folder / TARGET_VOCAB).is_file() else []
-    return [folder / VOCAB, *(folder / name for name in SPM.values()), *others]
+    vocab, *others = (folder / name for name in _tables(folder).values())
+    return [vocab, *(folder / name for name in SPM.values()), *others]
+
+
+def _is_joint(folder: Path) -> bool:
+    """Whether both sides have the same tokens."""
+    return not (folder / TARGET_VOCAB).is_file()
+
+
+def _tables(folder: Path) -> dict[Side, str]:
+    """The files of ids: of both sides, or of each."""
+    return {"src": VOCAB} if _is_joint(folder) else {"src": VOCAB, "tgt": TARGET_VOCAB}
 
 
 def _processor(path: Path) -> Any:

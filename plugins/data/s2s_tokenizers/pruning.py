@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["kept_with_parts", "pruned_json", "pruned_sentencepiece"]
+__all__ = ["kept_with_parts", "pruned_json", "pruned_sentencepiece", "sentencepiece_proto"]
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,18 @@ UNUSED = 5
 """ModelProto.SentencePiece.Type: the library does not use such a piece, and splits what would be one"""
 
 
-def pruned_sentencepiece(model: bytes, kept: Collection[str]) -> bytes:
-    """A model of sentencepiece that segments texts into these pieces alone; its ids are as before."""
+def sentencepiece_proto(model: bytes) -> Any:
+    """A ModelProto; raises ConfigError if the package protobuf is missing."""
     try:
         import sentencepiece.sentencepiece_model_pb2 as messages
     except ImportError as error:
-        raise ConfigError(f"pruning needs the package protobuf: {error}; pip install protobuf") from None
-    proto: Any = getattr(messages, "ModelProto").FromString(model)  # noqa: B009  made when the module is imported
+        raise ConfigError(f"another vocabulary needs the package protobuf: {error}; pip install protobuf") from None
+    return getattr(messages, "ModelProto").FromString(model)  # noqa: B009  made when the module is imported
+
+
+def pruned_sentencepiece(model: bytes, kept: Collection[str]) -> bytes:
+    """A model of sentencepiece that segments texts into these pieces alone; its ids are as before."""
+    proto = sentencepiece_proto(model)
     normal = proto.SentencePiece.Type.Value("NORMAL")
     for piece in proto.pieces:
         if piece.type == normal and piece.piece not in kept:
@@ -50,11 +55,11 @@ def kept_with_parts(content: Mapping[str, Any], kept: Collection[int]) -> set[in
 
 
 def pruned_json(content: Mapping[str, Any], kept: Sequence[int]) -> dict[str, Any]:
-    """A tokenizer.json with the tokens `kept` alone, whose new ids are their places there."""
+    """A complete tokenizer.json with the tokens `kept` alone, whose new ids are their places there."""
     new = {old: i for i, old in enumerate(kept)}
     model = dict(content["model"])
     if isinstance(model["vocab"], list):  # Unigram: pieces and scores, in the order of their ids
-        model["vocab"] = _unigram(model["vocab"], kept)
+        model["vocab"] = [list(model["vocab"][i]) for i in kept]
         model["unk_id"] = new.get(model.get("unk_id", -1))
     else:
         ids = model["vocab"]
@@ -63,11 +68,6 @@ def pruned_json(content: Mapping[str, Any], kept: Sequence[int]) -> dict[str, An
             model["merges"] = [merge for merge in model["merges"] if _is_kept(merge, model["vocab"])]
     added = [{**token, "id": new[token["id"]]} for token in content.get("added_tokens", ()) if token["id"] in new]
     return {**content, "model": model, "added_tokens": added, "post_processor": None}
-
-
-def _unigram(vocab: Sequence[Sequence[Any]], kept: Sequence[int]) -> list[list[Any]]:
-    """Pieces with their scores; added tokens have places in the list, too, with a score that no text reaches."""
-    return [list(vocab[i]) if i < len(vocab) else [f"<added {i}>", -1e4] for i in kept]
 
 
 def _is_kept(merge: Any, vocab: Collection[str]) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Set
 
     from s2s_tokenizers import PublishedConfig
+    from s2s_tokenizers.extending import NewToken
 
 UNUSED = re.compile(r"<unused \d+>")
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
@@ -48,17 +49,33 @@ class PublishedTokenizer(Tokenizer):
         """Of everything that determines ids, and of the tokens around texts."""
         return self._identity([*self.special, *self.starting_tokens], [*self.before, -1, *self.after, self.src_eos])
 
-    def kept(self, lines: Iterable[str]) -> set[int]:
-        """The tokens of these texts, on either side, those of single characters or bytes, and those around texts."""
+    def kept(self, lines: Iterable[str], sides: Sequence[Tokenizer]) -> set[int]:
+        """The tokens of these texts, as each side cuts them, of single characters or bytes, and around texts."""
         around = {*self.special, *self.starting_tokens, *self.before, *self.after, self.src_eos} - {-1}
         shown = ((i, piece.lstrip(WORD_BEGINS)) for i, piece in enumerate(self.pieces))
         single = {i for i, piece in shown if len(piece) <= 1 or BYTE.fullmatch(piece)}
-        used, sides = set[int](), [self.for_side("src"), self.for_side("tgt")]
-        waiting = iter(lines)
+        used, waiting = set[int](), iter(lines)
         while batch := list(islice(waiting, 1000)):
             for side in sides:
                 used.update(*side.encode(batch))
         return around | single | used
+
+    def lacks(self, text: str) -> bool:
+        """Whether a character has no token of its own, or a longer text not one for all of it."""
+        (ids,) = self.encode([text])
+        if len(text) > 1:
+            return len(ids) != 1 or self.unk in ids
+        return self.unk in ids or any(BYTE.fullmatch(self.pieces[i]) for i in ids)
+
+    def rows_of(self, new: Iterable[NewToken]) -> list[list[int]]:
+        """Ids of the tokens that spelt each of the new ones, which may be made of one another."""
+        rows: dict[str, list[int]] = {}
+        for token in new:
+            spelt = [
+                rows.get(part) or ([self._ids[part]] if part in self._ids else self.split(part)) for part in token.parts
+            ]
+            rows[token.piece] = [i for ids in spelt for i in ids] or [self.unk]
+        return list(rows.values())
 
     @abstractmethod
     def _identity(self, targets: Sequence[int], sources: Sequence[int]) -> str:
