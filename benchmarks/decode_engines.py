@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 from s2s.backend import Operator
 from s2s.backend.linear import LinearBackend, prepack
 from s2s.batch import make_batch
-from s2s.decoding import BeamConfig, SearchRequest, SourceSentence
+from s2s.decoding import BeamConfig, GreedyConfig, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
 from s2s.plugin import load_plugins
@@ -28,7 +28,7 @@ from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_export import ExportInput
 from s2s_export.ctranslate2 import CTranslate2Exporter, token_names
-from s2s_export.marian import MarianExporter
+from s2s_export.hugging_face import HuggingFaceExporter
 from s2s_transformer import TransformerConfig
 from s2s_transformer.ctranslate2 import CTranslate2
 from s2s_transformer.marian import Marian
@@ -175,8 +175,9 @@ def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
     if quantization != "none":
         raise SystemExit("peer=hf has no 8-bit integers on a CPU")
     with tempfile.TemporaryDirectory() as folder:
-        MarianExporter(Choice()).write(_export_input(Marian(), model, vocab), Path(folder))
-        marian = MarianExporter(Choice()).read(Path(folder)).model
+        exporter, exported = HuggingFaceExporter(Choice()), _export_input(Marian(), model, vocab)
+        exporter.write(exported, Path(folder))
+        marian = exporter.read(Path(folder), exported).model
 
     def decode(work: Work) -> list[list[int]]:
         least, most = (0, 300) if work.n_out is None else (work.n_out + 1, work.n_out + 1)
@@ -202,7 +203,7 @@ def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
 
 def _export_input(form: ForeignFormat, model: Transformer, vocab: Vocab) -> ExportInput:
     """The same weights before prepacking, exported as by s2s-export."""
-    return ExportInput(model.config, model.state_dict(), form, vocab, None)
+    return ExportInput(model.config, model.state_dict(), form, vocab, None, GreedyConfig())
 
 
 PEERS = {"ctranslate2": ctranslate2, "hf": hf, "s2s": ours}

@@ -13,12 +13,13 @@ import torch
 
 from harness.tiny_runs import call, train_tiny
 from s2s.checkpoint import directory as checkpoint
+from s2s.decoding import GreedyConfig
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_export import ExportedModel, ExportInput, export
 from s2s_export.ctranslate2 import CTranslate2Exporter
-from s2s_export.marian import MarianExporter
+from s2s_export.hugging_face import HuggingFaceExporter
 from s2s_transformer import TransformerConfig
 from s2s_transformer.ctranslate2 import CTranslate2
 from s2s_transformer.marian import Marian
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
 pytest.importorskip("transformers", reason="the extra `export` is not installed")
 
-EXPORTERS: dict[str, type[CTranslate2Exporter] | type[MarianExporter]] = {
+EXPORTERS: dict[str, type[CTranslate2Exporter] | type[HuggingFaceExporter]] = {
     "ctranslate2": CTranslate2Exporter,
-    "hf": MarianExporter,
+    "hf": HuggingFaceExporter,
 }
 FORMATS = {"ctranslate2": CTranslate2, "hf": Marian}
 V = 23
@@ -57,9 +58,9 @@ def build(**options: Any) -> Transformer:
 def written(form: str, folder: Path, **options: Any) -> tuple[Transformer, ExportedModel]:
     model = build(**options)
     folder.mkdir(exist_ok=True)
-    exported = ExportInput(model.config, model.state_dict(), FORMATS[form](), model.vocab, None)
+    exported = ExportInput(model.config, model.state_dict(), FORMATS[form](), model.vocab, None, GreedyConfig())
     EXPORTERS[form](Choice()).write(exported, folder)
-    return model, EXPORTERS[form](Choice()).read(folder)
+    return model, EXPORTERS[form](Choice()).read(folder, exported)
 
 
 @torch.no_grad()
@@ -86,6 +87,8 @@ def log_probs(model: Transformer, src: Sequence[int], tgt: Sequence[int]) -> lis
             ("ctranslate2", {"activation": "gelu_tanh", "share_embeddings": "inputs"}),
             ("ctranslate2", {"share_embeddings": "none"}),
             ("ctranslate2", {"share_embeddings": "target", "dropout": 0.5}),
+            ("ctranslate2", {"positions": "learned", "position_offset": 2, "embedding_norm": True}),
+            ("ctranslate2", {"zero_start": True, "positions": "sinusoid_t2t", "output_bias": True}),
             ("hf", {}),
             ("hf", {"norm": "pre"}),
             ("hf", {"share_embeddings": "none"}),

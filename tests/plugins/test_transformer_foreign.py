@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 
+from s2s.decoding import GreedyConfig
 from s2s.errors import CheckpointError
 from s2s.foreign import open_tensors
 from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_export import ExportInput
 from s2s_export.ctranslate2 import CTranslate2Exporter
-from s2s_export.marian import MarianExporter
+from s2s_export.hugging_face import HuggingFaceExporter
 from s2s_transformer import TransformerConfig
 from s2s_transformer.ctranslate2 import CTranslate2
 from s2s_transformer.marian import Marian
@@ -46,8 +47,8 @@ def build(**options: Any) -> Transformer:
 
 
 def write(model: Transformer, folder: Path, form: ForeignFormat) -> None:
-    exporter = CTranslate2Exporter(Choice()) if isinstance(form, CTranslate2) else MarianExporter(Choice())
-    exporter.write(ExportInput(model.config, model.state_dict(), form, VOCAB, None), folder)
+    exporter = CTranslate2Exporter(Choice()) if isinstance(form, CTranslate2) else HuggingFaceExporter(Choice())
+    exporter.write(ExportInput(model.config, model.state_dict(), form, VOCAB, None, GreedyConfig()), folder)
 
 
 def assert_read_back(model: Transformer, form: ForeignFormat, config: dict[str, Any], tensors: Any) -> None:

@@ -39,8 +39,8 @@ class ExportConfig:
     """Checkpoint: auto (the average, unless it validated worse than the best; else the best, else the last), average,
     best, last, or a name or path."""
     format: str = "ctranslate2"
-    """ctranslate2: for CTranslate2. hf: of Hugging Face's transformers, MarianMTModel or, with
-    pre-norm, PegasusForConditionalGeneration. Or a plugin's."""
+    """ctranslate2: for CTranslate2. hf: of Hugging Face's transformers, of the family that can express the run:
+    MarianMTModel or, with pre-norm, PegasusForConditionalGeneration, M2M-100, BART, mBART or T5. Or a plugin's."""
     output: str = ""
     """Folder to write; empty: export/FORMAT in the run's directory. An existing folder is replaced only if it is an
     export."""
@@ -80,7 +80,9 @@ class ExportInput(NamedTuple):
     """The architecture's names in `Exporter.format`"""
     vocab: Vocab
     subwords: tuple[Tokenizer, Tokenizer] | None
-    """Of source and target; None if the task's vocabulary is not a sentencepiece model"""
+    """Of source and target; None if no other program can read the task's tokenisers"""
+    search: Choice
+    """How the run searches"""
 
 
 class ExportedModel(Protocol):
@@ -99,13 +101,13 @@ class ExportedModel(Protocol):
 class Exporter(Protocol):
     """Writes and reads one format."""
 
-    format: str
-    """FORMAT of the entries ARCH.FORMAT in the group `foreign_format`"""
+    formats: Sequence[str]
+    """FORMAT of entries ARCH.FORMAT in the group `foreign_format`: the first that can express the run is used"""
 
     def write(self, model: ExportInput, folder: Path) -> None:
         """Write into an empty folder; raises ConfigError naming what the format cannot express."""
 
-    def read(self, folder: Path) -> ExportedModel:
+    def read(self, folder: Path, model: ExportInput) -> ExportedModel:
         """Load the written model with the other program."""
 
 
@@ -115,5 +117,5 @@ def s2s_register(registry: Registry) -> None:
     registry.options(InferenceOptions)
     registry.group("exporter", "a format of s2s-export: factory(config) -> s2s_export.Exporter")
     registry.add("exporter", "ctranslate2", Choice, "s2s_export.ctranslate2:CTranslate2Exporter")
-    registry.add("exporter", "hf", Choice, "s2s_export.marian:MarianExporter")
+    registry.add("exporter", "hf", Choice, "s2s_export.hugging_face:HuggingFaceExporter")
     registry.add("inference_engine", "ctranslate2", Choice, "s2s_export.search:open_export")

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["main"]
 
 import logging
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from s2s import Choice, Plugins, Registry
     from s2s.compose import ComposedConfig
+    from s2s.foreign import ForeignFormat
     from s2s.run import Run
     from s2s_export import Exporter
 
@@ -43,6 +45,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
 
     from s2s.run import Run
     from s2s_export.export import check_own, export
+    from s2s_export.model_card import model_card
 
     exporter = entry.build(entry.config())
     run = Run.load(directory, config.checkpoint, plugins, torch.device("cpu"))
@@ -62,7 +65,8 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
         "checkpoint": checkpoint.name,
         "checkpoint_sha256": sha256(checkpoint / "MANIFEST.json"),
     }
-    agreement = export(exporter, model, run.model, run.task, lines, folder, origin)
+    card = model_card(directory, Run.read_origin(directory), run)
+    agreement = export(exporter, model, run.model, run.task, lines, folder, origin, card)
     if not options.quiet:
         print(f"checked  {agreement.n_sentences:,} sentences: greedy outputs are the same, and the log-probabilities")
         print(f"         of {agreement.n_tokens:,} tokens differ by {agreement.max_difference:.1e} at most")
@@ -85,15 +89,27 @@ def _export_input(run: Run, exporter: Exporter, config: ExportConfig, registry: 
     weights: Mapping[str, Tensor] = run.model.state_dict()
     while ("merged_weights", arch.name) in registry.entries:
         arch, weights = registry.get("merged_weights", arch.name).build(arch, weights)
-    name = f"{arch.name}.{exporter.format}"
-    if ("foreign_format", name) not in registry.entries:
-        architectures = [known.removesuffix(f".{exporter.format}") for known in registry.names("foreign_format")]
+    names = _format(arch, exporter, config, registry)
+    return ExportInput(arch, weights, names, run.task.vocab, subwords_of(run.task), run.config.search)
+
+
+def _format(arch: Choice, exporter: Exporter, config: ExportConfig, registry: Registry) -> ForeignFormat:
+    """The first of the exporter's formats that can express the architecture's options, or else the first."""
+    named = [f"{arch.name}.{form}" for form in exporter.formats]
+    known: list[ForeignFormat] = [
+        registry.get("foreign_format", name).build() for name in named if ("foreign_format", name) in registry.entries
+    ]
+    if not known:
+        architectures = [name.partition(".")[0] for name in registry.names("foreign_format")]
         raise ConfigError(
             f"format={config.format}: no plugin gives the names of arch={arch.name} in it."
             f"{did_you_mean(arch.name, architectures)}"
         )
-    names = registry.get("foreign_format", name).build()
-    return ExportInput(arch, weights, names, run.task.vocab, subwords_of(run.task))
+    for one in known:
+        with suppress(ConfigError):
+            one.write_options(arch)
+            return one
+    return known[0]
 
 
 def _lines(config: ExportConfig, run: Run, directory: Path) -> list[str]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import sentencepiece
 
-from s2s import CheckpointError, ConfigError
+from s2s import CheckpointError, ConfigError, Example
 from s2s.io import read_json
-from s2s_export.checks import foreign_options, starting_token
+from s2s_export.checks import foreign_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ TOKENS = "tokens.json"
 class CTranslate2Exporter:
     """A model of CTranslate2, which runs Transformers on CPUs and GPUs in reduced precision."""
 
-    format = "ctranslate2"
+    formats = ("ctranslate2",)
 
     def __init__(self, config: Choice) -> None:
         _library()
@@ -41,21 +41,30 @@ class CTranslate2Exporter:
     def write(self, model: ExportInput, folder: Path) -> None:
         """model.bin, config.json, vocabularies, the token of each id, and the sentencepiece models."""
         sides, spec = token_names(model), _specification(model)
-        n_positions = len(spec.encoder.position_encodings.encodings)
-        spec.config.decoder_start_token = sides[1][starting_token(model.vocab, "ctranslate2")]
-        spec.config.add_source_eos = True
+        vocab, (start, *prefix) = model.vocab, _starting_tokens(model.vocab)
+        written = {
+            "src": sides[0],
+            "tgt": sides[1],
+            "positions": min(len(side.position_encodings.encodings) for side in (spec.encoder, spec.decoder)),
+            "eos": sides[1][vocab.eos],
+            "end": sides[0][vocab.src_eos],
+            "prefix": [sides[1][i] for i in prefix],
+            "never": [sides[1][i] for i in vocab.never_output],
+        }
+        spec.config.decoder_start_token = sides[1][start]
+        spec.config.eos_token, spec.config.unk_token = written["eos"], sides[1][vocab.unk]
+        spec.config.add_source_eos = written["end"] == written["eos"]
         spec.register_source_vocabulary(sides[0])
         spec.register_target_vocabulary(sides[1])
         spec.validate()
         spec.optimize(quantization=None)
         spec.save(str(folder))
-        written = {"src": sides[0], "tgt": sides[1], "positions": n_positions}
         (folder / TOKENS).write_text(json.dumps(written, ensure_ascii=False), encoding="utf-8")
+        for side, subwords in zip(("source", "target"), model.subwords or (), strict=False):
+            is_model = subwords.library == "sentencepiece"
+            shutil.copyfile(subwords.library_file, folder / (f"{side}.spm" if is_model else subwords.library_file.name))
 
-        for name, subwords in zip(("source.spm", "target.spm"), model.subwords or (), strict=False):
-            shutil.copyfile(subwords.library_file, folder / name)
-
-    def read(self, folder: Path) -> CTranslate2Model:
+    def read(self, folder: Path, model: ExportInput) -> CTranslate2Model:
         """Load in fp32 with one thread."""
         return CTranslate2Model(folder, intra_threads=1)
 
@@ -65,31 +74,46 @@ class CTranslate2Model:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.source_spm = folder / "source.spm"
-        self.src, self.tgt, self.n_positions = _read_tokens(folder / TOKENS)
+        written = _read_tokens(folder / TOKENS)
+        self.src: list[str] = written["src"]
+        self.tgt: list[str] = written["tgt"]
+        self.n_positions: int = written["positions"]
+        self.eos: str = written["eos"]
+        self.prefix: list[str] = written["prefix"]
+        """What an output begins with, behind the token that starts it"""
+        self.ends: list[str] = [] if written["end"] == self.eos else [written["end"]]
+        """What ends a source, if it is another token than eos, which CTranslate2 adds"""
         self.ids = {token: i for i, token in enumerate(self.tgt)}
-        self.forbidden = [[token] for token in ("<pad>", "<s>") if token in self.ids]
+        self.forbidden = [[token] for token in written["never"]]
         """Tokens that an output never contains"""
         self.translator = open_translator(folder, **options)
 
-    def translate(self, sources: Sequence[Sequence[int]], **options: Any) -> list[Any]:
-        """CTranslate2's results for source ids."""
+    def translate(self, sources: Sequence[Sequence[int]], max_length: int, **options: Any) -> list[Any]:
+        """CTranslate2's results for source ids, of at most so many tokens, eos included."""
+        prefix = {"target_prefix": [self.prefix] * len(sources)} if self.prefix else {}
         return self.translator.translate_batch(
-            [[self.src[i] for i in ids] for ids in sources],
-            **{"min_decoding_length": 0, "max_input_length": 0, "return_end_token": True, **options},
+            self._sources(sources),
+            max_decoding_length=max_length + len(self.prefix),
+            **{"min_decoding_length": 0, "max_input_length": 0, "return_end_token": True, **prefix, **options},
         )
+
+    def _sources(self, sources: Sequence[Sequence[int]]) -> list[list[str]]:
+        return [[*(self.src[i] for i in ids), *self.ends] for ids in sources]
 
     def greedy(self, sources: Sequence[list[int]], n: int) -> list[list[int]]:
         """Greedy outputs; ids without eos, in and out."""
-        outputs = self.translate(sources, beam_size=1, max_decoding_length=n, suppress_sequences=self.forbidden)
+        outputs = self.translate(sources, n, beam_size=1, suppress_sequences=self.forbidden)
         return [self.without_eos(result.hypotheses[0])[0] for result in outputs]
 
     def has_forbidden(self, outputs: Sequence[Sequence[str]]) -> bool:
         """Whether an output contains padding or bos."""
-        return any(token in output for output in outputs for (token,) in self.forbidden)
+        n_prefix = len(self.prefix)
+        return any(token in output[n_prefix:] for output in outputs for (token,) in self.forbidden)
 
     def without_eos(self, tokens: Sequence[str]) -> tuple[list[int], int]:
         """Ids without eos, and the number of tokens, eos included unless the output was cut off at the limit."""
-        ended = bool(tokens) and tokens[-1] == "</s>"
+        tokens = tokens[len(self.prefix) :]
+        ended = bool(tokens) and tokens[-1] == self.eos
         try:
             return [self.ids[token] for token in (tokens[:-1] if ended else tokens)], len(tokens)
         except KeyError as error:
@@ -97,16 +121,17 @@ class CTranslate2Model:
 
     def log_probs(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         """Log-probability of each token of the given targets, the last one of eos."""
-        src = [[self.src[i] for i in ids] for ids in sources]
-        tgt = [[self.tgt[i] for i in ids] for ids in targets]
-        return [list(result.log_probs) for result in self.translator.score_batch(src, tgt, max_input_length=0)]
+        tgt = [[*self.prefix, *(self.tgt[i] for i in ids)] for ids in targets]
+        scored = self.translator.score_batch(self._sources(sources), tgt, max_input_length=0)
+        return [list(result.log_probs)[len(self.prefix) :] for result in scored]
 
     def check_tokenizer(self, task: Task, lines: Sequence[str]) -> None:
         """Warn if source.spm alone gives other tokens than the task; the format itself takes tokens, not text."""
         if not self.source_spm.is_file():
             return
         subwords = sentencepiece.SentencePieceProcessor(str(self.source_spm))
-        for line, theirs, ids in zip(lines, subwords.encode(list(lines)), task.encode_source(lines), strict=True):
+        inputs = task.encode_inputs([Example(line, "") for line in lines])
+        for line, theirs, ids in zip(lines, subwords.encode(list(lines)), inputs, strict=True):
             if theirs != ids:
                 logger.warning(
                     "source.spm alone cuts %r into other tokens than the task, which changes text first, as with "
@@ -116,14 +141,15 @@ class CTranslate2Model:
                 return
 
 
-def _read_tokens(path: Path) -> tuple[list[str], list[str], int]:
-    """Source and target tokens, and the number of positions; raises CheckpointError if the file has none."""
+def _read_tokens(path: Path) -> dict[str, Any]:
+    """Source and target tokens, the number of positions, and special tokens; CheckpointError if the file has none."""
     try:
-        written = read_json(path)
-        src, tgt, n_positions = written["src"], written["tgt"], written["positions"]
-        if not (_are_texts(src) and _are_texts(tgt) and type(n_positions) is int and n_positions > 0):
-            raise TypeError("expected two lists of texts and a number of positions")
-        return src, tgt, n_positions
+        written: dict[str, Any] = read_json(path)
+        texts = [written["src"], written["tgt"], written["prefix"], written["never"], [written["eos"], written["end"]]]
+        n_positions = written["positions"]
+        if not (all(map(_are_texts, texts)) and type(n_positions) is int and n_positions > 0):
+            raise TypeError("expected lists of texts and a number of positions")
+        return written
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise CheckpointError(f"{path}: no tokens of an exported model ({error}); run s2s-export again") from None
 
@@ -157,16 +183,23 @@ def _library() -> Any:
 
 def token_names(model: ExportInput) -> tuple[list[str], list[str]]:
     """Source and target tokens in the order of their ids: subwords, or the ids as text if there are none."""
-    if model.subwords is None:
-        sides = [str(i) for i in range(model.vocab.src)], [str(i) for i in range(model.vocab.tgt)]
-    else:
-        sides = list(model.subwords[0].pieces), list(model.subwords[1].pieces)
+    if model.subwords is not None:
+        return list(model.subwords[0].pieces), list(model.subwords[1].pieces)
+    sides = [str(i) for i in range(model.vocab.src)], [str(i) for i in range(model.vocab.tgt)]
     return _with_special(sides[0], model.vocab), _with_special(sides[1], model.vocab)
 
 
 def _with_special(names: list[str], vocab: Vocab) -> list[str]:
     special = {vocab.pad: "<pad>", vocab.unk: "<unk>", vocab.bos: "<s>", vocab.eos: "</s>"}
     return [special.get(i, name) for i, name in enumerate(names)]
+
+
+def _starting_tokens(vocab: Vocab) -> Sequence[int]:
+    if len(vocab.starting_tokens) > 2:
+        raise ConfigError(
+            f"format=ctranslate2 begins decoding with one or two tokens, this run with {len(vocab.starting_tokens)}"
+        )
+    return vocab.starting_tokens
 
 
 def _specification(model: ExportInput) -> Any:
@@ -178,7 +211,9 @@ def _specification(model: ExportInput) -> Any:
         options["encoder/num_heads"],
         pre_norm=options["encoder/pre_norm"],
         activation=common_spec.Activation(options["encoder/activation"]),
+        layernorm_embedding=any("layernorm_embedding" in name for row in table.tensors for name in row.foreign),
     )
+    spec.decoder.start_from_zero_embedding = options["decoder/start_from_zero_embedding"]
     for side in ("encoder", "decoder"):
         getattr(spec, side).scale_embeddings = options[f"{side}/scale_embeddings"]
     for name, tensor in table.to_foreign(model.weights):

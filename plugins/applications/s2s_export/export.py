@@ -17,7 +17,7 @@ from s2s.io import new_folder, read_manifest, write_manifest
 from s2s.run import outside_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from s2s import Seq2Seq, Task
@@ -47,11 +47,17 @@ def export(
     lines: Sequence[str],
     folder: Path,
     origin: dict[str, Any],
+    card: Mapping[str, bytes],
 ) -> Agreement:
-    """Write to a temporary folder, load, compare, then rename; on an error the temporary folder is removed."""
+    """Write to a temporary folder, load, compare, then rename; on an error the temporary folder is removed.
+
+    card: further files, such as a model card.
+    """
     with new_folder(folder) as temp:
         exporter.write(exported, temp)
-        agreement = _compare(exporter.read(temp), model, task, lines)
+        for name, content in card.items():
+            (temp / name).write_bytes(content)
+        agreement = _compare(exporter.read(temp, exported), model, task, lines)
         write_manifest(temp / MANIFEST, {**origin, "checked": agreement._asdict()}, _names(temp))
     return agreement
 
@@ -80,14 +86,14 @@ def read_export(folder: Path) -> dict[str, Any]:
 
 
 def subwords_of(task: Task) -> tuple[Tokenizer, Tokenizer] | None:
-    """The subwords of a task that keeps them as `src` and `tgt`."""
+    """The subwords of a task that keeps them as `src` and `tgt`, if other programs can read their files."""
     src, tgt = getattr(task, "src", None), getattr(task, "tgt", None)
-    return (src, tgt) if is_sentencepiece(src) and is_sentencepiece(tgt) else None
+    return (src, tgt) if is_readable(src) and is_readable(tgt) else None
 
 
-def is_sentencepiece(side: Any) -> TypeGuard[Tokenizer]:
+def is_readable(side: Any) -> TypeGuard[Tokenizer]:
     """Whether it is a tokeniser whose file other programs can read."""
-    return isinstance(side, Tokenizer) and side.library == "sentencepiece"
+    return isinstance(side, Tokenizer) and side.library in ("sentencepiece", "tokenizers")
 
 
 def sentences(task: Task, run: Path, n: int) -> list[str]:
@@ -134,8 +140,8 @@ def check_own(folder: Path, *, overwrite: bool) -> None:
 def _compare(theirs: ExportedModel, model: Seq2Seq, task: Task, lines: Sequence[str]) -> Agreement:
     """Raise DataError naming the sentence whose output or log-probabilities differ from ours."""
     theirs.check_tokenizer(task, [*lines, *map(str.title, lines)])  # the lines may have no capital
-    most = min(MAX_TOKENS, (model.max_len or MAX_TOKENS + 1) - 1)
-    sources = [ids[:most] for ids in task.encode_source(lines)]
+    most = min(MAX_TOKENS, (model.max_len or MAX_TOKENS + 1) - len(task.vocab.starting_tokens))
+    sources = [ids[:most] for ids in task.encode_inputs([Example(line, "") for line in lines])]
     search = greedy(GreedyConfig(max_len_a=0.0, max_len_b=most))
     batch = make_batch([(ids, []) for ids in sources], task.vocab)
     request = SearchRequest.from_batch(model, batch.src, batch.src_pad, task.vocab)

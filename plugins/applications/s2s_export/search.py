@@ -140,10 +140,10 @@ class ExportedSearch:
     def _translate(self, sources: list[list[int]], limit: int, **options: Any) -> list[Any]:
         return self.exported.translate(
             sources,
+            limit + 1,  # it counts eos
             beam_size=self.beam,
             num_hypotheses=self.beam,
             length_penalty=self.alpha,
-            max_decoding_length=limit + 1,  # it counts eos
             disable_unk=self.config.ban_unk,
             return_scores=True,
             **options,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
-from s2s import CheckpointError, ConfigError
+from s2s import CheckpointError
 from s2s.foreign import Layout, NameTable, OptionNames, TensorNames
 from s2s.nn import TABLES
 from s2s_transformer import TransformerConfig
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s import Choice
 
 LAYER = {
     "attention.qkv": "self_attention/linear_0",
@@ -39,7 +38,8 @@ CROSS_NORMS = {"cross_attention_residual.norm": "attention/layer_norm"}
 MAPS_AND_NORMS = {"encoder": (LAYER, NORMS), "decoder": (LAYER | CROSS, NORMS | CROSS_NORMS)}
 LINEAR, NORM = {"weight": "weight", "bias": "bias"}, {"weight": "gamma", "bias": "beta"}
 TABLE_NAMES = ("encoder/embeddings_0/weight", "decoder/embeddings/weight", "decoder/projection/weight")
-POSITIONS = "{}/position_encodings/encodings"
+POSITIONS, EMBEDDING_NORM = "{}/position_encodings/encodings", "{}/layernorm_embedding"
+OWN = {"src": "encoder", "tgt": "decoder"}
 ACTIVATIONS = {"relu": 0, "gelu_tanh": 1, "silu": 2, "gelu": 3}
 
 
@@ -55,28 +55,25 @@ class CTranslate2(TransformerFormat):
         OptionNames("activation", ["encoder/activation", "decoder/activation"], ACTIVATIONS),
         OptionNames("scale_embeddings", ["encoder/scale_embeddings", "decoder/scale_embeddings"]),
         OptionNames("norm_eps", ["layer_norm_epsilon"]),
+        OptionNames("zero_start", ["decoder/start_from_zero_embedding"], default=False),
     )
-    implied: ClassVar = PAPER | {
-        "positions": ("sinusoid", "sinusoid_t2t", "learned", "none"),
-        "position_offset": (0, 2),  # read back, and those of published models
-    }
-
-    def write_options(self, config: Choice) -> dict[str, Any]:
-        """As in the base class; raises ConfigError for learned positions that no token has, too."""
-        assert isinstance(config, TransformerConfig)
-        if config.positions == "learned" and config.position_offset:
-            raise ConfigError(
-                f"arch.position_offset={config.position_offset}: {self.title} has only 0 with arch.positions=learned"
-            )
-        return super().write_options(config)
+    implied: ClassVar = PAPER | {"positions": ("sinusoid", "sinusoid_t2t", "learned", "none")}
+    del implied["zero_start"], implied["embedding_norm"], implied["position_offset"]
 
     def read_options(self, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
         """As in the base class; widths, sharing and positions follow from the tensors."""
         numbers = {f"{side}/num_layers": _count(side, tensors) for side in SIDES}
         d_ff, d_model = tensors["encoder/layer_0/ffn/linear_0/weight"].shape
         widths = {"d_model": d_model, "d_ff": d_ff, "output_bias": "decoder/projection/bias" in tensors}
+        widths["embedding_norm"] = f"{EMBEDDING_NORM.format('encoder')}/gamma" in tensors
         read = super().read_options({**config, **numbers}, tensors)
-        return {**read, **widths, "share_embeddings": _sharing(tensors), **_positions(d_model, tensors)}
+        return {
+            **read,
+            **widths,
+            "position_offset": 0,
+            "share_embeddings": _sharing(tensors),
+            **_positions(d_model, tensors),
+        }
 
     def names(self, config: TransformerConfig) -> NameTable:
         """Of the tensors in model.bin."""
@@ -84,6 +81,9 @@ class CTranslate2(TransformerFormat):
         rows = [TensorNames(own, [there]) for own, there in zip(tables, TABLE_NAMES, strict=True)]
         if config.output_bias:
             rows.append(TensorNames("embeddings.bias", ["decoder/projection/bias"]))
+        for own, side in OWN.items() if config.embedding_norm else ():
+            norm = EMBEDDING_NORM.format(side)
+            rows += [TensorNames(f"{own}_embedding_norm.{here}", [f"{norm}/{there}"]) for here, there in NORM.items()]
         for side, n in n_layers(config).items():
             for names, kinds in zip(MAPS_AND_NORMS[side], (LINEAR, NORM), strict=True):
                 for native, there in names.items():
@@ -97,8 +97,10 @@ class CTranslate2(TransformerFormat):
                 rows, {POSITIONS.format(side): encodings(config, config.position_offset) for side in SIDES}
             )
         scale = Layout.scaled(math.sqrt(config.d_model) if config.scale_embeddings and config.scale_positions else 1)
-        for own, side in (("src", "encoder"), ("tgt", "decoder")):
-            rows.append(TensorNames(f"{own}_positions.weight", [POSITIONS.format(side)], [scale]))
+        first = config.position_offset  # rows before it are not used, and read back as zeros
+        used = Layout(lambda x: x[first:], lambda x: torch.nn.functional.pad(x, (0, 0, first, 0)))
+        for own, side in OWN.items():
+            rows.append(TensorNames(f"{own}_positions.weight", [POSITIONS.format(side)], [used, scale]))
         return NameTable(rows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 __all__ = ["M2M100", "OWN", "POSITIONS", "PREFIX", "READ", "SHARED", "WRITTEN", "Bart", "BartFamily", "MBart"]
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -177,6 +178,11 @@ class M2M100(BartFamily):
         if not isinstance(pad, int) or pad < 0:
             raise CheckpointError(f"pad_token_id={pad} is no id")
         return {**super().read_options(config, tensors), "position_offset": pad + 1}
+
+    def names(self, config: TransformerConfig) -> NameTable:
+        """As in the base class; the bias of others is no tensor of this one."""
+        table = super().names(config)
+        return replace(table, zeros=(), ignored=[*table.ignored, BIAS])
 
     def computed(self, config: TransformerConfig) -> dict[str, Callable[[int], Tensor]]:
         """Sinusoids, which early files have; their row of padding is zero."""

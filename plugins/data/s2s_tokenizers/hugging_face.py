@@ -97,6 +97,8 @@ class HuggingFaceKind(TokenizerKind):
 class HuggingFace(PublishedTokenizer):
     """Text to ids and back by the package; no special token is added to a text."""
 
+    library = "tokenizers"
+
     def __init__(self, path: Path, config: HuggingFaceConfig) -> None:
         self.path, self._tokenizer, self._named = path, _read(path), config.file or str(path)
         self._tokenizer.no_truncation()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 UNUSED = re.compile(r"<unused \d+>")
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 WORD_BEGINS = "▁Ġ"
+FIRST = 8
+"""Ids below it are of special tokens"""
 
 
 class PublishedTokenizer(Tokenizer):
@@ -52,6 +54,8 @@ class PublishedTokenizer(Tokenizer):
     def kept(self, lines: Iterable[str], sides: Sequence[Tokenizer]) -> set[int]:
         """The tokens of these texts, as each side cuts them, of single characters or bytes, and around texts."""
         around = {*self.special, *self.starting_tokens, *self.before, *self.after, self.src_eos} - {-1}
+        if self.pad < FIRST:  # M2M-100 counts positions from the id of padding, which stays what it is
+            around |= {*range(self.pad)}
         shown = ((i, piece.lstrip(WORD_BEGINS)) for i, piece in enumerate(self.pieces))
         single = {i for i, piece in shown if len(piece) <= 1 or BYTE.fullmatch(piece)}
         used, waiting = set[int](), iter(lines)

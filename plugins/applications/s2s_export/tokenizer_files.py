@@ -1,0 +1,74 @@
+"""The files of a tokeniser that transformers loads as AutoTokenizer, with the tokens that a run puts around texts."""
+
+from __future__ import annotations
+
+__all__ = ["write_tokenizer"]
+
+import json
+import re
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from s2s import ConfigError
+from s2s.io import read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from s2s.data import Tokenizer
+
+UNUSED = re.compile(r"<unused \d+>")
+"""Rows of a model without a token, which the tokeniser here has names for"""
+CONFIG = "tokenizer_config.json"
+
+
+def write_tokenizer(sides: tuple[Tokenizer, Tokenizer], max_length: int, folder: Path) -> None:
+    """A tokenizer.json, or the files of MarianTokenizer for models of sentencepiece."""
+    src, tgt = sides
+    names = {name: src.pieces[i] for name, i in zip(("pad_token", "unk_token"), (src.pad, src.unk), strict=True)}
+    settings = {**names, "eos_token": src.pieces[src.eos], "model_max_length": max_length}
+    if src.library == "tokenizers":
+        content = _around(read_json(src.library_file), src)
+        (folder / "tokenizer.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+    else:
+        if src.before or src.after:
+            raise ConfigError(
+                "format=hf: MarianTokenizer has no tokens around texts, this run has: its model had no tokenizer.json"
+            )
+        settings |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": src.pieces != tgt.pieces}
+        settings |= {"bos_token": "<s>"} if "<s>" in src.pieces else {}
+        _write_marian(src, tgt, folder)
+    (folder / CONFIG).write_text(json.dumps(settings, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
+def _around(content: dict[str, Any], src: Tokenizer) -> dict[str, Any]:
+    """A tokenizer.json whose post-processor puts the run's tokens around a text, in place of its own."""
+    content["added_tokens"] = [t for t in content.get("added_tokens", ()) if not UNUSED.fullmatch(t["content"])]
+    end = src.src_eos if src.src_eos >= 0 else src.eos
+    before, after = ([src.pieces[i] for i in ids] for ids in (src.before, (*src.after, end)))
+    special = {token: {"id": token, "ids": [src.id_of(token)], "tokens": [token]} for token in (*before, *after)}
+
+    def template(*texts: dict[str, Any]) -> list[dict[str, Any]]:
+        tokens = [[{"SpecialToken": {"id": token, "type_id": 0}} for token in some] for some in (before, after)]
+        return [*tokens[0], *texts, *tokens[1]]
+
+    single, pair = ([{"Sequence": {"id": name, "type_id": 0}} for name in names] for names in ("A", "AB"))
+    content["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": template(*single),
+        "pair": template(*pair),
+        "special_tokens": special,
+    }
+    return content
+
+
+def _write_marian(src: Tokenizer, tgt: Tokenizer, folder: Path) -> None:
+    """The sentencepiece models, and the id of every token."""
+    for name, side in (("source.spm", src), ("target.spm", tgt)):
+        shutil.copyfile(side.library_file, folder / name)
+    tables: Sequence[tuple[str, Tokenizer]] = [("vocab.json", src), ("target_vocab.json", tgt)]
+    for name, side in tables[: 1 + (src.pieces != tgt.pieces)]:
+        ids = {piece: i for i, piece in enumerate(side.pieces)}
+        (folder / name).write_text(json.dumps(ids, ensure_ascii=False), encoding="utf-8")
