@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-EXPERIMENTS = {"base": "wmt14_en_de_base", "big": "wmt14_en_de_big"}
+EXPERIMENTS = {"base": "wmt14_en_de", "big": "wmt14_en_de_big"}
 NO_CORPUS = ["task.train=[a.en,a.de]", "task.valid=[b.en,b.de]"]
 """Required options that the experiments leave to the user; no schedule depends on them"""
 POSITIONS, WIDTH = 100, 128

@@ -43,10 +43,12 @@ def _as_map(options: list[str]) -> str:
     return ", ".join(option.removeprefix("arch.").replace("=", ": ") for option in options)
 
 
-PAPERS = ("wmt14_en_de_base", "wmt14_en_de_big", "wmt14_en_fr_big")
+PAPERS = ("wmt14_en_de", "wmt14_en_de_big", "wmt14_en_fr", "wmt14_en_fr_big")
 """Experiments of the paper's size"""
 WIDTHS = SMALL[4:9]
 """Of the Transformer, with its layers"""
+HERE = ["task.train=[train.en,train.de]", "task.valid=[dev.en,dev.de]", "task.vocab_size=40"]
+"""In place of corpora that are downloaded"""
 SIZES = {
     "run=trees": [*SMALL[4:7], "task.trees=300"],
     "run=rnng_wsj": ["arch.d_model=8"],
@@ -55,8 +57,8 @@ SIZES = {
     "experiment=wsj": [*WIDTHS, "task.src_vocab_size=60"],
     "experiment=wsj_semi": [*WIDTHS, "task.src_vocab_size=60"],
     "run=wsj": [*WIDTHS, "task.src_vocab_size=60", "search.max_len_b=5"],
-    **dict.fromkeys((f"experiment={name}" for name in PAPERS), WIDTHS),
-    "experiment=table3": ["arch.d_model=8", "arch.d_ff=8", *SMALL[7:9]],
+    **{f"experiment={name}": [*WIDTHS, *HERE] for name in PAPERS},
+    "experiment=table3": ["arch.d_model=8", "arch.d_ff=8", *SMALL[7:9], *HERE],
     "experiment=demo": ["task.pairs=300"],
     "experiment=multitask": ["task.tasks.translate.pairs=300", "task.tasks.parse.trees=300"],
     "task=stories": ["task.stories=300"],

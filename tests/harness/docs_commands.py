@@ -22,6 +22,7 @@ ELSEWHERE = {
     "docs/serving.md": "a server that does not end: test_serve_docs.py",
     "docs/export.md": "needs the extra `export`: test_export.py",
     "docs/pretrained.md": "its commands need a published model: test_import.py",
+    "docs/data.md": "its commands download: test_named_corpora.py does so from made-up files",
     "docs/first_hour.md": "its commands run as they stand there, with nothing appended: test_first_hour.py",
 }
 """Pages whose commands are tested elsewhere, or not here, and where"""

@@ -128,7 +128,7 @@ def test_pending_names_bytes_licence_and_citation_until_all_is_there(tmp_path: P
     corpus = corpus_of_made_up_files("wmt14_en_de", "t2t", tmp_path, 5)
     total = sum(file.expected.n_bytes or 0 for file in corpus.remote_files("train"))
     lines = corpus.pending("train")
-    assert f"{total:,} bytes to download in 3 files" in lines[0]
+    assert f"to download: {total:,} bytes in 3 files" in lines[0]
     assert any("licence: for research" in line for line in lines)
     assert any("cite: Bojar" in line for line in lines)
     list(corpus.examples("train"))

@@ -82,9 +82,10 @@ class DownloadedCorpus(Corpus):
         sizes = [self.downloads.expected(file).n_bytes for file in files]
         total = sum(size or 0 for size in sizes)
         unknown = sum(size is None for size in sizes)
-        at_least = f", and {unknown} of unknown size" if unknown else ""
+        number = f"{len(files)} file{'s' if len(files) > 1 else ''}"
+        at_least = f", {unknown} of them of unknown size" if unknown else ""
         return [
-            f"{self.config.of}: {total:,} bytes to download in {len(files)} files{at_least}",
+            f"{self.config.of}: to download: {total:,} bytes in {number}{at_least}",
             f"  into {self.downloads.folder}",
             *(f"  {_size(size)}  {file.urls[0]}{self._state(file)}" for file, size in zip(files, sizes, strict=True)),
             f"  licence: {self.licence}",

@@ -99,8 +99,9 @@ PAPER = {
 }
 """Sections 5 and 6.1; what the sizes of model and vocabulary are is tested with the architecture"""
 ROWS = {
-    "wmt14_en_de_base": (37_000, 100_000, 5, 0.1, 6.99e-4),
+    "wmt14_en_de": (37_000, 100_000, 5, 0.1, 6.99e-4),
     "wmt14_en_de_big": (37_000, 300_000, 20, 0.3, 4.94e-4),
+    "wmt14_en_fr": (32_000, 100_000, 5, 0.1, 6.99e-4),
     "wmt14_en_fr_big": (32_000, 300_000, 20, 0.1, 4.94e-4),
 }
 """Vocabulary, updates, averaged checkpoints, dropout, and the highest learning rate"""
@@ -109,7 +110,10 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("variant", ["", "_t2t"])
 def test_the_papers_experiments_say_what_the_paper_says(name: str, variant: str) -> None:
-    path = next(p for p in FILES if p.stem == name + variant)
+    path = next((p for p in FILES if p.stem == name + variant), None)
+    if path is None:
+        assert (name, variant) == ("wmt14_en_fr", "_t2t"), "the released code's settings are those of the big model"
+        return
     config = compose(Config, arguments(path), plugins()).config
     for section, values in PAPER.items():
         found = vars(getattr(config, section))
