@@ -49,7 +49,7 @@ SEED ?= 1
 attack: $(READY)
 	mkdir -p build
 	for family in kills:200 flips:1000 mistakes:5000 crafted:200 ranks:20 disagreements:150 \
-			exports:300 grammars:300 results:300 server:400 jobs:300 formats:500; do \
+			exports:300 grammars:300 results:300 server:400 jobs:300 formats:500 published:500; do \
 		PYTHONPATH=tests:tools $(BIN)/python -m attack $${family%:*} --count $${family#*:} --seed $(SEED) \
 			--log build/attack-$${family%:*}-$(SEED).jsonl || exit 1; done
 

@@ -11,6 +11,7 @@ import pytest
 
 from s2s.cli import average, generate, plugins, prepare, score, train
 from s2s_export import command as export
+from s2s_import import command as import_command
 from s2s_pcfg import command as pcfg
 from s2s_serve import command as serve
 from s2s_study import command as study
@@ -25,6 +26,7 @@ COMMANDS = {
     "s2s-generate": generate.main,
     "s2s-prepare": prepare.main,
     "s2s-export": export.main,
+    "s2s-import": import_command.main,
     "s2s-score": score.main,
     "s2s-average": average.main,
     "s2s-plugins": plugins.main,

@@ -27,6 +27,7 @@ FAMILIES = {
     "server": "Server",
     "jobs": "Jobs",
     "formats": "Formats",
+    "published": "Published",
 }
 
 

@@ -15,12 +15,12 @@ from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s.config import GenerateConfig, Mark, at_least, check_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from torch import Tensor
 
-    from s2s import Task, Vocab
+    from s2s import Seq2Seq, Task, Vocab
     from s2s.data import Tokenizer
     from s2s.foreign import ForeignFormat
 
@@ -40,7 +40,8 @@ class ExportConfig:
     best, last, or a name or path."""
     format: str = "ctranslate2"
     """ctranslate2: for CTranslate2. hf: of Hugging Face's transformers, of the family that can express the run:
-    MarianMTModel or, with pre-norm, PegasusForConditionalGeneration, M2M-100, BART, mBART or T5. Or a plugin's."""
+    MarianMTModel or, with pre-norm, PegasusForConditionalGeneration, M2M-100, BART, mBART or T5.
+    marian: model.npz of Marian, for models with its positions. Or a plugin's."""
     output: str = ""
     """Folder to write; empty: export/FORMAT in the run's directory. An existing folder is replaced only if it is an
     export."""
@@ -83,6 +84,8 @@ class ExportInput(NamedTuple):
     """Of source and target; None if no other program can read the task's tokenisers"""
     search: Choice
     """How the run searches"""
+    build: Callable[[Choice, Vocab], Seq2Seq] | None = None
+    """Builds a model with other options and another vocabulary"""
 
 
 class ExportedModel(Protocol):
@@ -117,5 +120,6 @@ def s2s_register(registry: Registry) -> None:
     registry.options(InferenceOptions)
     registry.group("exporter", "a format of s2s-export: factory(config) -> s2s_export.Exporter")
     registry.add("exporter", "ctranslate2", Choice, "s2s_export.ctranslate2:CTranslate2Exporter")
+    registry.add("exporter", "marian", Choice, "s2s_export.marian_npz:MarianExporter")
     registry.add("exporter", "hf", Choice, "s2s_export.hugging_face:HuggingFaceExporter")
     registry.add("inference_engine", "ctranslate2", Choice, "s2s_export.search:open_export")

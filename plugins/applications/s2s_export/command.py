@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s import Choice, Plugins, Registry
+    from s2s import Choice, Plugins, Registry, Seq2Seq, Vocab
     from s2s.compose import ComposedConfig
     from s2s.foreign import ForeignFormat
     from s2s.run import Run
@@ -90,7 +90,17 @@ def _export_input(run: Run, exporter: Exporter, config: ExportConfig, registry: 
     while ("merged_weights", arch.name) in registry.entries:
         arch, weights = registry.get("merged_weights", arch.name).build(arch, weights)
     names = _format(arch, exporter, config, registry)
-    return ExportInput(arch, weights, names, run.task.vocab, subwords_of(run.task), run.config.search)
+    vocab = run.task.vocab
+    if vocab.own_start or vocab.own_end:
+        raise ConfigError(
+            f"format={config.format}: a run of several languages is not exported; s2s-import languages=[SOURCE,TARGET] "
+            "makes one of one direction"
+        )
+
+    def build(arch: Choice, vocab: Vocab) -> Seq2Seq:
+        return registry.get("arch", arch.name).build(arch, vocab)
+
+    return ExportInput(arch, weights, names, vocab, subwords_of(run.task), run.config.search, build)
 
 
 def _format(arch: Choice, exporter: Exporter, config: ExportConfig, registry: Registry) -> ForeignFormat:

@@ -80,7 +80,7 @@ class MarianNpz(TransformerFormat):
         "scale_embeddings": (True,),
         "positions": ("sinusoid_t2t",),
         "zero_start": (True,),
-        "output_bias": (True,),
+        "output_bias": (True, False),
     }
     assumed: ClassVar = {"norm_eps": 1e-6}
     del implied["decoder_self_attention"], implied["embedding_norm"]
@@ -110,7 +110,7 @@ class MarianNpz(TransformerFormat):
             "tied-embeddings-all": config.share_embeddings == "shared",
             "tied-embeddings-src": config.share_embeddings == "inputs",
             "tied-embeddings": config.share_embeddings == "target",
-            "output-omit-bias": False,
+            "output-omit-bias": not config.output_bias,
             "transformer-tied-layers": [],
         }
 
@@ -139,7 +139,8 @@ class MarianNpz(TransformerFormat):
     def names(self, config: TransformerConfig) -> NameTable:
         """Of the tensors of `open_marian`, which has one more token than the file."""
         rows = embedding_rows(config, SHARED, [f"{side}_Wemb" for side in SIDES] + [OUT])
-        rows.append(TensorNames("embeddings.bias", [BIAS], [Layout.row()]))
+        if config.output_bias:
+            rows.append(TensorNames("embeddings.bias", [BIAS], [Layout.row()]))
         suffix = "_pre" if config.norm == "pre" else ""
         is_ssru = config.decoder_self_attention == "ssru"
         for side, own, n in zip(SIDES, ("src", "tgt"), n_layers(config).values(), strict=True):

@@ -33,6 +33,8 @@ USUAL = {
 }
 """Names of special tokens, looked up in this order"""
 UNKNOWN = "⁇"
+LONGEST, RULES = 4096, b"precompiled_charsmap"
+"""Bytes of a token, and the key of rules of normalisation, which are longer"""
 MAX_TOKENS = 1 << 22
 """A file may give a token any id below 2^32, and there is a name for each id up to it"""
 
@@ -219,10 +221,20 @@ def _package() -> Any:
     return tokenizers
 
 
+def _has_long_token(content: bytes) -> bool:
+    """Whether a text of JSON is longer than any token."""
+    before, _, rest = content.partition(RULES)
+    rest = rest.split(b'"', 3)[-1]  # behind the key and its value
+    return max(map(len, b'"'.join([before, rest]).replace(b'\\"', b"__").split(b'"'))) > LONGEST
+
+
 def _read(path: Path) -> Any:
     """The tokeniser in a file; raises DataError if it is missing or damaged."""
     try:
-        tokenizer = _package().Tokenizer.from_str(read_bytes(path).decode())
+        content = read_bytes(path)
+        if _has_long_token(content):  # the package would end the process
+            raise ValueError(f"a token has more than {LONGEST:,} bytes")
+        tokenizer = _package().Tokenizer.from_str(content.decode())
         if (largest := max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)) >= MAX_TOKENS:
             raise ValueError(f"a token has the id {largest:,}; at most {MAX_TOKENS:,} tokens are read")
         return tokenizer
