@@ -34,8 +34,6 @@ CONVERTERS = {
     ".zip": "unzip {file}",
     ".7z": "7z x {file}",
     ".rar": "unrar x {file}",
-    ".tar": "tar xf {file}",
-    ".tgz": "tar xf {file}",
     ".db": "sqlite3 -csv {file} 'SELECT source, target FROM pairs' > {stem}.csv",
     ".sqlite": "sqlite3 -csv {file} 'SELECT source, target FROM pairs' > {stem}.csv",
 }

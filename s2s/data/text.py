@@ -50,7 +50,7 @@ PAIR_FORMATS = {
     ".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
     ".xlsx": "xlsx", ".xlsm": "xlsx", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow",
     ".tmx": "tmx", ".xlf": "xliff", ".xliff": "xliff", ".sdlxliff": "xliff", ".mqxliff": "xliff", ".mxliff": "xliff",
-    ".po": "po",
+    ".po": "po", ".tar": "tar", ".tgz": "tar",
 }  # fmt: skip
 OTHER_FORMATS = {
     b"PK\x03\x04": ("a zip archive", "unpack it with unzip"),

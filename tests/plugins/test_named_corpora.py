@@ -124,6 +124,16 @@ def test_what_is_there_is_not_unpacked_again_and_needs_no_archive(tmp_path: Path
     assert again.version("train") == version
 
 
+def test_what_a_killed_process_left_half_unpacked_is_written_again(tmp_path: Path, cache: Path) -> None:
+    corpus = corpus_of_made_up_files("wmt14_en_de", "t2t", tmp_path, 5)
+    first = kept(corpus.examples("train"))
+    for path in [path for path in (cache / "texts").iterdir() if path.suffix in (".en", ".de")]:
+        path.rename(path.with_name(f"{path.name}.part"))
+        path.with_name(f"{path.name}.part").write_bytes(b"half")
+    assert kept(corpus.examples("train")) == first
+    assert not list((cache / "texts").glob("*.part"))
+
+
 def test_pending_names_bytes_licence_and_citation_until_all_is_there(tmp_path: Path) -> None:
     corpus = corpus_of_made_up_files("wmt14_en_de", "t2t", tmp_path, 5)
     total = sum(file.expected.n_bytes or 0 for file in corpus.remote_files("train"))

@@ -19,7 +19,7 @@ from s2s_named_corpora.remote_file import RemoteFile
 from s2s_named_corpora.texts import Texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from s2s_named_corpora import CatalogueConfig, NamedConfig, OpusConfig
@@ -91,6 +91,10 @@ class DownloadedCorpus(Corpus):
             f"  licence: {self.licence}",
             f"  cite: {self.citation}",
         ]
+
+    def describe(self) -> Iterable[str]:
+        """Its licence, which stays in the log of a run."""
+        yield f"licence: {self.licence}; cite: {self.citation}"
 
     def _state(self, file: RemoteFile) -> str:
         return "" if self.downloads.expected(file).is_hashed else "  (no known hash: pin=true accepts it)"

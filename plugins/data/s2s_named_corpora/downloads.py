@@ -78,7 +78,7 @@ class Downloads:
         path = self.path(file)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with self._locked(path):
+            with self.locked(path):
                 if not self.is_here(file):
                     self._check_allowed(file)
                     self._download(file, path)
@@ -135,8 +135,9 @@ class Downloads:
                 time.sleep(self.pause * 2 ** max(n_failed - 1, 0))
 
     @contextmanager
-    def _locked(self, path: Path) -> Iterator[None]:
+    def locked(self, path: Path) -> Iterator[None]:
         """Holds the lock of one file; waits for the process that has it to finish or die."""
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path.with_name(f".{path.name}.lock"))
         is_reported = False
         while lock.descriptor is None:
@@ -144,7 +145,7 @@ class Downloads:
                 lock.acquire()
             except CheckpointError:
                 if not is_reported:
-                    self.report(f"waiting for another process that downloads {path.name.partition('-')[2]}")
+                    self.report(f"waiting for another process that makes {path.name.partition('-')[2]}")
                 is_reported = True
                 time.sleep(WAIT)
         try:
@@ -162,7 +163,7 @@ class Downloads:
 
     def _pin(self, file: RemoteFile, part: _Part) -> None:
         n_bytes, sha256, _ = digests(part.file)
-        with self._locked(self.folder / "files" / f"{0:016}-{PINS}"):
+        with self.locked(self.folder / "files" / f"{0:016}-{PINS}"):
             date = time.strftime("%Y-%m-%d", time.gmtime())
             pins = {**self._pins(), file.identity: {"sha256": sha256, "bytes": n_bytes, "date": date}}
             write_file(self.folder / PINS, dump_record(pins))

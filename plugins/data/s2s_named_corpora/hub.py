@@ -31,6 +31,7 @@ class HubCorpus(DownloadedCorpus):
     """The pairs of one data set, or of a folder in it."""
 
     config: HubConfig
+    licence = "as the data set's card states"
     citation = "as the data set's card states"
 
     def __init__(self, config: HubConfig) -> None:

@@ -86,13 +86,13 @@ class SacrebleuCorpus(DownloadedCorpus):
         key = hashlib.sha256(f"{self.config.of} {self.version(split)}".encode()).hexdigest()[:16]
         folder = self.downloads.folder / "sets" / f"{key}-{self.direction}"
         src, tgt = (folder / f"text.{language}" for language in self.languages)
-        if not (src.is_file() and tgt.is_file()):
-            self._make(folder, split)
+        with self.downloads.locked(folder):
+            if not (src.is_file() and tgt.is_file()):
+                self._make(folder, split)
         yield from pairs_of([src, tgt], split, invalid=self.config.invalid)
 
     def _make(self, folder: Path, split: str) -> None:
         """Download the files, and let sacreBLEU read them."""
-        folder.parent.mkdir(parents=True, exist_ok=True)
         archives = [self.downloads.fetch(file) for file in self.remote_files(split)]
         with new_folder(folder) as new:
             raw = new / "raw"

@@ -59,26 +59,26 @@ class Texts:
     def _unpack(self, file: RemoteFile, sources: Sequence[Source]) -> None:
         """Download a file, and copy what is wanted of it."""
         archive = self.downloads.fetch(file)
-        paths = {source.member: self.path(source) for source in sources}
-        parts = {member: path.with_name(f"{path.name}.part{os.getpid()}") for member, path in paths.items()}
-        if not parts:
-            return
-        self.downloads.report(f"unpacking {file.name}: {', '.join(parts)}")
-        next(iter(paths.values())).parent.mkdir(parents=True, exist_ok=True)
         try:
-            copy_members(archive, parts)
-            for source in sources:
-                made = _facts(parts[source.member])
-                if source.md5 and made["md5"] != source.md5:
-                    raise DataError(f"{file.name}: {source.member} has the md5 {made['md5']}, expected {source.md5}")
-                origin = {"urls": file.urls, "file": file.identity, "member": source.member}
-                _record(paths[source.member], {**origin, **made})
-                os.replace(parts[source.member], paths[source.member])  # noqa: PTH105  as in s2s.io
+            with self.downloads.locked(self.downloads.folder / "texts" / file.key):
+                missing = [source for source in sources if not self.path(source).is_file()]
+                if missing:
+                    self.downloads.report(f"unpacking {file.name}: {', '.join(source.member for source in missing)}")
+                    self._copy(archive, missing)
         except OSError as error:
             raise DataError(f"{archive}: cannot be unpacked: {error.strerror or error}") from error
-        finally:
-            for part in parts.values():
-                part.unlink(missing_ok=True)
+
+    def _copy(self, archive: Path, sources: Sequence[Source]) -> None:
+        """Copy members beside their places, verify and rename them; what a killed process left is written over."""
+        parts = {one.member: self.path(one).with_name(f"{self.path(one).name}.part") for one in sources}
+        copy_members(archive, parts)
+        for source in sources:
+            path, part, file = self.path(source), parts[source.member], source.file
+            facts = _facts(part)
+            if source.md5 and facts["md5"] != source.md5:
+                raise DataError(f"{file.name}: {source.member} has the md5 {facts['md5']}, expected {source.md5}")
+            _record(path, {"urls": file.urls, "file": file.identity, "member": source.member, **facts})
+            os.replace(part, path)  # noqa: PTH105  as in s2s.io
 
     def _counted(self, text: Text, languages: Sequence[str]) -> list[Path]:
         """The sides of a text; raises DataError where their counts are not those of the catalogue."""

@@ -12,8 +12,8 @@ from s2s import Choice, ConfigError, Registry, hookimpl
 
 @dataclass(kw_only=True)
 class ParallelConfig(Choice):
-    """Pairs: two parallel files of lines, a file of pairs (.tsv, .csv, .jsonl, .json, .xlsx, .parquet, .arrow, .tmx,
-    .xliff, .po), or a folder of such files; text may be compressed (.gz, .bz2, .xz, .zst)."""
+    """Pairs: two parallel files of lines, a file of pairs (.tsv, .csv, .jsonl, .json, .xlsx, .parquet, .arrow, .tar,
+    .tmx, .xliff, .po), or a folder of such files; text may be compressed (.gz, .bz2, .xz, .zst)."""
 
     files: list[str] = field(default_factory=list)
     """[corpus.en,corpus.de], or a file or folder of pairs."""

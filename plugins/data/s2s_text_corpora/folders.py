@@ -20,7 +20,7 @@ SPLITS = {
     "test": {"test", "testing"},
 }
 """The names that splits have in folders and files"""
-FORMATS = {"parquet", "arrow", "jsonl", "json", "csv", "tsv"}
+FORMATS = {"parquet", "arrow", "jsonl", "json", "csv", "tsv", "tar"}
 DESCRIPTIONS = {"dataset_info.json", "dataset_dict.json", "dataset_infos.json", "state.json"}
 """Files of `datasets` without examples"""
 WORDS = re.compile(r"[^a-z]+")
@@ -34,7 +34,7 @@ def dataset_files(folder: Path, split: str) -> list[Path]:
     files = [file for file in sorted(folder.rglob("*")) if _has_examples(file)]
     if not files:
         raise DataError(
-            f"{folder}: no file in this folder holds pairs; expected .parquet, .arrow, .jsonl, .csv or .tsv"
+            f"{folder}: no file in this folder holds pairs; expected .parquet, .arrow, .jsonl, .csv, .tsv or .tar"
         )
     by_split: dict[str, list[Path]] = {}
     for file in files:

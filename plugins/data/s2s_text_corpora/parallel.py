@@ -35,6 +35,7 @@ FORMATS = {
     "xlsx": "spreadsheet:SpreadsheetFile",
     "parquet": "arrow_tables:ParquetFile",
     "arrow": "arrow_tables:ArrowFile",
+    "tar": "shards:ShardFile",
     "tmx": "translation_units:TmxFile",
     "xliff": "translation_units:XliffFile",
     "po": "translation_units:PoFile",
