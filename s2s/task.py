@@ -208,6 +208,11 @@ class Task(ABC):
         """The same for inputs with their fields; a task overrides it if it reads any."""
         return self.encode_source([one.src for one in inputs])
 
+    def leading_fields(self, src: str) -> tuple[Mapping[str, Any], str]:
+        """Fields that an input names at its beginning, such as a language by its tag, and the text behind; default:
+        none."""
+        return {}, src
+
     def directions(self) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
         """Languages from and into which it translates, by their codes (ISO 639-1), and the fields of such an input.
 

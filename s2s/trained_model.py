@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["PairAttention", "TrainedModel"]
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -202,8 +202,9 @@ class TrainedModel:
     def _example(self, one: AnyInput, tgt: str = "") -> Example:
         """The source as the task encodes it: `raw`, given to `load`, means raw text for every method."""
         given = as_input(one)
-        src = self.task.read_raw(given.src) if self._raw else given.src
-        return Example(src, tgt, self.generator().read.fields(given))
+        read = replace(given, src=self.task.read_raw(given.src)) if self._raw else given
+        complete = self.generator().read.complete(read)
+        return Example(complete.src, tgt, complete.fields)
 
     def _following(self, inputs: Iterable[AnyInput]) -> Iterator[Input]:
         return map(self.generator().follower(), map(as_input, as_inputs(inputs)))

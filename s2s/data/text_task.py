@@ -158,7 +158,8 @@ class TextTask(CorpusTask):
 
     def prune(self, directory: Path, lines: Iterable[str]) -> Mapping[Side, Sequence[int]]:
         """As `TokenizerKind.prune`, of the one tokeniser, or of each."""
-        return self._changed(directory, lambda path: self.tokenizer_kind.prune(lines, path))
+        symbols = self._all_symbols()
+        return self._changed(directory, lambda path: self.tokenizer_kind.prune(lines, path, symbols=symbols))
 
     def add_tokens(self, directory: Path, tokens: Sequence[str]) -> Mapping[Side, Sequence[Sequence[int]]]:
         """As `TokenizerKind.add`, to the one tokeniser, or to each."""
@@ -321,7 +322,10 @@ class TextTask(CorpusTask):
         """Ids of marks with these fields; raises DataError for one that is no symbol."""
         if not marks:
             return []
-        known, names = self.symbols(), [mark.format(**fields) for mark in marks]
+        try:
+            known, names = self.symbols(), [mark.format(**fields) for mark in marks]
+        except KeyError as error:
+            raise DataError(f"{error.args[0]} is missing: task={self.config.name} reads it of every input") from None
         for name in names:
             if name not in known:
                 raise DataError(f"{name}: task={self.config.name} has no such mark.{did_you_mean(name, known)}")

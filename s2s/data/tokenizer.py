@@ -196,8 +196,8 @@ class TokenizerKind(ABC):
         """
         raise ConfigError(f"data.new_tokens={n_tokens}: task.subword names a complete vocabulary; leave it out")
 
-    def prune(self, lines: Iterable[str], path: Path) -> Mapping[Side, Sequence[int]]:
-        """Leave the tokeniser at `path` with the tokens of these texts, single characters and special tokens.
+    def prune(self, lines: Iterable[str], path: Path, *, symbols: Sequence[str] = ()) -> Mapping[Side, Sequence[int]]:
+        """Leave the tokeniser at `path` with the tokens of these texts, single characters, special tokens and symbols.
 
         Returns the ids that the tokens of each side had, in the order of their new ids. Raises ConfigError for a kind
         that cannot.

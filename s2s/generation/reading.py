@@ -78,18 +78,17 @@ class Reader:
     def _parts(self, inputs: Sequence[Input], unit: Unit | None) -> tuple[list[list[SourcePart]], DataError | None]:
         """The parts of each input, up to the first that is erroneous, and its error."""
         parts: list[list[SourcePart]] = []
-        for one in inputs:
+        for given in inputs:
             try:
-                fields = self.fields(one)
-                complete = one if fields == one.fields else replace(one, fields=fields)
+                one = self.complete(given)
                 if self.layout is None:
-                    parts.append([self._part(Piece("", one.src), complete, ())])
+                    parts.append([self._part(Piece("", one.src), one, ())])
                     continue
-                language = self.task.source_language(complete.fields)
+                language = self.task.source_language(one.fields)
                 kept = self.keep(one.src, one.spans)
                 pieces_of = partial(self.layout.pieces, language=language, unit=unit)
                 pieces = list(unbroken(one.src, kept, pieces_of, trims=not one.prefix and not any(one.phrases)))
-                sources = piece_inputs(complete, [piece for piece, _ in pieces], self.layout)
+                sources = piece_inputs(one, [piece for piece, _ in pieces], self.layout)
                 n_given = sum(bool(source.prefix) for source in sources) - 1
                 built = zip(pieces, self._in_context(sources, unit), strict=True)
                 parts.append(
@@ -101,6 +100,18 @@ class Reader:
             except DataError as error:
                 return parts, error
         return parts, None
+
+    def complete(self, one: Input) -> Input:
+        """The input with all its fields, those that a text without spans names at its beginning among them."""
+        if not one.spans:
+            named, src = self.task.leading_fields(one.src)
+            one = (
+                replace(one, src=src, fields={**named, **one.fields})
+                if named.keys() - {*one.fields, *one.record}
+                else one
+            )
+        fields = self.fields(one)
+        return one if fields == one.fields else replace(one, fields=fields)
 
     def _part(self, piece: Piece, source: Input, kept: Sequence[Part], *, is_complete: bool = False) -> SourcePart:
         """is_complete: whether the prefix is the whole output of the piece."""

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s import ConfigError
 from s2s.data import TextTask
+from s2s_multilingual.languages import base_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from s2s.data import CorpusOptions
 
@@ -34,20 +35,33 @@ class Directed(NamedTuple):
         return f"{self.src}-{self.tgt}" if self.src else self.corpus.name
 
 
-def directed(corpora: Sequence[CorpusOptions]) -> list[Directed]:
-    """Every corpus in all its directions. Raises ConfigError for languages that do not fit its files."""
-    return [one for corpus in corpora for pair, src, tgt in _pairs(corpus) for one in _both_ways(pair, src, tgt)]
+def directed(corpora: Sequence[CorpusOptions], spelt: Callable[[str], str] = str) -> list[Directed]:
+    """Every corpus in all its directions. Raises ConfigError for languages that do not fit its files.
+
+    spelt: how the model spells a language.
+    """
+    return [
+        one
+        for corpus in corpora
+        for pair, src, tgt in _pairs(corpus)
+        for one in _both_ways(pair, spelt(src) if src else "", spelt(tgt) if tgt else "")
+    ]
 
 
 def fitting(corpora: Sequence[Directed], patterns: Sequence[str]) -> list[Directed]:
     """Those of directions that a pattern names; raises ConfigError for a pattern that names none."""
-    named = [one.direction for one in corpora if one.src]
+    named = [one for one in corpora if one.src]
     for pattern in patterns:
-        if named and not any(fnmatchcase(name, pattern) for name in named):
-            raise ConfigError(
-                f"task.directions: {pattern} is none of the training text's: {', '.join(dict.fromkeys(named))}"
-            )
-    return [one for one in corpora if not one.src or any(fnmatchcase(one.direction, each) for each in patterns)]
+        if named and not any(_fits(one, pattern) for one in named):
+            directions = ", ".join(dict.fromkeys(one.direction for one in named))
+            raise ConfigError(f"task.directions: {pattern} is none of the training text's: {directions}")
+    return [one for one in corpora if not one.src or any(_fits(one, pattern) for pattern in patterns)]
+
+
+def _fits(one: Directed, pattern: str) -> bool:
+    """Whether a pattern names a direction, by codes as the model spells them or by those without script and region."""
+    short = f"{base_of(one.src)}-{base_of(one.tgt)}"
+    return fnmatchcase(one.direction, pattern) or fnmatchcase(short, pattern)
 
 
 def _both_ways(corpus: CorpusOptions, src: str, tgt: str) -> list[Directed]:

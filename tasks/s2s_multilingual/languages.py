@@ -118,6 +118,13 @@ class Languages:
             raise ValueError(f"{field}={name} may be {' or '.join(alike)}; give one of them")
         raise ValueError(f"{field}={name}: the model has no such language.{did_you_mean(name, known)}")
 
+    def spelt(self, name: str) -> str:
+        """The code that a name means; a language that is not known keeps its name."""
+        try:
+            return self._code(name, "language", self.codes)
+        except ValueError:
+            return name
+
     def _listed(self, known: Sequence[str]) -> str:
         shown = ", ".join(self.short[code] for code in known[:20])
         return f"Give one of {shown}{f' and {len(known) - 20} others' if len(known) > 20 else ''}"

@@ -84,10 +84,10 @@ class Multilingual(TextTask):
     @cached_property
     def _directed(self) -> dict[str, list[Directed]]:
         """The corpora of each split by direction; of development and test text, those that the model could learn."""
-        trained = fitting(directed(super().named_corpora("train")), self.config.directions)
+        trained = fitting(self._both_ways("train"), self.config.directions)
         sources = {*self.config.languages, *(one.src for one in trained)}
         targets = {*self.config.languages, *(one.tgt for one in trained)}
-        others = {split: directed(super(Multilingual, self).named_corpora(split)) for split in ("valid", "test")}
+        others = {split: self._both_ways(split) for split in ("valid", "test")}
         order = list(dict.fromkeys(one.direction for one in trained))
         return {"train": trained} | {
             split: sorted(
@@ -96,6 +96,11 @@ class Multilingual(TextTask):
             )
             for split, corpora in others.items()
         }
+
+    def _both_ways(self, split: str) -> list[Directed]:
+        """The corpora of a split in all directions, between languages as task.languages spells them."""
+        spelt = Languages([], self.config.languages, ("", ""), needs_src=False)
+        return directed(super().named_corpora(split), spelt.spelt)
 
     def named_corpora(self, split: str) -> list[CorpusOptions]:
         """Each corpus once for each of its directions."""
@@ -164,6 +169,14 @@ class Multilingual(TextTask):
     def directions(self) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
         """Those that are trained or have development text; of a model without any, all between its languages."""
         return self.known.offered()
+
+    def leading_fields(self, src: str) -> tuple[Mapping[str, Any], str]:
+        """The target language of a text that begins with its token, where those stand before sources."""
+        before, after = map(re.escape, self.config.tag.split("{}"))
+        found = re.match(f"{before}(.+?){after}", src) if "tgt" in self.config.before and before and after else None
+        if found is None or found[1] not in self.known.targets:
+            return {}, src
+        return {"tgt_lang": found[1]}, src[found.end() :].lstrip()
 
     def source_language(self, fields: Mapping[str, Any]) -> str:
         """That of the input, as far as it is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES", "published"]
+__all__ = ["FAMILIES", "Family", "published"]
 
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +39,8 @@ class Family(NamedTuple):
     languages: Sequence[str] = ()
     options: Mapping[str, Any] = {}
     tokenizer_class: str = "PreTrainedTokenizerFast"
+    settings: Mapping[str, Any] = {}
+    """Others of the tokeniser"""
 
 
 FAIRSEQ = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -51,6 +53,10 @@ FAMILIES = {
         "m2m_100", "M2M100", "bpe", FAIRSEQ, NLLB, "eng_Latn TEXT </s>", ["</s>", "deu_Latn"], NLLB,
         {"scale_embedding": True, "activation_function": "relu"},
     ),
+    "nllb_legacy": Family(
+        "m2m_100", "M2M100", "bpe", FAIRSEQ, NLLB, "TEXT </s> eng_Latn", ["</s>", "deu_Latn"], NLLB,
+        {"scale_embedding": True, "activation_function": "relu"}, settings={"legacy_behaviour": True},
+    ),
     "mbart50": Family(
         "mbart", "MBart", "unigram", FAIRSEQ, MBART, "en_XX TEXT </s>", ["</s>", "de_DE"], MBART,
         {"scale_embedding": True}, "MBart50Tokenizer",
@@ -60,7 +66,7 @@ FAMILIES = {
     ),
     "t5": Family("t5", "T5", "unigram", T5, [], "TEXT </s>", ["<pad>"], options={"feed_forward_proj": "relu"}),
     "madlad": Family(
-        "t5", "T5", "unigram", T5, ["<2de>"], "<2de> TEXT </s>", ["<pad>"], ["en", "de"],
+        "t5", "T5", "unigram", T5, ["<2de>", "<2en>"], "<2de> TEXT </s>", ["<pad>"], ["en", "de"],
         {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
     ),
 }  # fmt: skip
@@ -91,7 +97,9 @@ def published(name: str, folder: Path) -> tuple[Any, Any]:
     model.generation_config = transformers.GenerationConfig(**generation)
     model.save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": family.tokenizer_class}))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": family.tokenizer_class, **family.settings})
+    )
     return model, tokenizer
 
 

@@ -13,7 +13,7 @@ import s2s
 from harness.published import LINES, opus_mt
 from s2s.cli.generate import main as generate
 from s2s.cli.train import main as train
-from s2s.errors import CheckpointError, ConfigError
+from s2s.errors import CheckpointError, ConfigError, DataError
 from s2s_export.command import main as export
 from s2s_import.command import main as import_model
 from s2s_tokenizers import MarianConfig
@@ -63,6 +63,21 @@ def test_ids_and_texts_are_those_of_its_own_tokeniser(tmp_path: Path) -> None:
     pairs = task.encode([s2s.Example("a", line) for line in LINES["tgt"]])
     assert [list(pair.tgt) for pair in pairs] == [ids[:-1] for ids in theirs(text_target=LINES["tgt"]).input_ids]
     assert [task.detokenize(pair.tgt, "") for pair in pairs] == LINES["tgt"]
+
+
+def test_a_model_of_several_targets_is_asked_by_fields_or_by_the_tag_of_a_text(tmp_path: Path) -> None:
+    opus_mt(tmp_path / "opus", tags=(">>deu<<", ">>fra<<"))
+    model, lines = s2s.load("opus"), LINES["src"][:8]
+    assert model.task.directions()[1] == ("en", "fr", {"src_lang": "en", "tgt_lang": "fra"})
+    expected = greedy_of_transformers(tmp_path / "opus", [f">>fra<< {line}" for line in lines])
+    greedy = {"name": "greedy", "max_len_a": 0, "max_len_b": 22}
+    assert model.translate([{"src": line, "tgt_lang": "fr"} for line in lines], search=greedy) == expected
+    assert model.translate([f">>fra<< {line}" for line in lines], search=greedy) == expected
+    both = model.translate([f">>fra<< {lines[0]}\n{lines[1]}"], search=greedy, split=True)
+    assert both == ["\n".join(expected[:2])], "the tag holds for all sentences of a text"
+    assert expected != greedy_of_transformers(tmp_path / "opus", [f">>deu<< {line}" for line in lines])
+    with pytest.raises(DataError, match=r"tgt_lang is missing: into which language\? Give one of de, fr"):
+        model.translate("the dog")
 
 
 def test_symbols_of_a_task_are_tokens_of_the_folder(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ class ImportConfig:
     run: str = ""
     """Directory of the new run, or its name under runs/; empty: the model's name."""
     languages: list[str] = field(default_factory=list)
-    """[source,target] of a model with several languages, such as [eng_Latn,deu_Latn] or [en,de]."""
+    """Of a model with several languages, [source,target] for a run of this direction alone, such as
+    [eng_Latn,deu_Latn], or three and more for one that translates between these. Empty: between all."""
     new_languages: dict[str, str | None] = field(default_factory=dict)
     """Languages that the model does not have, each with a related one as which it begins, such as
     {gsw_Latn: deu_Latn}; null: it begins as the mean of all. They have codes like the others, to be tuned."""
@@ -42,8 +43,8 @@ class ImportConfig:
     that spelt the text until now."""
 
     def __post_init__(self) -> None:
-        if len(self.languages) not in (0, 2):
-            raise ConfigError(f"languages=[{','.join(self.languages)}]: give two, [source,target]")
+        if len(self.languages) == 1:
+            raise ConfigError(f"languages=[{self.languages[0]}]: give [source,target], or three and more")
         for token in self.tokens:
             if not token or any(map(str.isspace, token)):
                 raise ConfigError(f"tokens: {token!r} is empty or has white space; give texts without")

@@ -9,39 +9,21 @@ from __future__ import annotations
 __all__ = ["Texts", "text_options"]
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from s2s import CheckpointError, ConfigError
+from s2s import CheckpointError
 from s2s.io import read_json, write_file
+from s2s_import.languages import Around, Codes, codes_of, language_options, new_codes
 from s2s_import.spm_folders import MERGES, VOCAB, m2m_tokens, settings_of, spm_file, tokenizer_json, with_added_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 SPM = ("source.spm", "target.spm")
 MARIAN = (VOCAB, *SPM)
 TARGET_VOCAB, TOKENIZER = "target_vocab.json", "tokenizer.json"
-CODES = {
-    "{}": r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}",
-    "__{}__": r"__[a-z]{2,3}__",
-    "<2{}>": r"<2\w+>",
-    ">>{}<<": r">>\w+<<",
-}
-"""How the code of a language is spelt as a token, and the tokens that are codes: of NLLB and mBART, M2M-100,
-MADLAD-400, OPUS-MT"""
-
-
 T5 = ("t5", "mt5")
-
-
-class Around(NamedTuple):
-    """What a family puts around texts: names of tokens, {src} and {tgt} for the codes of the languages."""
-
-    start: Sequence[str]
-    before: Sequence[str] = ()
-    end: Sequence[str] = ()
 
 
 FAMILIES = {
@@ -52,7 +34,9 @@ FAMILIES = {
     "mbart50": Around(["{decoder_start}", "{tgt}"], ["{src}"]),
     **dict.fromkeys((*T5, "pegasus"), Around(["{decoder_start}"])),
 }
-"""By model_type; MADLAD-400, a T5, has <2de> before its sources"""
+"""By model_type"""
+TARGET_FIRST = Around(["{decoder_start}"], ["{tgt}"])
+"""Of OPUS-MT with several targets, and of MADLAD-400, a T5"""
 
 
 class Texts(NamedTuple):
@@ -99,8 +83,10 @@ def _marian(
     subword: dict[str, Any] = {"name": "marian", "start": [] if start == pad else [tokens[start]]}
     new = new_codes(new_languages, ids)
     ids |= {code: len(ids) + i for i, code in enumerate(new)}
-    if languages:
-        subword["before"] = [_code(languages[1], ids)]
+    codes = codes_of(ids, ">>{}<<")
+    task = language_options(settings_of(folder), languages, codes, TARGET_FIRST)
+    if len(languages) == 2:
+        subword["before"] = [codes.token_of(languages[1])]
 
     def take_over(empty: Path) -> dict[str, Any]:
         if not new:
@@ -110,7 +96,7 @@ def _marian(
         write_file(empty / VOCAB, json.dumps(ids).encode())
         return {"subword": {**subword, "folder": str(empty.absolute())}}
 
-    return Texts({"subword": subword, "joint": is_joint, **_languages(folder, languages)}, take_over, new)
+    return Texts({"subword": subword, "joint": is_joint, **task}, take_over, new)
 
 
 def _m2m_100(
@@ -124,8 +110,11 @@ def _m2m_100(
     ids = m2m_tokens(folder)
     new = new_codes(new_languages, ids)
     ids |= {code: len(ids) + i for i, code in enumerate(new)}
-    start, before, end, _ = _around(folder, config, languages, ids)
+    around = FAMILIES[_family(folder, config)]
+    codes = codes_of(ids, "__{}__")
+    start, before, end, _ = _filled(folder, config, ids, around, _pair(languages, codes, around))
     subword = {"name": "marian", "start": start, "before": before, "end": end, "tags": False}
+    task = language_options(settings_of(folder), languages, codes, around)
     size = max(int(config["vocab_size"]), len(ids))
 
     def take_over(empty: Path) -> dict[str, Any]:
@@ -134,7 +123,7 @@ def _m2m_100(
             write_file(empty / name, spm.read_bytes())
         return {"subword": {**subword, "folder": str(empty.absolute()), "size": size}}
 
-    return Texts({"subword": subword, "joint": True, **_languages(folder, languages)}, take_over, new)
+    return Texts({"subword": subword, "joint": True, **task}, take_over, new)
 
 
 def _hugging_face(
@@ -151,9 +140,14 @@ def _hugging_face(
         made = with_added_tokens(made, new)
         ids = _ids(made)
         size = max(size, max(ids.values()) + 1)
-    start, before, end, names = _around(folder, config, languages, ids)
-    subword: dict[str, Any] = {"name": "hf", "start": list(filter(None, start)), "before": before, "end": end}
-    subword["bos"] = start[0]
+    around, is_t5 = FAMILIES[_family(folder, config)], config["model_type"] in T5
+    codes = codes_of(ids, "<2{}>") if is_t5 else codes_of(ids, "__{}__", "{}")
+    if is_t5 and codes.languages and (languages or len(codes.languages) > 1):
+        around = TARGET_FIRST
+    start, before, end, names = _filled(folder, config, ids, around, _pair(languages, codes, around))
+    bos = start[0] if start else names.get("bos", names.get("eos"))
+    subword: dict[str, Any] = {"name": "hf", "start": start, "before": before, "end": end, "bos": bos}
+    task = language_options(settings_of(folder), languages, codes, around)
     subword |= {name: names[name] for name in ("pad", "eos") if name in names}
 
     def take_over(empty: Path) -> dict[str, Any]:
@@ -162,42 +156,41 @@ def _hugging_face(
             write_file(file, json.dumps(made).encode())
         return {"subword": {**subword, "file": str(file.absolute()), "size": size}}
 
-    return Texts({"subword": subword, "joint": True, **_languages(folder, languages)}, take_over, new)
+    return Texts({"subword": subword, "joint": True, **task}, take_over, new)
 
 
-def _around(
-    folder: Path, config: Mapping[str, Any], languages: Sequence[str], ids: Mapping[str, int]
+def _pair(languages: Sequence[str], codes: Codes, around: Around) -> dict[str, str]:
+    """The tokens of source and target for a run of one direction; none for one of several, and where none are read."""
+    if len(languages) != 2 or not around.reads("tgt"):
+        return {}
+    return {"{src}": codes.tag.format(languages[0]), "{tgt}": codes.token_of(languages[1])}
+
+
+def _filled(
+    folder: Path, config: Mapping[str, Any], ids: Mapping[str, int], around: Around, pair: Mapping[str, str]
 ) -> tuple[list[str], list[str], list[str], dict[str, str]]:
-    """The tokens with which decoding starts, those before and behind sources, and the special ones by their names."""
+    """The tokens with which decoding starts, those before and behind sources, and the special ones by their names.
+
+    Those of languages are left out unless the run has one direction; so is a forced one that the model does not have.
+    """
     tokens = {i: piece for piece, i in ids.items()}
     names = {
         name: tokens[config[f"{name}_token_id"]]
         for name in ("pad", "bos", "eos", "decoder_start", "forced_bos")
         if config.get(f"{name}_token_id") in tokens
     }
-    family = FAMILIES[_family(folder, config)]
-    if config["model_type"] in T5 and languages:
-        family = family._replace(before=["{tgt}"])
-    codes = {"src": languages[0], "tgt": languages[1]} if languages else {}
-    start, before, end = ([_filled(token, names, codes, ids, folder) for token in part] for part in family)
+    known = {
+        "{forced_bos}": "",
+        "{src}": "",
+        "{tgt}": "",
+        **{f"{{{name}}}": token for name, token in names.items()},
+        **pair,
+    }
+    for pattern in (*around.start, *around.before, *around.end):
+        if pattern not in known:
+            raise CheckpointError(f"{folder}: its config.json has no {pattern.strip('{}')}_token_id that is a token")
+    start, before, end = ([known[pattern] for pattern in part if known[pattern]] for part in around)
     return start, before, end, names
-
-
-def _filled(
-    pattern: str, names: Mapping[str, str], codes: Mapping[str, str], ids: Mapping[str, int], folder: Path
-) -> str:
-    """The token that a family's pattern means; empty for a forced token that the model does not have."""
-    name = pattern.strip("{}")
-    if name in codes:
-        return _code(codes[name], ids)
-    if name in names or name == "forced_bos":
-        return names.get(name, "")
-    if name in ("src", "tgt"):
-        raise ConfigError(
-            f"{folder} is a model of several languages: s2s-import model={folder} languages=[SOURCE,TARGET] makes a "
-            "run of one direction"
-        )
-    raise CheckpointError(f"{folder}: its config.json has no {name}_token_id that is a token")
 
 
 def _family(folder: Path, config: Mapping[str, Any]) -> str:
@@ -205,31 +198,6 @@ def _family(folder: Path, config: Mapping[str, Any]) -> str:
     if str(settings.get("tokenizer_class", "")).startswith("MBart50"):
         return "mbart50"
     return "nllb_legacy" if kind == "m2m_100" and settings.get("legacy_behaviour") else kind
-
-
-def new_codes(new_languages: Mapping[str, str | None], tokens: Collection[str]) -> dict[str, list[str]]:
-    """The codes of languages that a model does not have, each with those as which it begins."""
-    new: dict[str, list[str]] = {}
-    if not new_languages:
-        return new
-    codes = {spelling: [token for token in tokens if re.fullmatch(form, token)] for spelling, form in CODES.items()}
-    spelling = max(codes, key=lambda one: len(codes[one]))
-    if not codes[spelling]:
-        raise ConfigError("new_languages: the model has no codes of languages")
-    for language, related in new_languages.items():
-        code = spelling.format(language)
-        if code in tokens:
-            raise ConfigError(f"new_languages: the model has {language} already")
-        new[code] = codes[spelling] if related is None else [_code(related, tokens)]
-    return new
-
-
-def _code(language: str, tokens: Container[str]) -> str:
-    """The token that stands for a language."""
-    for spelling in CODES:
-        if spelling.format(language) in tokens:
-            return spelling.format(language)
-    raise ConfigError(f"languages: the model has no token for {language}")
 
 
 def _names(ids: Mapping[str, int]) -> dict[int, str]:
@@ -243,9 +211,3 @@ def _ids(content: Mapping[str, Any]) -> dict[str, int]:
     vocab = content["model"]["vocab"]
     listed = {piece: i for i, (piece, _) in enumerate(vocab)} if isinstance(vocab, list) else vocab
     return {**listed, **{token["content"]: token["id"] for token in content.get("added_tokens", ())}}
-
-
-def _languages(folder: Path, languages: Sequence[str]) -> dict[str, str]:
-    settings = settings_of(folder)
-    src, tgt = languages or (settings.get("source_lang"), settings.get("target_lang"))
-    return {name: value for name, value in (("src_lang", src), ("tgt_lang", tgt)) if isinstance(value, str) and value}

@@ -53,8 +53,9 @@ class HuggingFaceKind(TokenizerKind):
         if not self.config.file:
             raise ConfigError("task.subword=hf: which file? Give task.subword={name: hf, file: tokenizer.json}")
         tokenizer = _read(self.files()[0])
-        n_tokens = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        added = [*unused_tokens(n_tokens, self.config.size), *symbols]
+        known = tokenizer.get_vocab(with_added_tokens=True)
+        unused = unused_tokens(max(known.values(), default=-1) + 1, self.config.size)
+        added = [*unused, *(symbol for symbol in symbols if symbol not in known)]
         tokenizer.add_tokens([tokenizers.AddedToken(symbol, normalized=False) for symbol in added])
         path.mkdir()
         write_file(path / FILE, tokenizer.to_str().encode())
@@ -77,11 +78,11 @@ class HuggingFaceKind(TokenizerKind):
             raise ConfigError(f"{path / FILE}: this kind of tokeniser cannot be extended")
         return before.rows_of(new)
 
-    def prune(self, lines: Iterable[str], path: Path) -> Mapping[Side, list[int]]:
+    def prune(self, lines: Iterable[str], path: Path, *, symbols: Sequence[str] = ()) -> Mapping[Side, list[int]]:
         """By rewriting the file; BPE keeps what it merges on the way to a token."""
         before = self.load(path)
         content = complete(parse_json(read_bytes(path / FILE)))
-        kept = sorted(kept_with_parts(content, before.kept(lines, [before])))
+        kept = sorted(kept_with_parts(content, before.kept(lines, [before], symbols)))
         write_file(path / FILE, json.dumps(pruned_json(content, kept), ensure_ascii=False).encode())
         if self.load(path).pieces != [before.pieces[i] for i in kept]:
             raise ConfigError(f"{path / FILE}: this kind of tokeniser cannot be pruned; leave out vocab")

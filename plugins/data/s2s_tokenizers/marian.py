@@ -80,13 +80,13 @@ class MarianKind(TokenizerKind):
             write_file(path / name, _as_json(pieces))
         return {side: tokens.rows_of(new[side]) for side, tokens in sides.items()}
 
-    def prune(self, lines: Iterable[str], path: Path) -> Mapping[Side, list[int]]:
+    def prune(self, lines: Iterable[str], path: Path, *, symbols: Sequence[str] = ()) -> Mapping[Side, list[int]]:
         """The model of each side then segments texts into these tokens alone."""
         sides: dict[Side, Marian] = {side: self.load(path).for_side(side) for side in SPM}
         kept: dict[Side, list[int]] = {}
         for side, name in _tables(path).items():
             ways = list(sides.values()) if _is_joint(path) else [sides[side]]
-            kept[side] = sorted(sides[side].kept(lines, ways))
+            kept[side] = sorted(sides[side].kept(lines, ways, symbols))
             write_file(path / name, _as_json([sides[side].pieces[i] for i in kept[side]]))
         kept.setdefault("tgt", kept["src"])
         for side, name in SPM.items():

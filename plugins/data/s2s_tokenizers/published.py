@@ -51,11 +51,12 @@ class PublishedTokenizer(Tokenizer):
         """Of everything that determines ids, and of the tokens around texts."""
         return self._identity([*self.special, *self.starting_tokens], [*self.before, -1, *self.after, self.src_eos])
 
-    def kept(self, lines: Iterable[str], sides: Sequence[Tokenizer]) -> set[int]:
-        """The tokens of these texts, as each side cuts them, of single characters or bytes, and around texts."""
+    def kept(self, lines: Iterable[str], sides: Sequence[Tokenizer], symbols: Iterable[str]) -> set[int]:
+        """Symbols, and tokens of these texts as each side cuts them, of single characters or bytes, around texts."""
         around = {*self.special, *self.starting_tokens, *self.before, *self.after, self.src_eos} - {-1}
         if self.pad < FIRST:  # M2M-100 counts positions from the id of padding, which stays what it is
             around |= {*range(self.pad)}
+        around |= {self._ids[symbol] for symbol in symbols if symbol in self._ids}
         shown = ((i, piece.lstrip(WORD_BEGINS)) for i, piece in enumerate(self.pieces))
         single = {i for i, piece in shown if len(piece) <= 1 or BYTE.fullmatch(piece)}
         used, waiting = set[int](), iter(lines)
