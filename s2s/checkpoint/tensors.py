@@ -21,7 +21,7 @@ from s2s.io import atomic
 from s2s.io.json_files import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 PIECE = 2**24
@@ -59,11 +59,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     return tensors | {alias: tensors[kept] for alias, kept in aliases.items()}
 
 
-def snapshot(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies on the CPU, to be written while the originals change; tied tensors share one copy."""
+def snapshot(tensors: Mapping[str, Tensor], frozen: Collection[str] = ()) -> dict[str, Tensor]:
+    """Copies on the CPU, to be written while the originals change; tied tensors share one copy. Those that are `frozen`
+    are not copied where they are on the CPU."""
     aliases = _aliases(tensors)
     # cloned, since `cpu` returns a tensor that is on the CPU as it is
-    copies = {n: t.detach().clone().cpu() for n, t in tensors.items() if n not in aliases}
+    copies = {n: (t if n in frozen else t.detach().clone()).cpu() for n, t in tensors.items() if n not in aliases}
     return {name: copies[aliases.get(name, name)] for name in tensors}
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["average_weights", "evaluated_weights", "load_weights", "size_limit", "weighted_mean"]
+__all__ = ["average_weights", "evaluated_weights", "load_weights", "narrow", "size_limit", "weighted_mean"]
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from s2s.checkpoint.directory import Checkpoint, load
 from s2s.errors import CheckpointError, is_out_of_memory
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 WEIGHTS = ("model", "ema")
+PIECE = 1 << 22
+"""Elements of a tensor that are summed in float64 at once"""
 
 
 def evaluated_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
@@ -67,9 +70,24 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) 
     model.load_state_dict(tensors)
 
 
+class SkippedDraws(TorchDispatchMode):
+    """In its block, tensors are not filled with random numbers: a model is built whose weights are loaded at once.
+
+    Drawing them is most of the time in which a large model is loaded, and takes memory beside what is loaded.
+    """
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in (torch.ops.aten.uniform_.default, torch.ops.aten.normal_.default):
+            return args[0]
+        return func(*args, **(kwargs or {}))
+
+
 @contextmanager
 def size_limit(tensors: Mapping[str, Tensor], source: Path) -> Iterator[None]:
-    """Raise CheckpointError as soon as a model that is built in the block is far larger than the weights `tensors`.
+    """Build a model in the block whose weights will be `tensors`: they are not initialised at random. Raises
+    CheckpointError as soon as it is far larger than they are.
 
     A configuration that came with a checkpoint may specify a million layers, and building them would take all memory.
     While a model is built, parameters may be replaced, as tied ones are, so four times as many are allowed.
@@ -88,7 +106,8 @@ def size_limit(tensors: Mapping[str, Tensor], source: Path) -> Iterator[None]:
 
     hook = register_module_parameter_registration_hook(count)
     try:
-        yield
+        with SkippedDraws():
+            yield
     except Exception as error:
         if not is_out_of_memory(error):
             raise
@@ -99,13 +118,29 @@ def size_limit(tensors: Mapping[str, Tensor], source: Path) -> Iterator[None]:
         hook.remove()
 
 
+@torch.no_grad()
+def narrow(model: nn.Module, dtype: torch.dtype) -> None:
+    """Hold each parameter in `dtype`, if that has 16 bits, where that is exact; one after the other."""
+    for parameter in model.parameters() if dtype in (torch.bfloat16, torch.float16) else ():
+        narrowed = parameter.to(dtype)
+        pieces = zip(parameter.reshape(-1).split(PIECE), narrowed.reshape(-1).split(PIECE), strict=True)
+        if all(torch.equal(wide, piece.to(wide.dtype)) for wide, piece in pieces):
+            parameter.data = narrowed
+
+
 def _weighted_mean(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
     if not tensors[0].is_floating_point():
         return tensors[-1]
-    total = torch.zeros_like(tensors[0], dtype=torch.float64)
-    for tensor, weight in zip(tensors, weights, strict=True):
-        total.add_(tensor, alpha=weight)
-    return (total / sum(weights)).to(tensors[0].dtype)
+    if all(torch.equal(tensors[0], tensor) for tensor in tensors[1:]):
+        return tensors[0]  # frozen ones: no copy of what is mapped
+    mean = torch.empty_like(tensors[0])
+    pieces = zip(*(tensor.reshape(-1).split(PIECE) for tensor in (mean, *tensors)), strict=True)
+    for result, *parts in pieces:
+        total = torch.zeros_like(result, dtype=torch.float64)
+        for part, weight in zip(parts, weights, strict=True):
+            total.add_(part, alpha=weight)
+        result.copy_(total / sum(weights))
+    return mean
 
 
 def _differences(saved: Mapping[str, Tensor], here: Mapping[str, Tensor]) -> str:

@@ -143,10 +143,10 @@ class NameTable:
             if not names.in_file(tensors):
                 continue  # there is a copy
             target = weights[names.native]
-            tensor = names.join(tensors, names.split(target.to("meta"))).to(target)
+            tensor = names.join(tensors, names.split(target.to("meta")))
             if names.native not in loaded_from:
-                target.copy_(tensor)
-            elif not torch.equal(target, tensor):
+                target.copy_(tensor)  # of any dtype, converted without a copy in between
+            elif not torch.equal(target, tensor.to(target)):
                 other = loaded_from[names.native]
                 raise CheckpointError(f"'{names.foreign[0]}' differs from '{other}', but the model has one for both")
             loaded_from.setdefault(names.native, names.foreign[0])

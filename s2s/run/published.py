@@ -168,7 +168,7 @@ def import_model(
     fit the configuration, and what composing it raises.
     """
     from s2s.checkpoint.directory import save  # torch, which a wrong name does without
-    from s2s.checkpoint.weights import size_limit
+    from s2s.checkpoint.weights import narrow, size_limit
     from s2s.distributed import World
     from s2s.run.directory import RunDirectory
 
@@ -189,6 +189,7 @@ def import_model(
         with size_limit(published.tensors, published.files[0]):
             model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=registry)
         published.load(model, config.arch, rows)
+        narrow(model, next(iter(published.tensors.values())).dtype)  # a file no larger than the one that was read
         save(run.checkpoints, step_name(0), {"model": model.state_dict(), **published.recorded(model, config.arch)}, {})
         Origin(
             title=published.title,

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 __all__ = ["FinalAverage"]
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from s2s.checkpoint import directory as checkpoint
-from s2s.checkpoint.directory import WORSE
+from s2s.checkpoint.directory import WORSE, Checkpoint
 from s2s.checkpoint.weights import evaluated_weights, weighted_mean
 from s2s.config import Config
 from s2s.errors import Preempted
-from s2s.training.checkpointing import AVERAGE, START, CheckpointManager
+from s2s.training.checkpointing import AVERAGE, START, CheckpointManager, frozen_names
 from s2s.training.state import TrainerState
 from s2s.training.validation import ValidationResult
 
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 WEIGHTS = ("model", "ema")
+
+
+def _without(saved: Checkpoint, names: Container[str]) -> Checkpoint:
+    """The checkpoint without some tensors, whose bytes are then not read."""
+    kept = {group: {n: t for n, t in named.items() if n not in names} for group, named in saved.tensors.items()}
+    return replace(saved, tensors=kept)
 
 
 @dataclass
@@ -70,11 +76,13 @@ class FinalAverage:
         record: of the mean of checkpoints, if there is one.
         """
         tuned = self.tuned(record)
+        frozen = self.frozen_weights()
         start, learnt = (
-            evaluated_weights(checkpoint.load(path, only=WEIGHTS)) for path in (self.folder / START, tuned)
+            evaluated_weights(_without(checkpoint.load(path, only=WEIGHTS), frozen))
+            for path in (self.folder / START, tuned)
         )
         share = self.config.train.init_weight
-        mixed = weighted_mean([start, learnt], [share, 1 - share])
+        mixed = {**weighted_mean([start, learnt], [share, 1 - share]), **frozen}
         members = checkpoint.load(tuned, only=()).state.get("members", [tuned.name])
         saved = {"members": members, "init_weight": share, "trainer": asdict(self.state)}
         self.world.barrier()  # every rank has read what is replaced
@@ -90,12 +98,20 @@ class FinalAverage:
         best = [self.folder / checkpoint.step_name(step) for _, step in self.state.best]
         return next((path for path in best if path.is_dir()), checkpoint.steps(self.folder)[-1])
 
+    def frozen_weights(self) -> dict[str, Tensor]:
+        """The weights that training leaves as they are, which are not read again; a collective call."""
+        step = self.checkpoints.train_step
+        names = frozen_names(step.model)
+        full = step.sharding.full_tensors(step.model.state_dict()) if names else {}
+        return {name: tensor for name, tensor in full.items() if name in names}
+
     def measured(self, weights: Mapping[str, Tensor]) -> ValidationResult | None:
         """The validation of these weights, if there is one; the model's own are restored."""
         if self.validate is None:
             return None
         model, path = self.checkpoints.train_step.model, self.folder / AVERAGE
-        own = {name: t.detach().clone() for name, t in model.state_dict().items()}
+        frozen = frozen_names(model)
+        own = {n: weights[n] if n in frozen else t.detach().clone() for n, t in model.state_dict().items()}
         self.checkpoints.load_weights(weights, path)
         result = self.validate()
         self.checkpoints.load_weights(own, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AVERAGE", "START", "CheckpointContent", "CheckpointManager"]
+__all__ = ["AVERAGE", "START", "CheckpointContent", "CheckpointManager", "frozen_names"]
 
 import copy
 import time
@@ -28,7 +28,7 @@ from s2s.training.state import TrainerState
 from s2s.training.train_step import TrainStep
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 
 AVERAGE = "average"
@@ -63,6 +63,11 @@ class PendingSave(NamedTuple):
     began: float
     may_fail: bool
     """Whether training continues if writing fails"""
+
+
+def frozen_names(module: nn.Module) -> set[str]:
+    """The parameters that training leaves as they are, under all names of a tied one."""
+    return {name for name, p in module.named_parameters(remove_duplicate=False) if not p.requires_grad}
 
 
 @dataclass
@@ -233,9 +238,11 @@ class CheckpointManager:
         return checkpoint.save(self.folder, AVERAGE, {"model": average_weights(members)}, saved)
 
     def _expected_size(self) -> int:
-        """Bytes of a checkpoint: weights, the two moments of each that Adam keeps, and their EMA."""
-        weights = n_bytes(*(module.state_dict() for module in self.train_step.modules.values()))
-        return 3 * weights + n_bytes(self.ema.mean if self.ema else {})
+        """Bytes of a checkpoint: weights, the two moments that Adam keeps of each that is trained, and their EMA."""
+        modules = self.train_step.modules.values()
+        trained = sum(p.nbytes for module in modules for p in module.parameters() if p.requires_grad)
+        weights = n_bytes(*(module.state_dict() for module in modules))
+        return weights + 2 * trained + n_bytes(self.ema.mean if self.ema else {})
 
     def _start(self, state: TrainerState, content: CheckpointContent, *, interim: bool, may_fail: bool) -> None:
         """Copy everything that changes and write the copy in a thread; training waits only until it is copied."""
@@ -249,10 +256,12 @@ class CheckpointManager:
             "interim": interim,
             **({} if content.observers is None else {OBSERVERS: content.observers}),
         }
-        tensors = {group: snapshot(named) for group, named in content.tensors.items()}
+        modules = self.train_step.modules
+        frozen = {group: frozen_names(module) for group, module in modules.items()}
+        tensors = {group: snapshot(each, frozen.get(group, ())) for group, each in content.tensors.items()}
         learnt = {group: named for group, named in tensors.items() if group != OBSERVERS}
         name, previous_interim = checkpoint.step_name(state.step), self.interim
-        parameters = {name for module in self.train_step.modules.values() for name, _ in module.named_parameters()}
+        parameters = {name for module in modules.values() for name, _ in module.named_parameters()}
 
         def write() -> Path:
             check_finite(learnt, parameters, state.step, self.folder)

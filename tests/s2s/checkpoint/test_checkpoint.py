@@ -86,6 +86,12 @@ def test_a_snapshot_keeps_what_was_while_the_originals_change(tmp_path: Path) ->
     assert list(copies) == list(live)
 
 
+def test_a_snapshot_shares_what_nothing_changes() -> None:
+    named = {"a": torch.ones(3), "b": torch.ones(3)}
+    copies = snapshot(named, frozen={"b"})
+    assert [copies[name].data_ptr() == named[name].data_ptr() for name in "ab"] == [False, True]
+
+
 def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
     weight = torch.randn(3)
     tied = {"model": dict.fromkeys("abcdefg", weight)}

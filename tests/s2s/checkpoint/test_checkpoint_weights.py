@@ -13,7 +13,14 @@ from torch import Tensor, nn
 from harness.small_checkpoints import assert_same, save, tensors
 from s2s.checkpoint import directory as checkpoint
 from s2s.checkpoint.state_tree import flatten_state, unflatten_state
-from s2s.checkpoint.weights import average_weights, evaluated_weights, load_weights, size_limit
+from s2s.checkpoint.weights import (
+    average_weights,
+    evaluated_weights,
+    load_weights,
+    narrow,
+    size_limit,
+    weighted_mean,
+)
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -95,6 +102,41 @@ def test_the_mean_keeps_tied_weights_tied(tmp_path: Path) -> None:
     assert mean["tied"] is mean["weight"]
     a, b = tensors(1)["model"]["weight"].double(), tensors(2)["model"]["weight"].double()
     assert torch.equal(mean["weight"], ((a + b) / 2).float())
+
+
+def test_what_is_equal_in_all_is_its_own_mean_and_not_copied() -> None:
+    frozen, trained = torch.randn(300), torch.randn(300)
+    mean = weighted_mean([{"a": frozen, "b": trained}, {"a": frozen.clone(), "b": trained + 1}], [0.65, 0.35])
+    assert mean["a"] is frozen
+    summed = (trained.double() * 0.65 + (trained + 1).double() * 0.35) / (0.65 + 0.35)
+    assert torch.equal(mean["b"], summed.float())
+
+
+def test_a_mean_in_pieces_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [{"a": torch.randn(7, 5)} for _ in range(3)]
+    whole = weighted_mean(members, [1, 2, 3])["a"]
+    monkeypatch.setattr("s2s.checkpoint.weights.PIECE", 4)
+    assert torch.equal(weighted_mean(members, [1, 2, 3])["a"], whole)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
+def test_parameters_are_narrowed_where_nothing_is_lost(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s2s.checkpoint.weights.PIECE", 3)
+    model = nn.Linear(4, 5)
+    with torch.no_grad():
+        model.weight.copy_(model.weight.to(dtype))
+        model.bias.fill_(1 / 3)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    narrow(model, dtype)
+    assert [p.dtype for p in model.parameters()] == [dtype, torch.float32]
+    assert all(torch.equal(p.float(), before[name]) for name, p in model.named_parameters())
+
+
+def test_a_model_whose_weights_are_loaded_is_not_initialised_at_random() -> None:
+    state = torch.get_rng_state()
+    with size_limit({"weight": torch.ones(6, 6)}, Path("x")):
+        nn.init.normal_(nn.Linear(6, 6).weight)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_a_mean_of_models_that_differ_is_refused(tmp_path: Path) -> None:
