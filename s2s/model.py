@@ -12,7 +12,7 @@ __all__ = ["AttentionMap", "Memory", "Seq2Seq", "State", "evaluating"]
 
 import contextlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import torch
@@ -38,6 +38,8 @@ class Memory:
     """[B, S, D]"""
     pad: Tensor
     """[B, S], True at padding"""
+    listed: Tensor | None = field(default=None, kw_only=True)
+    """[B, V], True at the tokens of which an output may consist, for a model that `reads_shortlists`; None: all"""
 
     def select(self, rows: Tensor) -> Self:
         """The memory of some sentences; rows: their indices [B'], one may occur more than once."""
@@ -116,6 +118,8 @@ class Seq2Seq(nn.Module, ABC):
     """Whether `project` and `step` return log-probabilities, such as a weighted mean of several models, which search
     adds as they are; otherwise they return logits, which search normalises."""
 
+    reads_shortlists: bool = False
+    """Whether logits of `step` are -inf for tokens that `Memory.listed` lacks, computed without them"""
     ignores_labels: bool = False
     """Whether `encode` reads a source as if its `Vocab.labels` were not there; other models are refused with labels"""
 

@@ -11,6 +11,7 @@ D = d_model.
 from __future__ import annotations
 
 __all__ = [
+    "Columns",
     "FusedDecoder",
     "FusedEncoder",
     "FusedModel",
@@ -117,6 +118,17 @@ class FusedModel:
     """The first token's embedding is 0"""
 
 
+class Columns(NamedTuple):
+    """The tokens that sentences list: all others have no probability."""
+
+    ids: Tensor
+    """[U], those of any sentence"""
+    output: LinearMap
+    """[..., D] -> [..., U], their logits"""
+    listed: Tensor
+    """[B, V], whether a sentence lists a token"""
+
+
 class FusedState(NamedTuple):
     """The state of a model's decoding."""
 
@@ -128,6 +140,8 @@ class FusedState(NamedTuple):
     """[P, D], encodings of the first positions, if the model adds them"""
     n_steps: int
     """Steps for which all buffers have room"""
+    columns: Columns | None = None
+    """With a shortlist: the logits that are computed"""
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "NO_MULTIPLIERS",
     "HasPrepacked",
+    "HasSelect",
     "HasTable",
     "HasWeightRows",
     "Int8Multipliers",
@@ -65,6 +66,14 @@ class HasWeightRows(Protocol):
 
     def weight_rows(self, ids: Tensor) -> Tensor:
         """[...] -> [..., I]"""
+
+
+@runtime_checkable
+class HasSelect(Protocol):
+    """A linear map of which some outputs can be computed alone."""
+
+    def select(self, ids: Tensor) -> LinearMap:
+        """[U] -> a map of [..., I] to [..., U]"""
 
 
 @runtime_checkable

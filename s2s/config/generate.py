@@ -101,6 +101,10 @@ class GenerateConfig:
     """Changes of the logits before tokens are chosen, such as [{name: bias, texts: [cat], bias: -2}] or
     [{name: shortlist, file: target.txt}], or what a plugin registers. Log-probabilities are those of the changed
     distribution."""
+    shortlist: bool = field(default=True, metadata=Mark.ADDED)
+    """Of a published model that brings a lexical shortlist, such as Firefox's: outputs consist of its frequent tokens
+    and of those that it has for the source's tokens, and only their logits are computed; sentences with constraints of
+    their own, and ensembles, have all tokens. false: all tokens."""
     candidates: int = 0
     """Outputs of the search among which an option such as coverage or mbr chooses `nbest`; 0: the size of the beam."""
     device: str = field(default="auto", metadata=Mark.OF_MODELS | Mark.NEUTRAL)

@@ -18,6 +18,7 @@ import torch
 from s2s.batch import make_batch
 from s2s.decoding.batch_constraint import BatchConstraint
 from s2s.decoding.queue import FixedQueue, SentenceQueue, SourceSentence
+from s2s.decoding.shortlist import Shortlist
 from s2s.decoding.transforms import LogitsTransform, option_transforms
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
@@ -88,6 +89,8 @@ class SearchRequest:
     """Hypotheses per sentence"""
     transforms: Sequence[LogitsTransform] = ()
     """Change the logits, one after another, before tokens are chosen; the search's options may add some before them"""
+    shortlist: Shortlist | None = None
+    """The tokens of outputs, for a model that `reads_shortlists`; sentences with a constraint have all tokens"""
 
     @classmethod
     def from_batch(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["StartedSentences", "check_starting_tokens", "max_output_length", "pad_sources", "start_sentences"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -48,7 +48,11 @@ def start_sentences(run: Run[Any], config: SearchConfig, sentences: Sequence[Sou
     starts = [request.starting_tokens(sentence) for sentence in sentences]
     for start in starts:
         check_starting_tokens(start, request.vocab)
-    state, tokens = model.start(model.encode(src, pad)), torch.tensor(starts, device=request.device)  # [B, N]
+    memory = model.encode(src, pad)
+    if request.shortlist and model.reads_shortlists:
+        sources = [None if sentence.constraint else sentence.ids for sentence in sentences]
+        memory = replace(memory, listed=request.shortlist.listed(sources, request.vocab.tgt).to(request.device))
+    state, tokens = model.start(memory), torch.tensor(starts, device=request.device)  # [B, N]
     *before, newest = tokens.split(1, dim=1)
     for token in before:
         _, state = model.step(token, state)

@@ -83,7 +83,9 @@ class LoadedModels:
         config = resolve_candidates(replace(composed.config, **settled), chosen)
         search, description = self._search(chosen, config)
         sources = self.models.first.sources
-        generator = Generator(self.models.model, task, search, self.device, config, self.plugins, sources)
+        generator = Generator(
+            self.models.model, task, search, self.device, config, self.plugins, sources, self.models.first.shortlist
+        )
         return LoadedGenerator(
             generator, provenance(generator.config, self.models.provenance, chosen, self.device.type), description
         )

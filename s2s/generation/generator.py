@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from s2s.data.source_shape import SourceShape
     from s2s.decoding import Search
+    from s2s.decoding.shortlist import Shortlist
     from s2s.generation.candidates import Input
     from s2s.generation.segments import Segment
     from s2s.model import Seq2Seq
@@ -52,10 +53,11 @@ class Generator:
         config: GenerateConfig | None = None,
         plugins: Plugins | None = None,
         sources: SourceShape | None = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """plugins: provide constraints and output stages; not needed if no option requires them.
 
-        sources: what the sources of the training text were like; None: not known.
+        sources: what the sources of the training text were like; None: not known. shortlist: the model's.
         """
         config = config or (plugins.registry.with_options(GenerateConfig) if plugins else GenerateConfig)()
         config = replace(config, tokens=config.tokens or device_of(torch.device(device)).search_tokens)
@@ -69,7 +71,15 @@ class Generator:
         stages = build_stages(self.config, task, model, torch.device(device), plugins)
         transforms = build_transforms(config.transforms, task, plugins.registry) if plugins else []
         self.search = Searcher(
-            model, search, task.vocab, torch.device(device), self.config, stages, constraint, transforms
+            model,
+            search,
+            task.vocab,
+            torch.device(device),
+            self.config,
+            stages,
+            constraint,
+            transforms,
+            shortlist if config.shortlist else None,
         )
         self.write = Writer(task, self.config, self.counts, stages, search_name(search))
 

@@ -15,6 +15,7 @@ from s2s.backend.selection import DTYPES
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamSearch, LogitsTransform, Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
 from s2s.decoding.queue import FixedQueue
+from s2s.decoding.shortlist import Shortlist
 from s2s.errors import PluginError
 from s2s.generation.output_stages import OutputStage
 from s2s.generation.workers import search_shared
@@ -40,6 +41,7 @@ class Searcher:
     constraint: Constraint | None
     """On every output"""
     transforms: Sequence[LogitsTransform] = ()
+    shortlist: Shortlist | None = None
 
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
@@ -115,6 +117,7 @@ class Searcher:
             constraint=self.constraint,
             nbest=self._n_outputs(),
             transforms=self.transforms,
+            shortlist=self.shortlist if self.constraint is None else None,
         )
 
     def _n_outputs(self) -> int:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s.backend.device_types import device_of
-from s2s.backend.linear import HasWeightRows, apply_linear
+from s2s.backend.linear import HasSelect, HasWeightRows, apply_linear
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -89,6 +89,16 @@ class Embeddings(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., D] -> [..., V]"""
         return self.prepacked(hidden) if self.prepacked else apply_linear(hidden, *self.weight_and_bias())
+
+    def logits_of(self, ids: Tensor) -> LinearMap:
+        """The function [..., D] -> [..., U], logits of the tokens ids [U] alone."""
+        if isinstance(self.prepacked, HasSelect):
+            return self.prepacked.select(ids)
+        if self.prepacked is not None:
+            return lambda hidden: self.logits(hidden).index_select(-1, ids)
+        weight, bias = self.weight_and_bias()
+        chosen = weight[ids], None if bias is None else bias[ids]
+        return lambda hidden: apply_linear(hidden, *chosen)
 
     def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
         """The matrix of the softmax, [V, D], and its bias, [V]"""

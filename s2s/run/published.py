@@ -88,8 +88,13 @@ class PublishedModel(ABC):
         rows: for each token of a side, of which rows its own is the mean; None: the vocabulary is the model's own.
         """
 
-    def recorded(self, model: Seq2Seq, arch: Choice) -> Mapping[str, Mapping[str, Tensor]]:
-        """Further groups of tensors for the run's checkpoint, such as `int8`: group -> name -> tensor."""
+    def recorded(
+        self, model: Seq2Seq, arch: Choice, rows: Mapping[Side, Sequence[Sequence[int]]] | None
+    ) -> Mapping[str, Mapping[str, Tensor]]:
+        """Further groups of tensors for the run's checkpoint, `int8` and `shortlist`: group -> name -> tensor.
+
+        rows: as for `load`.
+        """
         return {}
 
 
@@ -190,7 +195,8 @@ def import_model(
             model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=registry)
         published.load(model, config.arch, rows)
         narrow(model, next(iter(published.tensors.values())).dtype)  # a file no larger than the one that was read
-        save(run.checkpoints, step_name(0), {"model": model.state_dict(), **published.recorded(model, config.arch)}, {})
+        recorded = published.recorded(model, config.arch, rows)
+        save(run.checkpoints, step_name(0), {"model": model.state_dict(), **recorded}, {})
         Origin(
             title=published.title,
             name=published.name,

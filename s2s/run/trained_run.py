@@ -18,6 +18,7 @@ from s2s.checkpoint.directory import WORSE
 from s2s.checkpoint.weights import evaluated_weights, load_weights, size_limit
 from s2s.config import Config
 from s2s.data.source_shape import SourceShape
+from s2s.decoding.shortlist import Shortlist
 from s2s.errors import CheckpointError, ConfigError, PluginError
 from s2s.io import atomic
 from s2s.io.json_files import read_checked, read_json
@@ -42,6 +43,8 @@ logger = logging.getLogger(__name__)
 WEIGHTS = ("model", "ema")
 INT8 = "int8"
 """The group of tensors [2, O] in a checkpoint, by the names of weights [O, I]: `Int8Multipliers`"""
+SHORTLIST = "shortlist"
+"""The group of the tensors of a `Shortlist`"""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Run:
     """What the sources of its training text were like; None: not measured"""
     int8: Mapping[Tensor, Int8Multipliers] = field(default_factory=dict)
     """Of weights that were published in 8-bit integers"""
+    shortlist: Shortlist | None = None
+    """Of a published model that has one"""
     passed_over: tuple[str, ...] = ()
     """Why the checkpoints that `checkpoint` rather means were not taken"""
 
@@ -72,11 +77,13 @@ class Run:
         with size_limit(weights, path):
             model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
         load_weights(model, weights, path)
-        int8 = _int8(model, path)
+        recorded = _recorded(path)
+        int8 = _int8(model, recorded.get(INT8, {}))
+        shortlist = Shortlist.of(recorded[SHORTLIST], task.vocab.tgt) if SHORTLIST in recorded else None
         if device.type != "cpu":  # it is there already; `to` imports what decoding a line of text does not need, 0.4 s
             model.to(device)
         sources = SourceShape.read(_env(directory).get("sources"))
-        return cls(config, task, model.eval(), path, sources, int8, tuple(passed_over))
+        return cls(config, task, model.eval(), path, sources, int8, shortlist, tuple(passed_over))
 
     @staticmethod
     def load_task(directory: Path, plugins: Plugins) -> tuple[Config, Task]:
@@ -98,9 +105,13 @@ class Run:
         return _read_weights(directory, name)[:2]
 
 
-def _int8(model: Seq2Seq, path: Path) -> dict[Tensor, Int8Multipliers]:
+def _recorded(path: Path) -> dict[str, dict[str, Tensor]]:
+    """What a checkpoint has of a published model besides its weights."""
+    return checkpoint.load(path, only=[INT8, SHORTLIST]).tensors
+
+
+def _int8(model: Seq2Seq, recorded: Mapping[str, Tensor]) -> dict[Tensor, Int8Multipliers]:
     """The recorded multipliers of a checkpoint, by the parameters that they belong to."""
-    recorded = checkpoint.load(path, only=[INT8]).tensors.get(INT8, {})
     parameters = dict(model.named_parameters())
     return {parameters[name]: Int8Multipliers(*both) for name, both in recorded.items() if name in parameters}
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["ALPHA", "INTGEMM8", "IntegerEquations", "bin_file", "dequantized", "integers", "with_alphas"]
+__all__ = [
+    "ALPHA",
+    "INTGEMM8",
+    "IntegerEquations",
+    "bin_file",
+    "dequantized",
+    "integers",
+    "shortlist_file",
+    "with_alphas",
+]
 
 import struct
 from typing import TYPE_CHECKING, Any
@@ -111,3 +120,17 @@ def bin_file(options: dict[str, Any], tensors: Mapping[str, Array], kind: str = 
     head = struct.pack("<QQ", 1, len(headers) // 32) + headers + names + shapes
     padding = -(len(head) + 8) % 256
     return head + struct.pack("<Q", padding) + bytes(padding) + data
+
+
+def shortlist_file(first: int, lists: list[list[int]]) -> bytes:
+    """The bytes of lex.s2t.bin: the tokens of each source token, and how many frequent ones there are."""
+    offsets = [0]
+    for tokens in lists:
+        offsets.append(offsets[-1] + len(tokens))
+    ids = [token for tokens in lists for token in tokens]
+    body = struct.pack("<4Q", first, 50, len(offsets), len(ids)) + struct.pack(f"<{len(offsets)}Q", *offsets)
+    body += struct.pack(f"<{len(ids)}I", *ids)
+    checksum = 0
+    for (word,) in struct.iter_unpack("<Q", body[: len(body) // 8 * 8]):
+        checksum ^= (word + 0x9E3779B9 + (checksum << 6) + (checksum >> 2)) % 2**64
+    return struct.pack("<QQ", 0xF11A48D5013417F5, checksum) + body

@@ -33,7 +33,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     model = build(composed, PLUGINS, tmp_path / "prepared").eval()
     task = PLUGINS.registry.get("task", "letters").build(composed.config.task)
     task.load(tmp_path / "prepared")
-    run: Any = SimpleNamespace(task=task, config=composed.config, model=model, sources=None)
+    run: Any = SimpleNamespace(task=task, config=composed.config, model=model, sources=None, shortlist=None)
     monkeypatch.setattr(loading, "load_models", lambda *_: Models(run, tmp_path, model, [model], {}, ""))
     return lambda *options: TrainedModel(["run=x", "device=cpu", "matmul=torch", *options], PLUGINS)
 

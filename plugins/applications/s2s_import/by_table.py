@@ -38,7 +38,9 @@ class TableModel(PublishedModel):
             tensors = SelectedRows(tensors, of_tokens)
         table.load(model.state_dict(), tensors)
 
-    def recorded(self, model: Seq2Seq, arch: Choice) -> dict[str, dict[str, Tensor]]:
+    def recorded(
+        self, model: Seq2Seq, arch: Choice, rows: Mapping[Side, Sequence[Sequence[int]]] | None
+    ) -> dict[str, dict[str, Tensor]]:
         """The multipliers of weights in 8-bit integers, which are those of all rows of a tensor there."""
         weights, int8 = model.state_dict(), {}
         for names in self.tables.names(arch).tensors:

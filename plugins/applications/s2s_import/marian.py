@@ -18,6 +18,7 @@ import yaml
 from s2s import CheckpointError, ConfigError
 from s2s.run import ModelFormat
 from s2s_import.by_table import TableModel
+from s2s_import.marian_shortlist import find_shortlist, read_shortlist
 from s2s_import.marian_vocabularies import PACKED, file_name, find_vocabularies, suffix, unpacked
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s import Choice, Registry
+    from s2s import Choice, Registry, Seq2Seq, Side
     from s2s.foreign import ForeignFormat
     from s2s.run import PublishedModel
 
@@ -89,7 +90,9 @@ class MarianModel(TableModel):
         for file in reversed(option_files):
             written |= _read_options(file)
         self._vocabs = vocabs = find_vocabularies(path, written)
-        self.files = list(dict.fromkeys([path, *option_files, *(file for vocab in vocabs for file in vocab)]))
+        self._shortlist = find_shortlist(path, written)
+        lists = [self._shortlist.path] if self._shortlist else []
+        self.files = list(dict.fromkeys([path, *option_files, *(file for vocab in vocabs for file in vocab), *lists]))
         codes = dict(zip(("src_lang", "tgt_lang"), languages or _languages(path.parent), strict=False))
         joint, search = vocabs[0].pieces == vocabs[1].pieces, SEARCHES[suffix(path)]
         self.options = {
@@ -124,6 +127,16 @@ class MarianModel(TableModel):
         for side, vocab in zip(("source", "target"), self._vocabs, strict=True):
             (folder / f"{side}.spm").write_bytes(unpacked(vocab.segmenter))
         return {"subword": {"name": "marian", "folder": str(folder.absolute())}}
+
+    def recorded(
+        self, model: Seq2Seq, arch: Choice, rows: Mapping[Side, Sequence[Sequence[int]]] | None
+    ) -> dict[str, dict[str, Tensor]]:
+        """With the shortlist, if there is one."""
+        groups = super().recorded(model, arch, rows)
+        if self._shortlist is None:
+            return groups
+        pairs = read_shortlist(self._shortlist, *self._vocabs)
+        return groups | {"shortlist": pairs.tensors(len(self._vocabs[0].tokens()), rows)}
 
 
 def _option_files(model: Path) -> list[Path]:

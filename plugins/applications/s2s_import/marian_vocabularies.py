@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["PACKED", "Vocabulary", "file_name", "find_vocabularies", "suffix", "unpacked"]
+__all__ = ["PACKED", "UNK", "Vocabulary", "file_name", "find_vocabularies", "suffix", "unpacked"]
 
 import json
 import re

@@ -97,9 +97,10 @@ def fused_state(
     has_positions, n_steps = len(state.positions) > 0, state.n_free_steps
     if has_positions:
         n_steps = min(n_steps, len(state.positions) - state.max_length)
-    sources, seen, _ = state.sentence
+    sources, seen, *_ = state.sentence
     cache = fused.TreeCache(state.nodes, state.hypothesis, state.length, sources, seen)
-    return fused.FusedState(model, cache, state.n_nodes, state.positions if has_positions else None, n_steps), state
+    positions = state.positions if has_positions else None
+    return fused.FusedState(model, cache, state.n_nodes, positions, n_steps, state.columns), state
 
 
 def _decoder_sublayers(layer: DecoderLayer) -> fused.Sublayers | None:

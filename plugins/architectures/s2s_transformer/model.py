@@ -30,7 +30,7 @@ from s2s.nn import (
 )
 from s2s_transformer.attention_weights import attention_maps, cross_attention_weights, layer_number, mean_of_heads
 from s2s_transformer.cost import forward_operations
-from s2s_transformer.decoding import GuidedMemory, TransformerState, first_state
+from s2s_transformer.decoding import GuidedMemory, TransformerState, first_state, listed_logits
 from s2s_transformer.fused import fused_decoder, fused_encoder, fused_model, fused_state, has_hooks
 from s2s_transformer.initialization import init_weights
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, norm, stack, stack_norm
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 class Transformer(Seq2Seq):
     """The paper's model (Figure 1)."""
+
+    reads_shortlists = True
 
     def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
         super().__init__()
@@ -169,7 +171,10 @@ class Transformer(Seq2Seq):
 
     def project(self, hidden: Tensor) -> Tensor:
         """[..., D] -> logits [..., V]"""
-        return self.embeddings.logits(hidden * hidden.size(-1) ** -0.5 if self.config.scale_output else hidden)
+        return self.embeddings.logits(self._scaled(hidden))
+
+    def _scaled(self, hidden: Tensor) -> Tensor:
+        return hidden * hidden.size(-1) ** -0.5 if self.config.scale_output else hidden
 
     def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
         """src, pad [B, S] -> [B, W, L]; None without arch.label_loss"""
@@ -253,7 +258,13 @@ class Transformer(Seq2Seq):
             state = state.with_positions(self.tgt_positions, state.max_length, self.max_len)
             x = x + state.positions[state.length - 1][:, None]
         x = self.dropout(self.tgt_embedding_norm(x))
-        return self.project(self._guided(self._step(x, state), at_output)), state
+        state = state.with_columns(self.embeddings.logits_of)
+        hidden = self._guided(self._step(x, state), at_output)
+        if state.columns:
+            part = state.columns.output(self._scaled(hidden))
+            return listed_logits(part, state.columns.listed, state.columns.ids), state
+        logits = self.project(hidden)
+        return (logits if state.listed is None else listed_logits(logits, state.listed)), state
 
     def fused_state(self, state: State, beam: int) -> tuple[fused.FusedState, State] | None:
         """See `HasFusedState`; not available if a step differs from the one defined here."""
@@ -264,14 +275,14 @@ class Transformer(Seq2Seq):
         model = fused_model(self.fused_decoder, self.embeddings, self.tgt_embedding_norm, self.config)
         if model is None:
             return None
-        state = state.reserve(beam)
+        state = state.reserve(beam).with_columns(self.embeddings.logits_of)
         if self.tgt_positions is not None:
             state = state.with_positions(self.tgt_positions, state.max_length + 1, self.max_len)
         return fused_state(model, state, beam)
 
     def _step(self, x: Tensor, state: TransformerState) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
-        sources, seen, _ = state.sentence
+        sources, seen, *_ = state.sentence
         if self.fused_decoder is not None and not self.training:
             return self.fused_decoder(x, fused.TreeCache(state.nodes, state.hypothesis, state.length, sources, seen))
         memory_layout = PaddedLayout.from_padding(~seen, x.dtype, self.kernel)

@@ -14,7 +14,7 @@ __all__ = ["beam_search_steps", "run_steps"]
 import ctypes
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -108,9 +108,10 @@ def beam_search_steps(search: BeamSearch, batch: Beams, max_steps: int) -> Beams
     if found is None:
         return None
     fused_state, state = found
-    if not isinstance(fused_state.model.decoder, FusedDecoder) or not isinstance(
-        fused_state.model.output, PrepackedLinear
-    ):
+    decoder, outputs = fused_state.model.decoder, [fused_state.model.output]
+    if fused_state.columns:
+        outputs.append(fused_state.columns.output)
+    if not isinstance(decoder, FusedDecoder) or not all(isinstance(output, PrepackedLinear) for output in outputs):
         # Making room for a step may have moved nodes, so that the paths of `batch.state` are out of date.
         return search.step(replace(batch, state=state)) if n_hypotheses == beam else None  # else there are no nodes yet
     arrays = _arrays(batch, beam)
@@ -191,7 +192,8 @@ def run_steps(
     first = ctypes.cast(layers, ctypes.c_void_p)
     table = None if model.embedding is None else model.embedding.data_ptr()
     changes = (model.scale, model.output_scale, model.zero_start, positions, norm_struct(model.embedding_norm))
-    model_struct = ModelStruct(first, len(layers), output.struct, table, *changes)
+    columns = () if state.columns is None else _pointers(state.columns)
+    model_struct = ModelStruct(first, len(layers), output.struct, table, *changes, *columns)
     written = (*arrays, cache.path, cache.length, state.n_nodes, *new)
     assert all(x.is_contiguous() for x in (*written, cache.seen, *itertools.chain(*cache.sources)))
     ranks = (settings.n, settings.n_finishable, settings.stop_rank)
@@ -204,3 +206,11 @@ def run_steps(
     search = SearchStruct(beam, n_finished, *sizes, *pointers, 0, 0, allowed, automaton, *affine)
     call("s2s_beam_search_steps", *map(ctypes.byref, (model_struct, step, search)), max_steps)
     return search.n_steps, NewNodes(*(x[: search.n_new] for x in new))
+
+
+def _pointers(columns: fused.Columns) -> tuple[Any, ...]:
+    """The last fields of a `ModelStruct`."""
+    assert isinstance(columns.output, PrepackedLinear)
+    assert columns.ids.is_contiguous()
+    assert columns.listed.is_contiguous()
+    return columns.output.struct, columns.ids.data_ptr(), columns.listed.data_ptr()

@@ -17,8 +17,9 @@ __all__ = [
     "rounds_rows_to_bf16",
 ]
 
+import copy
 import ctypes
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -30,6 +31,8 @@ from s2s_cpu.quantization import ZERO_POINT, quantize_weight
 from s2s_cpu.structs import LinearStruct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from s2s.backend import linear
 
 HUGE_PAGE = 2**21
@@ -62,14 +65,29 @@ class PrepackedLinear:
     bits: ClassVar[int]
     """Bits of a weight"""
 
-    def __init__(self, shape: torch.Size, bias: Tensor | None, multiplier: float = 0.0, **tensors: Tensor) -> None:
+    def __init__(self, shape: Sequence[int], bias: Tensor | None, multiplier: float = 0.0, **tensors: Tensor) -> None:
         """shape: that of W [O, I]; bias [O]; tensors: the others that the `LinearStruct` points to."""
         self.n_outputs, self.n_inputs = shape
         bias = torch.zeros(self.n_outputs, dtype=torch.float32) if bias is None else bias.detach()
-        self.tensors = {"bias": _padded(bias).contiguous(), **tensors}
+        self._point_to({"bias": _padded(bias).contiguous(), **tensors}, multiplier)
+
+    def _point_to(self, tensors: dict[str, Tensor], multiplier: float) -> None:
+        self.tensors = tensors
         pointers = {name: tensor.data_ptr() for name, tensor in self.tensors.items()}
         self.struct = LinearStruct(**pointers, n_inputs=self.n_inputs, n_outputs=self.n_outputs, bits=self.bits)
         self.struct.multiplier = multiplier
+
+    def select(self, ids: Tensor) -> Self:
+        """The same map with the outputs ids [U] alone."""
+        selected, width = copy.copy(self), panel_width()
+        weight = self.tensors["weight"]
+        panels = weight if self.bits == 32 else weight.flatten(2).view(torch.int32)  # [O / C, ·, C], units of 4 bytes
+        rows = _padded(panels[ids // width, :, ids % width])
+        chosen = rows.unflatten(0, (-1, width)).transpose(1, 2).contiguous()
+        tensors = {name: _padded(x[ids]) for name, x in self.tensors.items() if name != "weight"}
+        selected.n_outputs = len(ids)
+        selected._point_to({**tensors, "weight": chosen}, self.struct.multiplier)
+        return selected
 
     def __call__(self, x: Tensor) -> Tensor:
         """x [..., I] in fp32 -> [..., O]. Raises ValueError for rows of another width or type."""

@@ -107,6 +107,9 @@ class ModelStruct(ctypes.Structure):
         ("zero_start", c_int64),
         ("positions", c_void_p),
         ("embedding_norm", NormStruct),
+        ("of_columns", LinearStruct),
+        ("columns", c_void_p),
+        ("listed", c_void_p),
     )
 
 

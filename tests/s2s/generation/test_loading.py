@@ -42,7 +42,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugins: Plugins) ->
     model = build(composed, plugins, tmp_path / "prepared").eval()
     task = plugins.registry.get("task", "letters").build(composed.config.task)
     task.load(tmp_path / "prepared")
-    run: Any = SimpleNamespace(task=task, config=composed.config, model=model, sources=None)
+    run: Any = SimpleNamespace(task=task, config=composed.config, model=model, sources=None, shortlist=None)
     models = Models(run, tmp_path, model, [model], {"checkpoint": "of x"}, "")
     monkeypatch.setattr(loading, "load_models", lambda config, plugins, device: models)
     return models

@@ -30,6 +30,9 @@ typedef struct {
     int64_t zero_start;         /* whether the first token's embedding is zero */
     const float *positions;     /* [P, D], added to the embedding; null: none */
     Norm embedding_norm;        /* of their sum; none if its weight is null */
+    Linear of_columns;          /* to the logits of `columns` alone, with a shortlist; else its weight is null */
+    const int64_t *columns;     /* [of_columns.O], the tokens that any sentence lists */
+    uint8_t *listed;            /* [B, V], whether a sentence's output may have the token */
 } Model;
 
 typedef struct { /* a StackAutomaton of G counters, with the states of hypotheses */

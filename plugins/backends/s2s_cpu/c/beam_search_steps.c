@@ -30,8 +30,22 @@ static __attribute__((noinline)) void add_positions(const Model *m, const Search
     }
 }
 
-/* The newest tokens' logits [R, V], using `x` [R, D] */
-static int64_t logits(const Model *m, const Search *s, const Step *step, float *x, float *out) {
+/* Logits [R, V] of the last norm's output x [R, D] where a sentence lists the token, elsewhere -inf, using
+`part` [R, of_columns.O] */
+static int64_t listed_logits(const Model *m, const Step *step, const float *x, float *part, float *out) {
+    const int64_t V = m->output.O, n = m->of_columns.O, R = step->B * step->K;
+    if (s2s_linear(&m->of_columns, x, R, part)) return NO_MEMORY;
+    for (int64_t r = 0; r < R; r++, out += V, part += n) {
+        const uint8_t *listed = m->listed + r / step->K * V;
+        for (int64_t i = 0; i < V; i++) out[i] = -INFINITY;
+        for (int64_t i = 0; i < n; i++)
+            if (listed[m->columns[i]]) out[m->columns[i]] = part[i];
+    }
+    return OK;
+}
+
+/* The newest tokens' logits [R, V], using `x` [R, D] and, with a shortlist, `part` */
+static int64_t logits(const Model *m, const Search *s, const Step *step, float *x, float *part, float *out) {
     const int64_t R = step->B * step->K, D = step->stack->D;
     const float scale = m->output_scale;
     embed(m, s, step, x);
@@ -40,12 +54,12 @@ static int64_t logits(const Model *m, const Search *s, const Step *step, float *
     if (s2s_decoder_step(m->layers, m->n_layers, step, x)) return NO_MEMORY;
     if (scale != 1)
         for (int64_t i = 0; i < R * D; i++) x[i] *= scale;
-    return s2s_linear(&m->output, x, R, out);
+    return m->of_columns.weight ? listed_logits(m, step, x, part, out) : s2s_linear(&m->output, x, R, out);
 }
 
 typedef struct { /* n candidates of a sentence, m continuations of a hypothesis */
     int64_t n, m;
-    float *x, *logits, *sums, *log_probs;
+    float *x, *logits, *sums, *log_probs, *part;
     int64_t *tokens, *spare, *list, *spare_states;
     Candidates all, live;
     Finished finished;
@@ -58,7 +72,7 @@ static void *scratch_for(const Model *m, const Search *s, const Step *step, Scra
     w->m = s->n + s->n_banned < V ? s->n + s->n_banned : V;
     int64_t n = B * s->n, of_automaton = s->automaton ? R * (1 + s->automaton->width) : 0;
     int64_t wide = R * w->m + R * step->L + 3 * (n + R) + B * s->E + of_automaton;
-    int64_t narrow = R * (step->stack->D + V + 1 + w->m) + 2 * (n + R) + 2 * B * s->E;
+    int64_t narrow = R * (step->stack->D + V + 1 + w->m + m->of_columns.O) + 2 * (n + R) + 2 * B * s->E;
     int64_t *i = allocate(8 * wide + 4 * narrow + B);
     if (!i) return 0;
     float *f = (float *)(i + wide);
@@ -70,8 +84,8 @@ static void *scratch_for(const Model *m, const Search *s, const Step *step, Scra
     f = w->log_probs + R * w->m;
     w->all.score = f, w->all.log_prob = f + n, f += 2 * n;
     w->live.score = f, w->live.log_prob = f + R, f += 2 * R;
-    w->finished.score = f, w->finished.log_prob = f + B * s->E;
-    w->done = (uint8_t *)(f + 2 * B * s->E);
+    w->finished.score = f, w->finished.log_prob = f + B * s->E, w->part = f + 2 * B * s->E;
+    w->done = (uint8_t *)(w->part + R * m->of_columns.O);
     return w->tokens;
 }
 
@@ -125,7 +139,7 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
     s2s_extend_paths(s->path, s->n_cached, s->n_nodes, B, K, step->L);
     for (int64_t b = 0; b < B; b++) s->n_cached[b]++, s->n_nodes[b] += K;
     step->path = s->path;
-    if (logits(m, s, step, w->x, w->logits)) return NO_MEMORY;
+    if (logits(m, s, step, w->x, w->part, w->logits)) return NO_MEMORY;
     if (s->logit_scale) scale_logits(s->logit_scale, R, m->output.O, w->logits);
     if (s->logit_bias) add_bias(s->logit_bias, R, m->output.O, w->logits);
     if (best_tokens(m, s, R, K, w)) return NO_MEMORY;
@@ -196,6 +210,7 @@ static void remove_sentence(const Model *m, Search *s, Step *step, int64_t b) {
     swap_rows(s->finished.log_prob, s->E * sizeof(float), b, last);
     copy_row(s->path, K * step->L * sizeof(int64_t), last, b, K * step->L * sizeof(int64_t));
     copy_row(step->seen, step->S, last, b, step->S);
+    if (m->listed) copy_row(m->listed, m->output.O, last, b, m->output.O);
     if (s->automaton) {
         int64_t states = K * s->automaton->width * sizeof(int64_t);
         copy_row(s->automaton->state, states, last, b, states);
