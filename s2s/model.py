@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-from s2s.tensors import Tree, join_tensors, map_tensors
+from s2s.tensors import Tree, join_tensors, map_tensors, select_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class Memory:
 
     def select(self, rows: Tensor) -> Self:
         """The memory of some sentences; rows: their indices [B'], one may occur more than once."""
-        return map_tensors(lambda t: t.index_select(0, rows), self)
+        return select_rows(self, rows)
 
 
 @dataclass
@@ -82,9 +82,12 @@ class State:
         return replace(self, hypothesis=map_tensors(pick, self.hypothesis))
 
     def select(self, rows: Tensor) -> Self:
-        """The state of some sentences, which is how finished ones leave the batch; rows: their indices [B']."""
-        pick = lambda t: t.index_select(0, rows)  # noqa: E731  the same for both halves
-        return replace(self, sentence=map_tensors(pick, self.sentence), hypothesis=map_tensors(pick, self.hypothesis))
+        """The state of some sentences, which is how finished ones leave the batch.
+
+        rows: their indices [B'], on the host, so that nobody waits for the device to know how many there are.
+        """
+        sentence, hypothesis = select_rows((self.sentence, self.hypothesis), rows)
+        return replace(self, sentence=sentence, hypothesis=hypothesis)
 
     def join(self, other: Self) -> Self:
         """The sentences of both states, these first; all have the same number of hypotheses, of any lengths."""

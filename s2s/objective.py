@@ -238,7 +238,8 @@ class Context(ABC):
 
 def rows_without_eos(ids: Tensor, pad: Tensor) -> list[list[int]]:
     """ids, pad [B, T], each row ending in eos beside its padding -> B lists of ids without eos."""
-    return [row.tolist()[:-1] for row in ids[~pad].split((~pad).sum(-1).tolist())]
+    none = -1
+    return [[i for i in row if i != none][:-1] for row in ids.masked_fill(pad, none).tolist()]  # waits once
 
 
 def _scalar(name: str, x: Tensor | float, device: torch.device) -> Tensor:

@@ -45,6 +45,18 @@ def list_tensors(tree: Tree) -> list[Tensor]:
     return tensors
 
 
+def select_rows(tree: Tree, rows: Tensor) -> Tree:
+    """The rows `rows` [B'] of all tensors [B, ...], which all lie on one device; the rows may lie on the host."""
+    of_device: list[Tensor] = []
+
+    def pick(x: Tensor) -> Tensor:
+        if not of_device:
+            of_device.append(rows.to(x.device))  # copied once
+        return x.index_select(0, of_device[0])
+
+    return map_tensors(pick, tree)
+
+
 def join_tensors(first: Tree, second: Tree, join: Callable[[Tensor, Tensor], Tensor] | None = None) -> Tree:
     """Two trees of the same structure joined into one: tensors are concatenated, with zeros at the end of the shorter
     dimensions, or combined by `join`."""

@@ -86,7 +86,7 @@ class BeamSearch(StreamingSearch[Beams]):
         started, device = start_sentences(run, self.config, sentences), run.request.device
         longest = max(started.limits)
         if len(run.penalties) < longest + 3:  # `search_finished` reads up to index limit + 2
-            run.penalties = self._penalties(2 * longest + 3, device)
+            run.penalties = self._penalties(2 * longest + 3).to(device)
         zeros = torch.zeros(len(sentences), 1, dtype=torch.long, device=device)
         return Beams(
             run=run,
@@ -111,13 +111,12 @@ class BeamSearch(StreamingSearch[Beams]):
         run = batch.run
         logits, state = run.request.model.step(batch.token, batch.state)  # [B, K, V]
         logits = run.transforms(logits, batch.output) if run.request.transforms else logits
-        slack = batch.slack if batch.slack > 0 else int((batch.limit - batch.length).min())
         length = batch.length + 1
-        finished, live = self.select(batch, logits, self.allowed(batch, slack, logits.size(-1)), length)
+        finished, live = self.select(batch, logits, self.allowed(batch, batch.slack, logits.size(-1)), length)
         return Beams(
             run=run,
             sentences=batch.sentences,
-            slack=slack - 1,
+            slack=batch.slack - 1,
             length=length,
             limit=batch.limit,
             token=live.token,
@@ -187,9 +186,9 @@ class BeamSearch(StreamingSearch[Beams]):
         """
         return PENALTIES[self.config.length_penalty](length, self.config.alpha)
 
-    def _penalties(self, n: int, device: torch.device) -> Tensor:
+    def _penalties(self, n: int) -> Tensor:
         """The penalties of outputs of 0 to n - 1 tokens, in fp32: [n]; raises PluginError for numbers that are none."""
-        length = torch.arange(n, dtype=torch.float, device=device)
+        length = torch.arange(n, dtype=torch.float)
         penalties, what = self.penalty(length), f"{type(self).__name__}.penalty"
         if not isinstance(penalties, Tensor) or penalties.shape != length.shape:
             shape = list(penalties.shape) if isinstance(penalties, Tensor) else type(penalties).__name__
@@ -214,10 +213,12 @@ class BeamSearch(StreamingSearch[Beams]):
         return search_finished(live, finished, beams.length, beams.limit, beams.run.penalties, n)
 
     def drop(self, batch: Beams, done: Tensor) -> Beams | None:
-        """The sentences that are not `done` [B], on the CPU; None if there are none."""
+        """The sentences that are not `done` [B], on the host; None if there are none."""
         remaining = super().drop(batch, done)
         if remaining is not None and not batch.run.waiting:
             batch.run.history.drop_before(min(sentence.first_node for sentence in remaining.sentences))
+        if remaining is not None and remaining.slack <= 0:  # those at their limit have left
+            remaining = replace(remaining, slack=int((remaining.limit - remaining.length).min()))
         return remaining
 
     def results(self, batch: Beams, rows: Sequence[int]) -> list[SearchResult]:

@@ -104,8 +104,8 @@ class SearchRequest:
         nbest: int = 1,
     ) -> Self:
         """A request for the rows of src [B, S], each ending in eos, searched together; pad [B, S], True at padding."""
-        rows = zip(src, pad, strict=True)
-        sentences = [SourceSentence(i, row[~padding].tolist()) for i, (row, padding) in enumerate(rows)]
+        rows = src.masked_fill(pad, -1).tolist()  # waits for the device once
+        sentences = [SourceSentence(i, [token for token in row if token >= 0]) for i, row in enumerate(rows)]
         queue = FixedQueue(sentences, max(src.numel(), 1))
         return cls(model=model, vocab=vocab, queue=queue, device=src.device, constraint=constraint, nbest=nbest)
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from s2s.decoding.transforms import Transforms, pad_to_same, trim
 from s2s.model import State
-from s2s.tensors import join_tensors, map_tensors
+from s2s.tensors import join_tensors, select_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -74,9 +74,9 @@ class ActiveBatch(ABC, Generic[S]):
         return sum(sentence.n_source for sentence in self.sentences)
 
     def select(self, rows: Tensor) -> Self:
-        """The batch with only the sentences `rows` [B']."""
+        """The batch with only the sentences `rows` [B'], on the host."""
         sentences = [self.sentences[i] for i in rows.tolist()]
-        kept = map_tensors(lambda t: t.index_select(0, rows), self.tensors())
+        kept = select_rows(self.tensors(), rows)
         if kept["output"] is not None:
             kept["output"] = trim(kept["output"])
         return replace(self, sentences=sentences, state=self.state.select(rows), **kept)
@@ -188,8 +188,8 @@ class StreamingSearch(ABC, Generic[B]):
         return self.drop(batch, done), [results]
 
     def drop(self, batch: B, done: Tensor) -> B | None:
-        """The sentences that are not `done` [B], on the CPU; None if there are none."""
-        return None if done.all() else batch.select(remaining_rows(done).to(batch.run.request.device))
+        """The sentences that are not `done` [B], on the host; None if there are none."""
+        return None if done.all() else batch.select(remaining_rows(done))
 
     def without_cancelled(self, batch: B) -> B | None:
         """The sentences that were not cancelled; None if there are none."""

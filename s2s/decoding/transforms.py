@@ -146,10 +146,9 @@ def option_transforms(config: SearchConfig, n_tokens: int) -> list[LogitsTransfo
 
 
 def trim(output: Tensor) -> Tensor:
-    """Without the first columns that hold no token: [B, K, T] -> [B, K, T']"""
+    """Without the first columns that hold no token, which no others do: [B, K, T] -> [B, K, T']"""
     holds = (output != NO_TOKEN).flatten(0, 1).any(0)
-    n_empty = int(holds.to(torch.uint8).argmax()) if holds.any() else output.size(-1)
-    return output[..., n_empty:]
+    return output[..., int((~holds).sum()) :]
 
 
 def pad_to_same(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:

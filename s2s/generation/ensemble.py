@@ -56,7 +56,7 @@ class MemberStates(State):
         return replace(self, hypothesis=tuple(state.reorder(parents) for state in self.hypothesis))
 
     def select(self, rows: Tensor) -> Self:
-        """The states of the sentences `rows` [B']"""
+        """The states of the sentences `rows` [B'], on the host"""
         return replace(self, hypothesis=tuple(state.select(rows) for state in self.hypothesis))
 
     def join(self, other: Self) -> Self:
@@ -122,7 +122,9 @@ class Ensemble(CombinedModel):
             total += others.exp()  # `logsumexp` took three times as long, `logaddexp`'s bits depend on a row's position
         lost = total.amin(-1) < TINY
         mean = total.log_()
-        if lost.any():
+        if not lost.is_cpu:  # nobody waits for the device to know whether there are any
+            mean = torch.where(lost[..., None], torch.stack(list(scores)).logsumexp(0), mean)
+        elif lost.any():
             mean[lost] = torch.stack([member_scores[lost] for member_scores in scores]).logsumexp(0)
         return mean.sub_(math.log(len(scores)))
 

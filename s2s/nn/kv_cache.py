@@ -23,7 +23,7 @@ from s2s.backend.growing_state import GrowingState, bucket_size
 from s2s.backend.operators import Kernel, TreePaths, extend_paths, reorder_paths, tree_attention
 from s2s.backend.operators.attention import tree_keys_values
 from s2s.nn.node_buffers import NodeBuffers, RowSelection, append_rows
-from s2s.tensors import Tree, join_tensors, map_tensors
+from s2s.tensors import Tree, join_tensors, map_tensors, select_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,22 +49,28 @@ class KVCacheState(GrowingState):
     n_nodes: Tensor
     """[B], nodes in use"""
     max_length: int = 0
-    """The greatest length, known without synchronising with the device"""
+    """The greatest length, known without waiting for the device"""
     max_nodes: int = 0
     """Upper bound of n_nodes; nodes beyond it were never written"""
+    mirror: Tensor | None = None
+    """`length` on the host, where that is another tensor"""
 
     def select(self, rows: Tensor) -> Self:
-        """The state of the sentences `rows` [B'], in place; only sentences from the end are moved, to fill gaps."""
+        """The state of the sentences `rows` [B'], on the host, in place; only sentences from the end are moved, to fill
+        gaps."""
         selection = RowSelection(rows)
+        mirror = None if self.mirror is None else self.mirror[rows]
+        hypothesis, length, n_nodes = select_rows((self.hypothesis, self.length, self.n_nodes), rows)
         return replace(
             self,
             sentence=map_tensors(selection, self.sentence),
-            hypothesis=self.hypothesis[rows],
+            hypothesis=hypothesis,
             nodes=self.nodes.select(selection, self.n_nodes),
-            length=self.length[rows],
-            n_nodes=self.n_nodes[rows],
-            max_length=int(self.length[rows].max()) if len(rows) else 0,
+            length=length,
+            n_nodes=n_nodes,
+            max_length=int((length if mirror is None else mirror).max()) if len(rows) else 0,
             max_nodes=self.max_nodes if len(rows) else 0,
+            mirror=mirror,
         )
 
     def join(self, other: Self) -> Self:
@@ -85,6 +91,7 @@ class KVCacheState(GrowingState):
             n_nodes=torch.cat([state.n_nodes, other.n_nodes]),
             max_length=max(self.max_length, other.max_length),
             max_nodes=max(state.max_nodes, other.max_nodes),
+            mirror=join_tensors(self.mirror, other.mirror),
         )
 
     def reorder(self, parents: Tensor) -> Self:
@@ -133,8 +140,10 @@ class KVCacheState(GrowingState):
         self.n_nodes[n:].zero_()
 
     def after_step(self, beam: int, n_steps: int = 1) -> Self:
-        """With `max_length` and `max_nodes` as they are after `n_steps` steps."""
-        return replace(self, max_length=self.max_length + n_steps, max_nodes=self.max_nodes + n_steps * beam)
+        """With what the host counts as it is after `n_steps` steps."""
+        mirror = None if self.mirror is None else self.mirror + n_steps
+        max_length, max_nodes = self.max_length + n_steps, self.max_nodes + n_steps * beam
+        return replace(self, max_length=max_length, max_nodes=max_nodes, mirror=mirror)
 
     @property
     def n_free_steps(self) -> int:
@@ -152,25 +161,41 @@ class KVCacheState(GrowingState):
         live = self.paths.visible.any(1)  # [B, max_nodes]
         new_index = F.pad(live.cumsum(1) - 1, (0, 1)).clamp(min=0)  # [B, max_nodes + 1]
         n_nodes = live.sum(1)
-        max_nodes = int(n_nodes.max()) if self.max_nodes else 0
+        max_nodes, total = torch.stack([n_nodes.max(), n_nodes.sum()]).tolist() if self.max_nodes else (0, 0)
         room = max(minimum, bucket_size(max_nodes + max(32 * beam, max_nodes // 2), live.device, minimum=32))
-        row, node = live.nonzero(as_tuple=True)
+        row, node = _positions(live, total)
         nodes = self.nodes.move(row, node, new_index[row, node], room, n_spare)
         paths = self.hypothesis.clamp(max=self.max_nodes)  # indices after a path's end are arbitrary: any will do
         paths = new_index[:, None].expand(-1, paths.size(1), -1).gather(2, paths)
         return replace(self, hypothesis=paths, nodes=nodes, n_nodes=n_nodes, max_nodes=max_nodes)
 
 
+def _positions(mask: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """Where a mask [B, N] is True, which is `n` times, in order: row and column, [n].
+
+    `nonzero` would wait for the device to count them.
+    """
+    if mask.is_cpu:
+        row, column = mask.nonzero(as_tuple=True)
+        return row, column
+    flat = mask.flatten()
+    at = torch.where(flat, flat.cumsum(0) - 1, n)  # the others are written behind the last one
+    found = at.new_zeros(n + 1).scatter_(0, at, torch.arange(len(flat), device=flat.device))[:n]
+    return found // mask.size(1), found % mask.size(1)
+
+
 def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], like: Tensor) -> KVCacheState:
     """The state before the first token: one empty path per sentence, for layers with these heads; dtype of `like`."""
     widths = [heads.n_kv_heads * (heads.d_k + heads.d_v) for heads in layers]
     zeros = torch.zeros(n_sentences, dtype=torch.long, device=like.device)
+    mirror = None if like.is_cpu else torch.zeros(n_sentences, dtype=torch.long)
     return KVCacheState(
         sentence=sentence,
         hypothesis=torch.zeros(n_sentences, 1, 0, dtype=torch.long, device=like.device),
         nodes=NodeBuffers(like.new_empty(n_sentences, 0, width) for width in widths),
         length=zeros,
         n_nodes=zeros,
+        mirror=mirror,
     )
 
 

@@ -60,22 +60,26 @@ class NodeBuffers(list[Tensor]):
 
 
 class RowSelection:
-    """Keeps the rows `rows` [B'] of tensors [B, ...].
+    """Keeps the rows `rows` [B'], on the host, of tensors [B, ...].
 
     In place if all rows that move come from beyond the first B': then only rows from the end are moved, into gaps.
     """
 
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows
-        self.gaps = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
+        self.gaps = (rows != torch.arange(len(rows))).nonzero()[:, 0]
         self.fillers = rows[self.gaps]
         self.in_place = not bool((self.fillers < len(rows)).any())
+        self.on_device = rows, self.gaps, self.fillers
 
     def __call__(self, x: Tensor) -> Tensor:
         """[B, ...] -> [B', ...]"""
+        if self.on_device[0].device != x.device:  # copied once
+            self.on_device = self.rows.to(x.device), self.gaps.to(x.device), self.fillers.to(x.device)
+        rows, gaps, fillers = self.on_device
         if not self.in_place:
-            return x.index_select(0, self.rows)
-        return x.index_copy_(0, self.gaps, x.index_select(0, self.fillers))[: len(self.rows)]
+            return x.index_select(0, rows)
+        return x.index_copy_(0, gaps, x.index_select(0, fillers))[: len(rows)]
 
     def select_used(self, x: Tensor, used: Tensor) -> Tensor:
         """[B, N, ...] -> [B', N, ...]; of large rows that move on a CPU, only the first `used` [B] nodes are copied,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = ["CUDAGraphOptimizerStep", "OptimizerStep"]
 
+import math
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -42,16 +43,19 @@ class OptimizerStep:
     def prepare(self) -> None:
         """Called before the first gradient is computed."""
 
-    def __call__(self, loss: Tensor, lr: float) -> Tensor:
-        """Make the step; returns the gradient's norm before clipping, []. loss [] is summed over all devices."""
+    def __call__(self, sums: Tensor, lr: float) -> list[float]:
+        """Make the step; returns the sums and the gradient's norm before clipping, for which the host waits once.
+
+        sums [n] are those of all devices, the loss first.
+        """
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.scaler.unscale_(self.optimizer)
-        norm = self.clip_gradient()
-        if bool((loss.isfinite() & norm.isfinite()).item()):
+        values = _on_host(sums, self.clip_gradient())
+        if math.isfinite(values[0]) and math.isfinite(values[-1]):
             self.scaler.step(self.optimizer)
         self.scaler.update()
-        return norm
+        return values
 
     def clip_gradient(self) -> Tensor:
         """Clip the gradient to train.clip; returns the Euclidean norm of the whole gradient before that, []."""
@@ -92,13 +96,13 @@ class CUDAGraphOptimizerStep(OptimizerStep):
             self.loss.fill_(torch.nan)
             self.replay, self.norm = self.capture(self._clip_and_step)
 
-    def __call__(self, loss: Tensor, lr: float) -> Tensor:
-        """The same, without synchronising with the device."""
+    def __call__(self, sums: Tensor, lr: float) -> list[float]:
+        """The same; the device steps without waiting for the host."""
         assert self.replay is not None, "prepared before the gradient was computed"
-        self.loss.copy_(loss)
+        self.loss.copy_(sums[0])
         self.lr.fill_(lr)
         self.replay()
-        return self.norm.clone()
+        return _on_host(sums, self.norm)
 
     def _discard(self, _: torch.optim.Optimizer) -> None:
         """Discard the graph, which writes to the optimizer state from before a checkpoint was loaded."""
@@ -133,3 +137,8 @@ class CUDAGraphOptimizerStep(OptimizerStep):
             yield
         finally:
             del optimizer.grad_scale, optimizer.found_inf
+
+
+def _on_host(sums: Tensor, norm: Tensor) -> list[float]:
+    values: list[float] = torch.cat([sums, norm[None].to(sums.dtype)]).tolist()  # waits for the device
+    return values

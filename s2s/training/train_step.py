@@ -147,8 +147,7 @@ class TrainStep:
             rollouts.clear()
         self._normalise(n_tokens, sums[1])
         self._seed(step, OPTIMIZER, number)
-        norm = self.optimizer_step(sums[0], lr)
-        return [*torch.cat([sums, norm[None].to(sums.dtype)]).tolist()]  # waits for the device
+        return self.optimizer_step(sums, lr)
 
     def apply_plan(self, plan: BatchPlan) -> None:
         """Use the batch size and micro-batches of this plan from now on."""

@@ -22,10 +22,35 @@ if TYPE_CHECKING:
 
 NAME = "pretend"
 COPIES = ("aten::_to_copy", "aten::copy_")
-READS = ("aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal", "aten::_unique2")
+READS = (
+    *("aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal", "aten::_unique2"),
+    *("aten::unique_consecutive", "aten::bincount", "aten::histc"),
+)
 """Operators whose result, or its shape, the host must know"""
 INDEXING = ("aten::index", "aten::index_put_", "aten::_index_put_impl_")
 """Operators that accept indices of the host, and read a mask of the device"""
+PACKING = "aten::_pack_padded_sequence"
+"""Takes lengths of the host, and returns those of its batches there"""
+SHAPES = ("aten::view_as", "aten::expand_as", "aten::reshape_as", "aten::lstm", "aten::_pad_packed_sequence", PACKING)
+"""Operators that use nothing of their second argument but its shape, or that take it on the host"""
+LOW_PRECISION = (
+    *("linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "conv1d", "conv2d", "einsum", "lstm_cell", "gru_cell"),
+    "scaled_dot_product_attention",
+)
+FULL_PRECISION = (
+    *("softmax.int", "log_softmax.int", "layer_norm", "rms_norm", "nll_loss", "cumsum", "prod", "exp", "log"),
+    *(
+        "logsumexp",
+        "pow.Tensor_Scalar",
+        "sum",
+        "sum.dim_IntList",
+        "reciprocal",
+        "rsqrt",
+        "norm.Scalar",
+        "binary_cross_entropy_with_logits",
+    ),
+)
+"""What autocast computes in the lower precision, and what in fp32, as on CUDA"""
 
 
 class State:
@@ -71,6 +96,9 @@ class PretendTensor(Tensor):
         count_read()
         return self.data_on_host.tolist()
 
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Tensor:
+        return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, **kwargs)
+
     def numpy(self, *, force: bool = False) -> Any:
         raise TypeError(f"a tensor on {NAME} has no numpy array; use cpu() first")
 
@@ -81,25 +109,95 @@ def compute(func: Any, args: Any, kwargs: Any) -> Any:
     here = {id(x.data_on_host): x for x in tensors if isinstance(x, PretendTensor)}
     hosts = {id(x): x for x in tensors if not isinstance(x, PretendTensor)}
     name = func._schema.name
-    if here and name not in (*COPIES, *INDEXING) and any(x.dim() for x in hosts.values()):
+    if here and name not in (*COPIES, *INDEXING, *SHAPES) and any(x.dim() for x in hosts.values()):
         shapes = [(type(x).__name__, tuple(x.shape)) for x in tensors]
         raise RuntimeError(f"{name}: tensors are on {NAME} and on cpu: {shapes}")
     target = kwargs.get("device")
     is_result_here = bool(here) if target is None else torch.device(target).type == NAME
     if target is not None:
         kwargs = {**kwargs, "device": torch.device("cpu")}
-    reads_mask = name in INDEXING and any(x is not None and x.dtype == torch.bool for x in args[1])
+    reads_mask = name in INDEXING and any(isinstance(x, PretendTensor) and x.dtype == torch.bool for x in args[1])
     is_copied_to_host = name in COPIES and here and (id(args[0]) in hosts if name == COPIES[1] else not is_result_here)
     if (name in READS and here) or reads_mask or is_copied_to_host:
         count_read()
     args, kwargs = pytree.tree_map(lambda x: x.data_on_host if isinstance(x, PretendTensor) else x, (args, kwargs))
 
-    def wrapped(x: Any) -> Any:
-        if not isinstance(x, Tensor) or id(x) in hosts or not is_result_here:
-            return x
-        return here[id(x)] if id(x) in here else PretendTensor(x)
+    # torch tracks the versions of a tensor's views, which those made in inference mode do not have
+    is_view = any(one.alias_info is not None and not one.alias_info.is_write for one in func._schema.returns)
+    is_tracked = is_view and not all(x.is_inference() for x in here.values())
 
-    return pytree.tree_map(wrapped, func(*args, **kwargs))
+    def wrapped(x: Any) -> Any:
+        is_of_host = id(x) in hosts or (name == PACKING and x.dtype == torch.long)
+        if not isinstance(x, Tensor) or is_of_host or not is_result_here:
+            return x
+        if id(x) in here:
+            return here[id(x)]
+        with torch.inference_mode(torch.is_inference_mode_enabled() and not is_tracked):
+            return PretendTensor(x)
+
+    return pytree.tree_map(wrapped, WITHOUT_CPU_KERNEL.get(name, func)(*args, **kwargs))
+
+
+def lstm_cell(
+    input_gates: Tensor, hidden_gates: Tensor, cx: Tensor, *biases: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Hidden state, cell state, and the activated gates."""
+    gates = sum((bias for bias in biases if bias is not None), input_gates + hidden_gates)
+    i, f, g, o = gates.chunk(4, dim=1)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    cy = f * cx + i * g
+    return o * cy.tanh(), cy, torch.cat([i, f, g, o], dim=1)
+
+
+def lstm_cell_backward(
+    grad_hy: Tensor | None, grad_cy: Tensor | None, cx: Tensor, cy: Tensor, gates: Tensor, has_bias: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of the gates, of the cell state before, and of the biases."""
+    i, f, g, o = gates.chunk(4, dim=1)
+    grad_h = torch.zeros_like(cy) if grad_hy is None else grad_hy
+    grad_c = (torch.zeros_like(cy) if grad_cy is None else grad_cy) + grad_h * o * (1 - cy.tanh() ** 2)
+    parts = [
+        grad_c * g * i * (1 - i),
+        grad_c * cx * f * (1 - f),
+        grad_c * i * (1 - g**2),
+        grad_h * cy.tanh() * o * (1 - o),
+    ]
+    grad_gates = torch.cat(parts, dim=1)
+    return grad_gates, grad_c * f, grad_gates.sum(0)
+
+
+WITHOUT_CPU_KERNEL: dict[str, Callable[..., Any]] = {
+    "aten::_thnn_fused_lstm_cell": lstm_cell,
+    "aten::_thnn_fused_lstm_cell_backward_impl": lstm_cell_backward,
+}
+
+
+def autocast(operator: Any, dtype: torch.dtype | None) -> Callable[..., Any]:
+    """A kernel that casts floating-point arguments of this device; dtype: None: that of autocast."""
+
+    def cast(x: Any) -> Any:
+        is_cast = isinstance(x, PretendTensor) and x.is_floating_point() and x.dtype != torch.float64
+        return x.to(dtype or torch.get_autocast_dtype(NAME)) if is_cast else x
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)):
+            return operator(*pytree.tree_map(cast, args), **pytree.tree_map(cast, kwargs))
+
+    return kernel
+
+
+def moves(apply: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Module]:
+    """torch.nn.Module._apply: a parameter that moves to this device becomes a tensor of another class."""
+
+    def _apply(module: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
+        earlier = torch.__future__.get_swap_module_params_on_conversion()
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        try:
+            return apply(module, *args, **kwargs)
+        finally:
+            torch.__future__.set_swap_module_params_on_conversion(earlier)
+
+    return _apply
 
 
 def count_read() -> None:
@@ -165,8 +263,14 @@ def register() -> None:
     if _libraries:
         return
     _setup_privateuseone_for_python_backend(NAME, backend_module=Module())
-    torch.__future__.set_swap_module_params_on_conversion(True)
+    torch.nn.Module._apply = moves(torch.nn.Module._apply)  # type: ignore[method-assign]
     anything, aten = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
+    anything.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+    for names, dtype in ((LOW_PRECISION, None), (FULL_PRECISION, torch.float32)):
+        for name in names:
+            packet, _, overload = name.partition(".")
+            operator = getattr(getattr(torch.ops.aten, packet), overload or "default")
+            aten.impl(name, autocast(operator, dtype), "AutocastPrivateUse1")
     anything.fallback(lambda func, *args, **kwargs: compute(func, args, kwargs), "PrivateUse1")
     for name in ("arange", "arange.start", "arange.start_step"):
         aten.impl(name, arange, "PrivateUse1")

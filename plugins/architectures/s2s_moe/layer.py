@@ -93,7 +93,7 @@ class MixtureLayer(nn.Module):
         """[N, D] -> [N, D]: tokens are sorted by expert, and each expert computes all its tokens at once."""
         expert = gates.experts.flatten()  # [N k]
         order = expert.argsort(stable=True)
-        counts = expert.bincount(minlength=len(self.experts))
+        counts = _counts(expert, len(self.experts))
         compute = self.exchange or compute_here
         computed = compute(self.experts, x[order // self.config.n_active], counts)
         computed = computed[order.argsort()].unflatten(0, gates.experts.shape)
@@ -105,10 +105,15 @@ class MixtureLayer(nn.Module):
         loss = self.config.importance * squared_variation(gates.importance)  # [G]
         if gates.load is not None:
             loss = loss + self.config.load * squared_variation(gates.load)
-        n_tokens = tokens.group.bincount(minlength=tokens.n_groups + 1)[: tokens.n_groups]  # [G]
-        real = (tokens.group < tokens.n_groups)[:, None].expand_as(gates.experts)
-        counts = gates.experts[real].bincount(minlength=len(self.experts))
+        n_tokens = _counts(tokens.group, tokens.n_groups + 1)[: tokens.n_groups]  # [G]
+        n_experts, is_padding = len(self.experts), (tokens.group == tokens.n_groups)[:, None]
+        counts = _counts(gates.experts.masked_fill(is_padding, n_experts).flatten(), n_experts + 1)[:n_experts]
         return ExpertUsage((loss * n_tokens).sum(), n_tokens.sum(), gates.importance.detach().sum(0), counts)
+
+
+def _counts(index: Tensor, n: int) -> Tensor:
+    """How often each of 0 to n - 1 occurs in index [N]: [n]; bincount would wait for the device to know the greatest"""
+    return index.new_zeros(n).scatter_add_(0, index, torch.ones_like(index))
 
 
 def compute_here(experts: nn.ModuleList, x: Tensor, counts: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ class TaggedMemory(Memory):
 
 @dataclass
 class TaggedState(State):
-    """A state for each decoder, with only its own sentences; `sentence` is the tags [B], `hypothesis` is None."""
+    """A state for each decoder, with its own sentences; `sentence` is the tags [B], on the host, `hypothesis` None."""
 
     parts: dict[int, State]
     """Only decoders with sentences in this state"""
@@ -49,7 +49,7 @@ class TaggedState(State):
         return replace(self, parts=parts)
 
     def select(self, rows: Tensor) -> Self:
-        """The state of the sentences `rows` [B']"""
+        """The state of the sentences `rows` [B'], on the host"""
         tag = self.sentence[rows]
         parts = {}
         for kind in kinds(tag):
@@ -113,13 +113,14 @@ class MultiDecoder(Seq2Seq):
     def start(self, memory: Memory) -> State:
         """The start of each decoder with the sentences of its kind."""
         assert isinstance(memory, TaggedMemory)
-        present = kinds(memory.tag)
+        tag = memory.tag.cpu()
+        present = kinds(tag)
         if len(present) == 1:
             parts = {present[0]: self._model(present[0]).start(memory.inner)}
         else:
-            parts = {k: self._model(k).start(memory.inner.select(rows_of(memory.tag, k))) for k in present}
+            parts = {k: self._model(k).start(memory.inner.select(rows_of(tag, k))) for k in present}
         kind = JoiningState if all(part.supports_join for part in parts.values()) else TaggedState
-        return kind(sentence=memory.tag, hypothesis=None, parts=parts)
+        return kind(sentence=tag, hypothesis=None, parts=parts)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]"""

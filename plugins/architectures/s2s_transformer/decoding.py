@@ -71,8 +71,8 @@ class TransformerState(KVCacheState):
         return replace(self, positions=positions.first(n_vectors, self.positions.dtype, self.positions.device))
 
     def select(self, rows: Tensor) -> Self:
-        """The state of the sentences `rows` [B']."""
-        guide = None if self.guide is None else self.guide.index_select(0, rows)
+        """The state of the sentences `rows` [B'], on the host."""
+        guide = None if self.guide is None else self.guide.index_select(0, rows.to(self.guide.device))
         return replace(super().select(rows), guide=guide)
 
     def reorder(self, parents: Tensor) -> Self:

@@ -101,9 +101,10 @@ class AttentionStage(OutputStage):
                 weights = self.model.attention(
                     batch.src, batch.src_pad, batch.tgt_in, self.config.attention_layer or None
                 )
+            weights = None if weights is None else weights.cpu()
             for row, index in enumerate(indices):
                 (src, tgt), before = pairs[index], len(starts[index]) - 1  # predictions of starting tokens
-                yield index, None if weights is None else weights[row, before : before + len(tgt) + 1, : len(src)].cpu()
+                yield index, None if weights is None else weights[row, before : before + len(tgt) + 1, : len(src)]
 
     def _with_weights(self, hypothesis: Hypothesis, weights: Tensor | None) -> Hypothesis:
         """weights [T, S - 1]; None: the architecture gives none, and no option needs any"""

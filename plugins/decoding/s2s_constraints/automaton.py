@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from s2s.decoding import on_host
 from s2s_constraints.text_state import FREE, TextState
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class StateTable:
     def after(self, numbers: Tensor, tokens: Tensor) -> Tensor:
         """The numbers of the states that follow these with these tokens, of the same shape."""
         known, after = self._following.get, self._after
-        pairs = zip(numbers.flatten().tolist(), tokens.flatten().tolist(), strict=True)
+        pairs = zip(*(x.flatten().tolist() for x in on_host([numbers, tokens])), strict=True)
         following = [known(pair) or after(*pair) if pair[0] else 0 for pair in pairs]
         return torch.tensor(following, device=numbers.device).view(numbers.shape)
 

@@ -39,6 +39,8 @@ class Sample:
     def __init__(self) -> None:
         self.tokens: list[int] = []
         self.log_probs: list[float] = []
+        self.has_ended = False
+        """Whether no step adds a token"""
 
     def ends_with(self, eos: int) -> bool:
         """Whether it is complete."""
@@ -164,8 +166,8 @@ class Sampling(StreamingSearch[Samples]):
         return allowed.expand(-1, run.request.nbest, -1)
 
     def is_done(self, batch: Samples) -> Tensor:
-        """Which sentences are finished, that is, all their samples have ended: [B]"""
-        return ~batch.live.any(1)
+        """Which sentences are finished, that is, all their samples have ended: [B], on the host"""
+        return torch.tensor([all(sample.has_ended for sample in sentence.samples) for sentence in batch.sentences])
 
     def result(self, batch: Samples, row: int) -> SearchResult:
         """The complete samples, the most probable first."""
@@ -176,6 +178,7 @@ class Sampling(StreamingSearch[Samples]):
 
 def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -> None:
     """Append the newest tokens [B, K]; a live sample for which no token was possible has no output."""
+    eos = batch.run.request.vocab.eos
     values = zip(*(x.tolist() for x in on_host([token, log_prob, batch.live, possible])), strict=True)
     for sentence, sentence_values in zip(batch.sentences, values, strict=True):
         for sample, newest, value, was_live, is_possible in zip(sentence.samples, *sentence_values, strict=True):
@@ -184,6 +187,7 @@ def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -
                 sample.log_probs.append(value)
             elif was_live:
                 sample.tokens.clear()
+            sample.has_ended = not is_possible or newest == eos
 
 
 def _uniform(seed: int, sample: int, source: list[int], n: int) -> Tensor:

@@ -50,11 +50,13 @@ class GuidedAlignment(Objective):
     def alignment_matrix(self, batch: Batch) -> Tensor:
         """Which source tokens each prediction is aligned to: [B, T, S], 1 or 0"""
         matrix = torch.zeros(*batch.tgt_out.shape, batch.src.size(1))
-        sources = rows_without_eos(batch.src.cpu(), batch.src_pad.cpu())
-        targets = rows_without_eos(batch.tgt_out.cpu(), batch.tgt_pad.cpu())
-        before = batch.tgt_pad.cpu().int().argmin(-1).tolist()  # predictions of starting tokens
-        for row, n, src, tgt in zip(matrix, before, sources, targets, strict=True):
-            row[n : n + len(tgt), : len(src)] = torch.from_numpy(self.align(src, tgt))
+        ids = torch.cat([batch.src, batch.tgt_out], dim=1)
+        ids = ids.masked_fill(torch.cat([batch.src_pad, batch.tgt_pad], dim=1), -1).cpu()  # waits for the device once
+        src_ids, tgt_ids = ids.split([batch.src.size(1), batch.tgt_out.size(1)], dim=1)
+        sources, targets = rows_without_eos(src_ids, src_ids < 0), rows_without_eos(tgt_ids, tgt_ids < 0)
+        before = (tgt_ids < 0).int().argmin(-1).tolist()  # predictions of starting tokens
+        for row, first, src, tgt in zip(matrix, before, sources, targets, strict=True):
+            row[first : first + len(tgt), : len(src)] = torch.from_numpy(self.align(src, tgt))
         return matrix
 
 

@@ -172,7 +172,7 @@ def test_a_captured_step_takes_its_options_as_tensors_and_leaves_none_behind() -
     step = CUDAGraphOptimizerStep(optimizer, None, torch.amp.GradScaler(enabled=False), lambda _: torch.ones(()), again)
     step.prepare()
     assert optimizer.seen == [{"lr": step.lr, "capturable": True, "found_inf": 1.0}], "captured without an update"
-    assert float(step(torch.tensor(3.0), 0.25)) == 1
+    assert step(torch.tensor([3.0, 2.0]), 0.25) == [3, 2, 1], "the sums, and the norm"
     assert optimizer.seen[1] == {"lr": step.lr, "capturable": True, "found_inf": 0.0}
     assert float(step.lr) == 0.25
     group = optimizer.param_groups[0]

@@ -1,0 +1,185 @@
+"""Runs on the CPU and on the device of `pretend_device`, compared: `python -m harness.rehearsal FOLDER GROUP…`.
+
+Prints a line of JSON for each case of `rehearsal_cases`: how far the weights of both devices are apart, whether outputs
+are equal, and how often the host read from the device beyond what is allowed, with the places.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors.torch import load_file
+
+from harness.pretend_device import NAME, State, register
+from harness.rehearsal_cases import GROUPS, N_UPDATES, TRAINING, Case
+from harness.tiny_runs import write_corpus
+from s2s.cli import generate, train
+from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.streaming import StreamingSearch
+from s2s.nn.kv_cache import KVCacheState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+DEVICES = ("cpu", NAME)
+PLUGIN = f"plugins=[{Path(__file__).with_name('pretend_plugin.py')}]"
+
+
+class Searches:
+    """What all searches of this process did since the last `clear`."""
+
+    n_steps = 0
+    n_other = 0
+    """Groups of sentences that began, finished, or had reached their limit, and times at which memory was full"""
+
+    @classmethod
+    def watch(cls) -> None:
+        """Count from now on."""
+
+        def after(owner: type, name: str, count: Callable[[Any], None]) -> None:
+            original = getattr(owner, name)
+
+            def method(*arguments: Any, **options: Any) -> Any:
+                result = original(*arguments, **options)
+                count(result)
+                return result
+
+            setattr(owner, name, method)
+
+        def step(result: tuple[object, Sequence[object]]) -> None:
+            cls.n_steps += 1
+            cls.n_other += bool(result[1])
+
+        def other(n: int) -> None:
+            cls.n_other += n
+
+        after(StreamingSearch, "without_done", step)
+        after(StreamingSearch, "_startable", lambda groups: other(len(groups)))
+        after(BeamSearch, "drop", lambda batch: other(batch is not None))
+        after(KVCacheState, "_compacted", lambda _: other(1))
+
+    @classmethod
+    def clear(cls) -> None:
+        """Count from 0, reads too."""
+        cls.n_steps = cls.n_other = 0
+        State.reads.clear()
+
+
+def main(folder: Path, *names: str) -> None:
+    """All cases of these groups, or single cases, by their names."""
+    os.chdir(folder)
+    register()  # before autograd starts, which then knows of the device
+    check_device()
+    prepare()
+    Searches.watch()
+    for group, cases in GROUPS.items():
+        for name, case in cases.items():
+            if group in names or name in names:
+                print(json.dumps({"case": name, **compared(name, case)}), flush=True)
+
+
+def check_device() -> None:
+    """Raise AssertionError if the device lets mistakes pass."""
+    State.float64 = False
+    mistakes = [lambda: torch.ones(2, device=NAME) + torch.ones(2), lambda: torch.ones(2, device=NAME).double()]
+    for mistake in mistakes:
+        try:
+            mistake()
+        except (RuntimeError, TypeError):
+            continue
+        raise AssertionError("a mistake is not noticed")
+    torch.ones(2, device=NAME).tolist()
+    assert State.reads.total() == 1
+
+
+def prepare() -> None:
+    """A corpus, inputs, a run "plain" and a language model "lm" of the CPU, as the working directory."""
+    write_corpus(Path(), 20)
+    lines = ["the old dog sees a cat", "a cat eats", "the dog"]
+    Path("in").write_text("".join(f"{line}\n" for line in lines))
+    Path("tagged").write_text("".join(f"translate: {line}\n" for line in lines))
+    Path("wishes.jsonl").write_text('{"src": "a cat", "phrases": ["kater"]}\n{"src": "the old dog"}\n')
+    Path("work").mkdir()
+    os.chdir("work")
+    State.float64 = True
+    for name, case in (("plain", "transformer"), ("lm", "language model")):
+        trained(GROUPS["transformers"][case], "cpu", name)
+
+
+def compared(name: str, case: Case) -> dict[str, Any]:
+    """A case on both devices."""
+    runs = {device: f"{device}-{name}".replace(" ", "-") for device in DEVICES}
+    result: dict[str, Any] = {}
+    State.float64 = case.float64
+    if case.train:
+        for device, run in runs.items():
+            Searches.clear()
+            steps = case.devices if device == NAME else ()
+            for number, other in enumerate(steps[:-1], start=1):
+                trained(case, other, run, f"train.steps={number}")
+            trained(case, steps[-1] if steps else device, run)
+        result["training"] = excess(case, case.reads * N_UPDATES, "s2s.training.train_step", "s2s.decoding")
+        result["weights"] = distance(*runs.values())
+    result["decoding"] = []
+    for options in case.generate:
+        texts = []
+        for device, run in runs.items():
+            Searches.clear()
+            texts.append(decoded(case, device, run, options))
+        result["decoding"].append({"options": options, "equal": texts[0] == texts[1], **excess(case, 2, "s2s")})
+    return result
+
+
+def trained(case: Case, device: str, run: str, *options: str) -> None:
+    """Train a run, or continue it."""
+    arguments = [*case.task, *TRAINING, *case.train, f"run={run}", f"train.device={device}", *plugins(device)]
+    called(train.main, [*arguments, *options])
+
+
+def decoded(case: Case, device: str, run: str, options: Sequence[str]) -> str:
+    """What s2s-generate writes."""
+    named = [f"run={run}", f"input=../{case.inputs}", *options, f"device={device}", *plugins(device)]
+    called(generate.main, [*named, "output=out", "overwrite=true", "threads=1", "workers=1"])
+    return Path("out").read_text()
+
+
+def excess(case: Case, n_allowed: float, *modules: str) -> dict[str, Any]:
+    """By how many reads of these modules, and of what they called, the host exceeded what it is allowed."""
+    places = Counter[str]()
+    for (callers, place), n in State.reads.items():
+        if any(caller.startswith(modules) for caller in callers.split()):
+            places[place] += n
+    n_allowed += Searches.n_steps * (1 + case.step_reads) + Searches.n_other
+    return {"excess": places.total() - n_allowed, "allowed": n_allowed, "places": places.most_common()}
+
+
+def plugins(device: str) -> list[str]:
+    return [PLUGIN] if device == NAME else []
+
+
+def called(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> None:
+    """Call a command; raises RuntimeError with what it printed if it fails."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        code = command(arguments)
+    if code:
+        raise RuntimeError(f"{' '.join(arguments)}: {printed.getvalue()}")
+
+
+def distance(*runs: str) -> float:
+    """The largest difference of a weight between the newest checkpoints of two runs."""
+    folders = [max(Path("runs", run, "checkpoints").glob("step-*")) for run in runs]
+    first, second = (load_file(folder / "model.safetensors") for folder in folders)
+    return max((first[name].float() - second[name].float()).abs().max().item() for name in first)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,150 @@
+"""What is rehearsed on the device of `pretend_device`: runs that are trained and decoded there and on the CPU.
+
+How often the host may read from the device stands in `Case.reads` and `Case.step_reads`, with the reason if it is more
+than once in an update, or than once in a decoding step.
+"""
+
+from __future__ import annotations
+
+__all__ = ["GROUPS", "N_UPDATES", "TRAINING", "Case"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+N_UPDATES = 2
+TRAINING = [
+    *("recipe=none", "optim=sgd", "schedule=constant", "schedule.lr=0.5", "schedule.warmup=1", "data.workers=1"),
+    *("train.threads=1", "train.tokens=80", f"train.steps={N_UPDATES}", "train.check=false", "valid.sentences=2"),
+    *("log.tensorboard=false", "valid.every=2", "--quiet"),
+]
+TRANSLATION = (
+    *("task=translation", "task.train=[../a.en,../a.de]", "task.valid=[../a.en,../a.de]", "task.vocab_size=40"),
+    "search.max_len_b=6",
+)
+PARSING = ("task=parsing_tiny", "search.max_len_b=4", "search.beam=2")
+LANGUAGE = ("task=language_model", "task.tokenizer=plain", "task.train=../a.de")
+NOTHING = "arch.dropout=0"
+SIZES = ["arch.d_model=8", "arch.d_ff=8", "arch.n_heads=2", "arch.n_encoder_layers=1", "arch.n_decoder_layers=1"]
+TINY = ["arch=transformer_tiny", *SIZES, NOTHING]
+RNN = ["arch.d_model=8", NOTHING]
+CERTAIN = ["arch.noisy=false", "arch.load=0"]
+SAMPLED = ["objective.n=2", "objective.search={name: sample, max_len_b: 4}"]
+PLAIN = "run=plain"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run that is trained, and then decoded, with random numbers of neither."""
+
+    train: Sequence[str] = ()
+    """Options of s2s-train; (): nothing is trained"""
+    generate: Sequence[Sequence[str]] = ((),)
+    """Options of s2s-generate, for each time that it is called"""
+    task: Sequence[str] = TRANSLATION
+    inputs: str = "in"
+    tolerance: float = 1e-5
+    """Of a weight"""
+    reads: float = 1
+    """Reads by the host allowed per update, beside those of searches"""
+    step_reads: float = 0
+    """The same per decoding step, beside those that every search may have"""
+    why: str = ""
+    """Why there are more"""
+    float64: bool = True
+    """Whether the device has it"""
+    devices: Sequence[str] = ()
+    """Of each update of the run on the device, if they are not all made there"""
+
+
+TRANSFORMERS = {
+    "transformer": Case(TINY),
+    "modern": Case(["arch=transformer_modern_tiny", *SIZES, NOTHING]),
+    "no float64": Case(TINY, float64=False),
+    "learned positions": Case([*TINY, "arch.positions=learned"]),
+    "relative bias": Case([*TINY, "arch.positions=relative_bias"]),
+    "recurrent decoder": Case([*TINY, "arch.decoder_self_attention=ssru"]),
+    "bf16": Case([*TINY, "train.precision=bf16"], [["precision=bf16"]], tolerance=2e-2),
+    "fp16": Case(
+        [*TINY, "train.precision=fp16"], [["precision=fp16"]], tolerance=2e-2, reads=2, why="scaled gradients"
+    ),
+    "language model": Case(["arch=transformer_lm_tiny", NOTHING], (), LANGUAGE),
+    "parsing": Case([*TINY, "arch.share_embeddings=target"], task=PARSING),
+}
+OTHERS = {
+    "rnn": Case(["arch=rnn_tiny", *RNN]),
+    "gnmt": Case(["arch=gnmt", *RNN]),
+    "bahdanau": Case(["arch=bahdanau", *RNN]),
+    "luong": Case(["arch=luong", *RNN]),
+    "bytenet": Case(["arch=bytenet_tiny", "arch.d_model=8"]),
+    "convs2s": Case(["arch=convs2s_tiny"]),
+    "neural_gpu": Case(["arch=neural_gpu_tiny", "arch.d_model=8"]),
+    "mixture": Case(
+        ["arch=mixture_tiny", "arch.of.dropout=0", *CERTAIN], reads=3, step_reads=2, why="tokens of each expert"
+    ),
+    "moe_lstm": Case(
+        ["arch=moe_lstm_tiny", NOTHING, *CERTAIN], reads=7, step_reads=2, why="tokens of each expert, and lengths"
+    ),
+    "memory_network": Case(
+        ["arch=memory_network_tiny"],
+        (),
+        ("task=stories_tiny",),
+        reads=2,
+        step_reads=1,
+        why="units of the longest source",
+    ),
+}
+SLOW = {
+    "multidecoder": Case(
+        ["arch=multidecoder_tiny", "arch.of.dropout=0"],
+        task=("task=multitask_tiny",),
+        inputs="tagged",
+        reads=4,
+        step_reads=6,
+        why="which kinds of sources a batch has",
+    ),
+    "rnng": Case(["arch=rnng_tiny", NOTHING], (), PARSING, reads=7, step_reads=9, why="trees are planned on the host"),
+}
+LEARNING = {
+    "rdrop": Case([*TINY, "objective=rdrop"]),
+    "simcut": Case([*TINY, "objective=simcut", "objective.cut=0"]),
+    "distill": Case([*TINY, "objective=distill", "objective.teachers=[plain]"]),
+    "risk": Case([*TINY, "objective=risk", *SAMPLED], reads=5, why="texts of sources, references and outputs"),
+    "gnmt_rl": Case([*TINY, "objective=gnmt_rl", *SAMPLED], reads=5, why="texts of sources, references and outputs"),
+    "guided_alignment": Case([*TINY, "objective=guided_alignment"], reads=2, why="alignments are the host's"),
+    "average of weights": Case([*TINY, "train.ema=0.9"]),
+    "adamw": Case([*TINY, "optim=adamw", "schedule.lr=1e-4"], tolerance=3e-4),
+    "adadelta": Case([*TINY, "optim=adadelta", "schedule.lr=0.1"], tolerance=3e-4),
+    "micro-batches": Case([*TINY, "train.micro_tokens=40"]),
+    "packed": Case([*TINY, "train.packed=true"]),
+    "continued there": Case(TINY, devices=["cpu", "pretend"]),
+    "continued here": Case(TINY, devices=["pretend", "cpu"]),
+    "lora": Case(["train.init_from=plain", "arch=lora"]),
+    "frozen": Case([*TINY, "train.init_from=plain", "train.freeze=[encoder]"]),
+}
+DECODING = {
+    "searches": Case(
+        generate=[
+            [PLAIN, "search=greedy"],
+            [PLAIN, "search.beam=3", "nbest=3", "format=tsv"],
+            [PLAIN, "search.beam=4", "search.num_beam_groups=2"],
+            [PLAIN, "search=sample", "search.seed=1"],
+            [PLAIN, "min_len=3", "no_repeat_ngram_size=2", "bad_words=[hund]"],
+            [PLAIN, "mbr=chrf"],
+            ["run=[plain,plain]"],
+            [PLAIN, "fusion=lm"],
+            [PLAIN, "transforms=[{name: bias, texts: [kater], bias: 2}]"],
+            [PLAIN, "tokens=12"],
+        ],
+    ),
+    "attention": Case(
+        generate=[[PLAIN, "coverage=0.2", "replace_unk=true", "format=aligned"], [PLAIN, "format=attention"]],
+        step_reads=0.3,
+        why="once for each output",
+    ),
+    "phrases": Case(
+        generate=[[PLAIN, "input=../wishes.jsonl", "format=jsonl"]],
+        step_reads=14,
+        why="automata of phrases are the host's",
+    ),
+}
+GROUPS = {"transformers": TRANSFORMERS, "others": OTHERS, "learning": LEARNING, "decoding": DECODING, "slow": SLOW}

@@ -1,0 +1,47 @@
+"""What s2s does on a device that a plugin registers, it does as on a CPU, and rarely waits for the device."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from harness.folders import HARNESS
+from harness.rehearsal_cases import GROUPS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend"),
+    reason="this torch takes no device in Python",
+)
+
+
+@pytest.mark.parametrize("group", [pytest.param(one, marks=[pytest.mark.slow] * (one == "slow")) for one in GROUPS])
+def test_runs_on_a_device_equal_those_on_a_cpu(group: str, tmp_path: Path) -> None:
+    results = rehearsed(tmp_path, group)
+    assert results.keys() == GROUPS[group].keys()
+    for name, result in results.items():
+        case = GROUPS[group][name]
+        assert result.get("weights", 0) <= case.tolerance, name
+        for part in [*([result["training"]] if case.train else []), *result["decoding"]]:
+            assert part["excess"] <= 0, (name, part)
+            assert part["places"], (name, part)  # each of them ends with a read
+        for decoding in result["decoding"]:
+            assert decoding["equal"], (name, decoding["options"])
+
+
+def rehearsed(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
+    """The cases of a group, or single ones, in a process of their own: a device is registered for good."""
+    command = [sys.executable, "-m", "harness.rehearsal", str(folder), *names]
+    environment = {**os.environ, "PYTHONPATH": str(HARNESS.parent), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-5000:]
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    return {result.pop("case"): result for result in results}
