@@ -167,7 +167,7 @@ def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) ->
     config = composed.config
     with trial_run(config, plugins, world) as trainer:
         trainer.log.show_facts([fact for fact in startup_facts(composed, trainer, plugins) if fact[0] != "run"])
-        seconds, time = measured_time(trainer)
+        seconds, time = measured_time(trainer, config.train.steps, world)
         kept = f"nothing is kept but the prepared data in {config.data.prepared}"
         trainer.log.show_facts([("dry run", time), *planner.facts(trainer, seconds), ("dry run", kept)])
     return 0

@@ -40,7 +40,7 @@ def dry_run_on_stand_in(config: Config, task: Task, plugins: Plugins, world: Wor
         return 0
     with _stand_in(config, task) as stand_in, trial_run(stand_in, plugins, world) as trainer:
         n_parameters = sum(p.numel() for p in trainer.train_step.model.parameters())
-        _, time = measured_time(trainer)
+        _, time = measured_time(trainer, config.train.steps, world)
         trainer.log.show_facts([
             ("model", f"{n_parameters:,} parameters, {config.arch.name}"),
             ("device", f"{world.device}, {trainer.config.train.precision}"),
@@ -49,10 +49,10 @@ def dry_run_on_stand_in(config: Config, task: Task, plugins: Plugins, world: Wor
     return 0
 
 
-def measured_time(trainer: Trainer) -> tuple[float, str]:
-    """Seconds of an update, and a line on them, on the whole run and on memory."""
-    seconds, steps = time_updates(trainer).seconds, trainer.config.train.steps
-    memory = device_of(trainer.world.device).peak_memory() / 2**30
+def measured_time(trainer: Trainer, steps: int, world: World) -> tuple[float, str]:
+    """Seconds of an update, and a line on them, on a run of so many, and on memory."""
+    seconds = time_updates(trainer).seconds
+    memory = device_of(world.device).peak_memory() / 2**30
     duration = format_duration(seconds * steps)
     return seconds, f"{seconds:.3g} s an update, {duration} for {steps:,}, {memory:.1f} GiB so far"
 

@@ -507,3 +507,43 @@ def test_all_options_that_do_not_change_examples_are_left_out_of_settings(tmp_pa
 def test_an_unknown_recipe_lists_the_known_ones() -> None:
     with pytest.raises(DataError, match=r"no such recipe of wmt14_en_de\. Did you mean 'fairseq'"):
         CatalogueCorpus(CatalogueConfig(of="wmt14_en_de", recipe="fairsek"))
+
+
+def test_a_test_set_takes_the_languages_of_the_training_corpus() -> None:
+    """newstest2013 has many directions; wmt14_en_de says which."""
+    from s2s_translation import TranslationConfig
+    from s2s_translation.task import Translation
+
+    def task(**options: Any) -> Any:
+        return Translation(TranslationConfig(name="translation", **{"train": "wmt14_en_de", **options}))
+
+    made = task(valid="newstest2013", test="newstest2014")
+    assert made.languages == ("en", "de")
+    assert made.metric_options == {"lang": "de"}
+    for split in ("valid", "test"):
+        (named,) = made.data_sources.in_split(split).values()
+        assert named.corpus.direction == "en-de"
+    turned = task(valid="newstest2013", src_lang="de", tgt_lang="en")
+    assert turned.languages == ("de", "en")
+    assert next(iter(turned.data_sources.in_split("valid").values())).corpus.direction == "de-en"
+    assert next(iter(turned.data_sources.in_split("train").values())).corpus.languages == ("de", "en")
+    assert any("wmt14_en_de: to download" in line for line in made.pending())
+
+
+def test_a_dry_run_of_preparation_lists_downloads_and_makes_none(
+    capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from s2s.cli.prepare import main
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["experiment=wmt14_en_fr", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    total = sum(
+        file.expected.n_bytes or 0
+        for name in ("europarl_v7", "commoncrawl", "un", "nc_v9", "giga_fren")
+        for file in [load_catalogue().files["wmt14"][name]]
+    )
+    assert f"{total:,} bytes in 5 files" in out
+    assert "licence: for research" in out
+    assert not cache.exists()
+    assert not (tmp_path / "runs").exists()

@@ -15,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 from s2s import DataError
 
 CHUNK = 1 << 18
+CONNECT = 10.0
+"""Seconds until a site that does not answer counts as dead"""
 MAX_REDIRECTS = 5
 TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 
@@ -45,8 +47,8 @@ class Transport:
     """Reads addresses, through the proxies that the environment names."""
 
     def __init__(self, timeout: float = 60.0) -> None:
-        """timeout: seconds without a byte after which a connection is given up."""
-        self.timeout = timeout
+        """timeout: seconds without a byte after which a connection is given up; one that is not made, earlier."""
+        self.timeout, self.connect = timeout, min(timeout, CONNECT)
 
     @contextmanager
     def open(self, url: str, offset: int, validator: str, *, is_hashed: bool) -> Iterator[Answer]:
@@ -64,7 +66,7 @@ class Transport:
             headers |= {"Range": f"bytes={offset}-", "If-Range": validator}
         try:
             with (
-                httpx.Client(timeout=self.timeout, follow_redirects=False) as client,
+                httpx.Client(timeout=httpx.Timeout(self.timeout, connect=self.connect)) as client,
                 _following(client, client.build_request("GET", url, headers=headers), is_hashed) as response,
             ):
                 yield _answer(response, offset if "Range" in headers else 0)

@@ -14,7 +14,7 @@ from s2s.distributed import World
 from s2s.errors import CheckpointError, ConfigError, Preempted
 from s2s.io.json_files import dump_checked, read_checked
 from s2s.run import find_run
-from s2s.training import session
+from s2s.training import session, stand_in
 from s2s.training.planner import Planner
 from s2s.training.session import dry_run, run_training
 from s2s.training.signals import StopSignal
@@ -197,7 +197,7 @@ def test_a_dry_run_says_what_a_run_would_take(plugins: Plugins, monkeypatch: pyt
     own: Any = SimpleNamespace(registry=plugins.registry)
     own.hook = SimpleNamespace(s2s_plan=lambda config, plugins: Forecasting(own))
     monkeypatch.setattr(session, "trial_run", lambda *_: Trial())
-    monkeypatch.setattr(session, "time_updates", lambda trainer: Timing(0.5, 0.0))
+    monkeypatch.setattr(stand_in, "time_updates", lambda trainer: Timing(0.5, 0.0))
     monkeypatch.setattr("s2s.backend.core_devices.CPU.peak_memory", lambda _: 3 * 2**30)
     monkeypatch.setattr(session, "startup_facts", lambda *_: [("config", "c"), ("run", "r"), ("model", "m")])
     composed = letters_config(plugins, "train.steps=7_300", "data.prepared=here")
