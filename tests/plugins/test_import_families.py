@@ -214,3 +214,17 @@ def test_files_with_other_contents_are_refused_in_one_line(
     assert "bart: its files are not as transformers writes them" in error
     assert error.count("\n") == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_the_first_screen_tells_settings_and_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published("nllb", tmp_path / "nllb")
+    capsys.readouterr()
+    assert import_model(["model=nllb", "run=ours", "languages=[eng_Latn,deu_Latn]"]) == 0
+    expected = (
+        "its own settings: beam 1, length penalty 1, at most 19 tokens; sources are read as eng_Latn TEXT </s>; "
+        "outputs begin behind </s> deu_Latn; from eng_Latn into deu_Latn\n"
+    )
+    assert f"note     {expected}" in capsys.readouterr().out
+    (tmp_path / "in.txt").write_text("the old dog\n")
+    assert generate(["run=ours", "input=in.txt", "output=out.txt"]) == 0
+    assert f"note     {expected}" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from s2s.foreign import ForeignFormat, open_tensors
 from s2s.io import read_json
 from s2s.run import ModelFormat
 from s2s_import.by_table import TableModel
-from s2s_import.search import search_options
+from s2s_import.search import search_options, settings_notes
 from s2s_import.tokenizers import text_options
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class HuggingFaceModel(TableModel):
             "train": {"steps": 1},
             "data": {"max_len": int(config.get("max_position_embeddings") or 512)},
         }
-        self.notes = notes
+        self.notes = [*settings_notes(self.options), *notes]
 
     def tokenizer_options(self, folder: Path) -> Mapping[str, Any]:
         """The files in the model's folder, or those that are made of them."""

@@ -20,6 +20,7 @@ from s2s.run import ModelFormat
 from s2s_import.by_table import TableModel
 from s2s_import.marian_shortlist import find_shortlist, read_shortlist
 from s2s_import.marian_vocabularies import PACKED, file_name, find_vocabularies, suffix, unpacked
+from s2s_import.search import settings_notes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,6 +109,7 @@ class MarianModel(TableModel):
             "train": {"steps": 1},
             "data": {"max_len": MAX_LEN},
         }
+        self.notes = settings_notes(self.options)
 
     @cached_property
     def tensors(self) -> Mapping[str, Tensor]:

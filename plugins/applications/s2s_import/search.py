@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["search_options"]
+__all__ = ["search_options", "settings_notes"]
 
 from typing import TYPE_CHECKING, Any
 
@@ -33,3 +33,23 @@ def search_options(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]
         options["repetition_penalty"] = float(penalty)
     ignored = {name: config[name] for name, neutral in NEUTRAL.items() if config.get(name) not in (None, neutral)}
     return options, [f"{name}={value} of its generation settings is not used" for name, value in ignored.items()]
+
+
+def settings_notes(options: Mapping[str, Any]) -> list[str]:
+    """Lines for the first screen about a model's options: how it is decoded, and what is put around its texts."""
+    search, task = options["search"], options["task"]
+    subword = task["subword"]
+    settings = [f"beam {search['beam']}", f"length penalty {search['alpha']:g}"]
+    if "repetition_penalty" in search:
+        settings.append(f"repetition penalty {search['repetition_penalty']:g}")
+    if search.get("max_len_a") == 0:
+        settings.append(f"at most {search['max_len_b']:g} tokens")
+    notes = ["its own settings: " + ", ".join(settings)]
+    before, start, end = (list(subword.get(name) or ()) for name in ("before", "start", "end"))
+    if before or end:
+        notes.append(f"sources are read as {' '.join([*before, 'TEXT', *(end or ['</s>'])])}")
+    if start:
+        notes.append(f"outputs begin behind {' '.join(start)}")
+    if "src_lang" in task and "tgt_lang" in task:
+        notes.append(f"from {task['src_lang']} into {task['tgt_lang']}")
+    return ["; ".join(notes)]
