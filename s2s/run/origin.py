@@ -64,6 +64,11 @@ class Origin:
             return f"{self.title}, {self.name}@{self.commit} of the hub"
         return f"{self.title}, {next(iter(self.files), self.name)}"
 
+    def sentence(self) -> str:
+        """What a run's weights have to do with it."""
+        how = "were tuned, starting from" if self.is_tuned else "are"
+        return f"Its weights {how} those of {self}."
+
     def lines(self) -> list[tuple[str, str]]:
         """Lines for the first screen under their headings; none of a run that has been tuned."""
         return [] if self.is_tuned else [("model", str(self)), *(("note", note) for note in self.notes)]

@@ -14,6 +14,7 @@ from harness.published_families import FAMILIES, published
 from s2s.cli.generate import main as generate
 from s2s_export.command import main as export
 from s2s_import.command import main as import_model
+from s2s_report.command import main as report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,4 +114,6 @@ def test_licence_and_card_of_the_source_go_out_with_it(tmp_path: Path) -> None:
     assert (back / "LICENSE").read_text() == "You may."
     card = (back / "README.md").read_text()
     assert card.startswith("---\nlicense: apache-2.0\n")
+    assert report(["run=ours", "output=report", "--quiet"]) == 0
+    assert "ours: Its weights are those of T5ForConditionalGeneration" in (tmp_path / "report.md").read_text()
     assert "Its weights are those of T5ForConditionalGeneration of Hugging Face's transformers" in card

@@ -38,8 +38,7 @@ def model_card(directory: Path, origin: Any, run: Run) -> dict[str, bytes]:
     lines = [f"The run {directory.name} of s2s {s2s.__version__}, checkpoint {run.checkpoint_path.name}."]
     if origin:
         entries |= {"base_model": origin.name} if origin.commit else {}
-        how = "Its weights were tuned, starting from those of" if origin.is_tuned else "Its weights are those of"
-        lines.append(f"{how} {origin}.")
+        lines.append(origin.sentence())
         licences = ", ".join(sorted(kept)) or (licence if isinstance(licence, str) else "")
         lines += [f"The licence of that model applies: {licences}."] if licences else []
         lines += [f"Its card is {SOURCE_CARD}."] if source else []

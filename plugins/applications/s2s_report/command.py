@@ -119,6 +119,7 @@ def _outcome_sections(
 def _sections(
     config: ReportConfig, plugins: Plugins, models: dict[str, TrainedModel], directories: dict[str, Path]
 ) -> list[Section]:
+    from s2s.run import Run
     from s2s_report import outcome_sections as of_outputs
     from s2s_report import training_sections as of_training
     from s2s_report.document import Section, Text
@@ -134,6 +135,8 @@ def _sections(
     said = [of_training.training_verdict(*of) for of in zip(logs, criteria, strict=True)]
     said = [of_outputs.verdict(outcome, f"the {SPLITS[config.split]} set"), *said] if outcome else said
     said += [left_out] if left_out else []
+    origins = {name: Run.read_origin(directory) for name, directory in directories.items()}
+    said += [f"{name}: {origin.sentence()}" for name, origin in origins.items() if origin]
     verdict: list[Block] = [
         *(Text(each, strong=i == 0) for i, each in enumerate(said)),
         Text(f"Made by: {again(config)}"),

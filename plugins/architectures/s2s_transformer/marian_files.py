@@ -36,6 +36,8 @@ INPUT_SCALE = "_QuantMultA"
 """Ends the names of the scales that Firefox's files record for the inputs of linear maps"""
 SHORTLISTED = "none"
 """The name there of the rows of the table of target tokens that a shortlist has"""
+SMALL, RATIO = 1 << 24, 50
+"""Bytes of an array that may be packed in any way, and how many times its bytes in the file a larger one may have"""
 NEVER = -1000.0
 """The bias of a token that the model never writes: its probability is 0 in every precision, and in label smoothing its
 log-probability does not outweigh the others"""
@@ -106,9 +108,14 @@ class NpzTensors(Mapping[str, Tensor]):
         self.path = path
         try:
             with zipfile.ZipFile(path) as archive:
-                names = archive.namelist()
+                members = archive.infolist()
         except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise CheckpointError(f"{path} is no .npz file: {error}") from error
+        if bomb := next((one for one in members if one.file_size > max(SMALL, RATIO * one.compress_size)), None):
+            raise CheckpointError(
+                f"{path}: '{bomb.filename}' unpacks to {bomb.file_size:,} bytes, too many to be weights"
+            )
+        names = [one.filename for one in members]
         if doubled := next((name for name in names if names.count(name) > 1), None):
             raise CheckpointError(f"{path}: '{doubled}' is there twice")
         self.names = {name.removesuffix(".npy"): name for name in names}

@@ -15,7 +15,7 @@ from s2s.data import MAX_LINE, TokenizerKind, missing_file_error
 from s2s.io import expand_user, parse_json, read_bytes, write_file
 from s2s_tokenizers.extending import complete, extended_json, new_texts, spelling
 from s2s_tokenizers.pruning import kept_with_parts, pruned_json
-from s2s_tokenizers.published import PublishedTokenizer, unused_tokens
+from s2s_tokenizers.published import MAX_TOKENS, PublishedTokenizer, unused_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set
@@ -35,8 +35,6 @@ USUAL = {
 UNKNOWN = "⁇"
 LONGEST, RULES = 4096, b"precompiled_charsmap"
 """Bytes of a token, and the key of rules of normalisation, which are longer"""
-MAX_TOKENS = 1 << 22
-"""A file may give a token any id below 2^32, and there is a name for each id up to it"""
 
 
 class HuggingFaceKind(TokenizerKind):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["PublishedTokenizer", "unused_tokens"]
+__all__ = ["MAX_TOKENS", "PublishedTokenizer", "unused_tokens"]
 
 import re
 from abc import abstractmethod
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 UNUSED = re.compile(r"<unused \d+>")
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 WORD_BEGINS = "▁Ġ"
+MAX_TOKENS = 1 << 22
+"""A file may give a token any id below 2^32, and there is a name for each id up to it"""
 FIRST = 8
 """Ids below it are of special tokens"""
 
@@ -88,7 +90,10 @@ class PublishedTokenizer(Tokenizer):
 
 
 def unused_tokens(n_tokens: int, size: int) -> list[str]:
-    """Names of the rows of a model that have no token; raises ConfigError if there are fewer rows than tokens."""
+    """Names of the rows of a model that have no token; raises ConfigError if there are fewer rows than tokens, or more
+    than MAX_TOKENS."""
+    if size > MAX_TOKENS:
+        raise ConfigError(f"task.subword.size={size:,}: at most {MAX_TOKENS:,} tokens are read")
     if size and size < n_tokens:
         raise ConfigError(f"task.subword.size={size:,}: the tokeniser has {n_tokens:,} tokens")
     return [f"<unused {i}>" for i in range(n_tokens, size)]
