@@ -84,7 +84,7 @@ class State:
     def select(self, rows: Tensor) -> Self:
         """The state of some sentences, which is how finished ones leave the batch.
 
-        rows: their indices [B'], on the host, so that nobody waits for the device to know how many there are.
+        rows: their indices [B'], on the host, which then need not wait for the device.
         """
         sentence, hypothesis = select_rows((self.sentence, self.hypothesis), rows)
         return replace(self, sentence=sentence, hypothesis=hypothesis)

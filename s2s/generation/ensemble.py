@@ -122,7 +122,7 @@ class Ensemble(CombinedModel):
             total += others.exp()  # `logsumexp` took three times as long, `logaddexp`'s bits depend on a row's position
         lost = total.amin(-1) < TINY
         mean = total.log_()
-        if not lost.is_cpu:  # nobody waits for the device to know whether there are any
+        if not lost.is_cpu:  # without waiting for the device
             mean = torch.where(lost[..., None], torch.stack(list(scores)).logsumexp(0), mean)
         elif lost.any():
             mean[lost] = torch.stack([member_scores[lost] for member_scores in scores]).logsumexp(0)

@@ -1,6 +1,6 @@
 """Folders of Marian: model.npz with its options and vocabularies.
 
-Marian counts </s> and <unk> as its first tokens, and knows no padding; the rows of tokens are reordered and left out
+Marian counts </s> and <unk> as its first tokens, and has no padding; the rows of tokens are reordered and left out
 accordingly.
 """
 

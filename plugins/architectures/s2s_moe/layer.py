@@ -112,7 +112,7 @@ class MixtureLayer(nn.Module):
 
 
 def _counts(index: Tensor, n: int) -> Tensor:
-    """How often each of 0 to n - 1 occurs in index [N]: [n]; bincount would wait for the device to know the greatest"""
+    """How often each of 0 to n - 1 occurs in index [N]: [n]; bincount would wait for the device to find the greatest"""
     return index.new_zeros(n).scatter_add_(0, index, torch.ones_like(index))
 
 
