@@ -28,6 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from decode_engines import PEERS, Decode, Work, build, ours
+from decode_marian import seconds_elsewhere
 from s2s.backend.host import keep_freed_memory
 
 LEVERS = ("matmul", "native", "kernels", "queue")
@@ -90,15 +91,14 @@ def news_lengths(n: int, draw: torch.Generator) -> list[int]:
 
 
 def engines(model: Any, vocab: Any, options: dict[str, str]) -> dict[str, Decode]:
-    """s2s, s2s with single optimisations disabled, and the peers; each engine has its own copy of the weights."""
-    quantization = options["quantization"]
-    found = {"s2s": ours(copy.deepcopy(model), vocab, quantization)}
+    """s2s, s2s with single optimisations disabled, and the peers; s2s takes the model itself, the others copies."""
+    quantization, others = options["quantization"], {}
     for lever in LEVERS if options["levers"] == "true" else ():
-        found[f"s2s without {lever}"] = ours(copy.deepcopy(model), vocab, quantization, lever)
+        others[f"s2s without {lever}"] = ours(copy.deepcopy(model), vocab, quantization, lever)
     for peer in filter(None, options["peer"].split(",")):
         name, _, own = peer.partition(":")
-        found[peer] = PEERS[name](copy.deepcopy(model), vocab, own or quantization)
-    return found
+        others[peer] = PEERS[name](copy.deepcopy(model) if name == "s2s" else model, vocab, own or quantization)
+    return {"s2s": ours(model, vocab, quantization), **others}
 
 
 def measured(rows: list[dict[str, Any]], size: str, options: dict[str, str]) -> None:
@@ -117,9 +117,9 @@ def compare(name: str, work: Work, compared: dict[str, Decode], repeats: int) ->
     rates: dict[str, list[float]] = {engine: [] for engine in compared}
     for _ in range(repeats):
         for engine, decode in compared.items():
-            begun = time.process_time()
+            begun = seconds()
             found = decode(work)
-            rates[engine].append(sum(len(output) + 1 for output in found) / (time.process_time() - begun))
+            rates[engine].append(sum(len(output) + 1 for output in found) / (seconds() - begun))
     first = outputs["s2s"]
     return {
         "case": name,
@@ -131,6 +131,11 @@ def compare(name: str, work: Work, compared: dict[str, Decode], repeats: int) ->
         },
         "same": {engine: f"{sum(map(list.__eq__, first, found))}/{len(first)}" for engine, found in outputs.items()},
     }
+
+
+def seconds() -> float:
+    """Processor time of all engines so far."""
+    return time.process_time() + seconds_elsewhere()
 
 
 def latencies(work: Work, compared: dict[str, Decode]) -> dict[str, list[float]]:

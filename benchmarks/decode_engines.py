@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -17,6 +17,7 @@ from unittest.mock import patch
 import torch
 from omegaconf import OmegaConf
 
+from decode_marian import marian
 from s2s.backend import Operator
 from s2s.backend.linear import LinearBackend, prepack
 from s2s.batch import make_batch
@@ -89,6 +90,8 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
     load_plugins()  # with them come the functions in C
     config, n_symbols = SIZES[size]
     vocab = Vocab(src=n_symbols, tgt=n_symbols, joint=True)
+    if config.zero_start:  # Marian's
+        vocab = replace(vocab, pad=n_symbols - 1, bos=n_symbols - 1, eos=0, unk=1)
     torch.manual_seed(seed)
     model = Transformer(config, vocab).eval()
     with torch.no_grad():
@@ -206,4 +209,4 @@ def _export_input(form: ForeignFormat, model: Transformer, vocab: Vocab) -> Expo
     return ExportInput(model.config, model.state_dict(), form, vocab, None, GreedyConfig())
 
 
-PEERS = {"ctranslate2": ctranslate2, "hf": hf, "s2s": ours}
+PEERS = {"ctranslate2": ctranslate2, "hf": hf, "marian": marian, "s2s": ours}
