@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What a run is loaded as, whatever its name."""
     (tmp_path / "MANIFEST.json").write_text("{}")
-    run = SimpleNamespace(model="the model", checkpoint_path=tmp_path, asked=[])
+    run = SimpleNamespace(model="the model", checkpoint_path=tmp_path, asked=[], int8={})
     monkeypatch.setattr(models, "find_model", lambda name, _: Path("runs") / name)
     monkeypatch.setattr(models.Run, "load", lambda folder, which, *_: run.asked.append((str(folder), which)) or run)
     return run
