@@ -42,7 +42,7 @@ fuzz: $(READY)
 	S2S_FUZZ=2500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/compose/test_compose_fuzz.py
 	S2S_FUZZ=500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/cli/test_command_fuzz.py
 
-# Kills, flipped bits, mistakes, crafted runs, lost ranks, ranks that disagree, damage to what is read again, hostile files, each from a
+# Kills, flipped bits, mistakes, crafted runs, lost ranks, ranks that disagree, damage to what is read again, hostile files and models, each from a
 # seed; it goes on where its logs end. A case alone:
 # PYTHONPATH=tests:tools python -m attack flips --seed 1 --only 17
 SEED ?= 1

@@ -60,9 +60,7 @@ class Origin:
         return replace(self, is_tuned=True)
 
     def __str__(self) -> str:
-        if self.commit:
-            return f"{self.title}, {self.name}@{self.commit} of the hub"
-        return f"{self.title}, {next(iter(self.files), self.name)}"
+        return f"{self.title}, {self.name}{f'@{self.commit} of the hub' if self.commit else ''}"
 
     def sentence(self) -> str:
         """What a run's weights have to do with it."""
@@ -71,4 +69,5 @@ class Origin:
 
     def lines(self) -> list[tuple[str, str]]:
         """Lines for the first screen under their headings; none of a run that has been tuned."""
-        return [] if self.is_tuned else [("model", str(self)), *(("note", note) for note in self.notes)]
+        where = "" if self.commit else "".join(f", in {os.path.dirname(file)}" for file in list(self.files)[:1])  # noqa: PTH120
+        return [] if self.is_tuned else [("model", f"{self}{where}"), *(("note", note) for note in self.notes)]

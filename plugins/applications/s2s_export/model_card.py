@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CARD, SOURCE_CARD = "README.md", "README.source.md"
 FRONT = "---\n"
+LONGEST_CODE = 3
+"""Of ISO 639, which cards have; those of NLLB-200, such as deu_Latn, are longer"""
 LARGEST = 1 << 16
 """Bytes of the front matter that are read"""
 
@@ -32,7 +34,8 @@ def model_card(directory: Path, origin: Any, run: Run) -> dict[str, bytes]:
     front = _front_matter(source)
     licence = front.get("license")
     entries: dict[str, Any] = {"license": licence} if isinstance(licence, str) else {}
-    languages = [code for code in (_option(run, "src_lang"), _option(run, "tgt_lang")) if code]
+    codes = (_option(run, "src_lang"), _option(run, "tgt_lang"))
+    languages = [code for code in codes if code.isalpha() and len(code) <= LONGEST_CODE]
     entries |= {"language": languages} if languages else {}
     entries |= {"pipeline_tag": "translation", "tags": ["s2s"]}
     lines = [f"The run {directory.name} of s2s {s2s.__version__}, checkpoint {run.checkpoint_path.name}."]
