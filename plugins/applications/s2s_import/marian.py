@@ -69,6 +69,8 @@ class MarianFormat(ModelFormat):
             raise ConfigError("new_languages: a model of Marian has no codes of languages")
         if len(files) > 1:
             raise CheckpointError(f"{path} has {len(files)} models, such as {files[0].name}: name one of the files")
+        if not files[0].is_file():  # a device, which may have no end
+            raise CheckpointError(f"{files[0]} is no file")
         return MarianModel(files[0], languages, registry.get("foreign_format", TABLES).build())
 
 
@@ -145,7 +147,9 @@ def _option_files(model: Path) -> list[Path]:
     """Those that are read beside a model, the first of which decides."""
     fixed = [model.with_name(name.format(model.name)) for name in OPTIONS]
     names = {model.name, model.stem if model.suffix in PACKED else model.name}
-    of_models = [file for file in sorted(model.parent.glob("config*.yml")) if names & _models_named(file)]
+    of_models = [
+        file for file in sorted(model.parent.glob("config*.yml")) if file.is_file() and names & _models_named(file)
+    ]
     return [
         *(file for file in fixed[:-1] if file.is_file()),
         *of_models,
