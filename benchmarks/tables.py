@@ -153,6 +153,7 @@ BY_HAND = {
     "first_hour": "benchmarks/first_hour.py DATA",
     "robustness": "make demo && python benchmarks/robustness.py > FILE",
     "marian_scores": "benchmarks/marian_scores.py PYMARIAN FOLDER OUTPUT",
+    "pretrained_tuning": "benchmarks/pretrained_tuning.py TATOEBA HELP MULTI30K WORK --pymarian PYMARIAN",
     "markup": "benchmarks/markup.py RUN, a run of the plain pairs of LibreOffice's help",
     "multi30k_en_de": "benchmarks/multi30k.sh FOLDER",
     "parsing": "benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST",
