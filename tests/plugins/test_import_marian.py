@@ -95,7 +95,8 @@ def test_a_folder_of_firefox_translates_by_its_equations(joint: bool, tmp_path: 
     (folder / "model.ende.intgemm.alphas.bin.gz").write_bytes(gzip.compress(content))
     (folder / "metadata.json").write_text(json.dumps({"sourceLanguage": "en", "targetLanguage": "de"}))
     ours = s2s.load("ende", quantization="none")
-    assert (ours.config.search.beam, ours.config.search.max_len_a) == (1, 2.0)
+    search = ours.config.search
+    assert (search.beam, search.max_len_a, search.stop) == (1, 2.0, "first_k")  # the most probable token until eos
     assert (ours.config.task.src_lang, ours.config.task.tgt_lang) == ("en", "de")
     theirs = Equations(options, dequantized(tensors, "Firefox"))
     expected = [tgt.decode(greedy(theirs, src.encode(line))) for line in LINES["src"][:8]]

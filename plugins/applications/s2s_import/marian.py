@@ -98,13 +98,15 @@ class MarianModel(TableModel):
         self.files = list(dict.fromkeys([path, *option_files, *(file for vocab in vocabs for file in vocab), *lists]))
         codes = dict(zip(("src_lang", "tgt_lang"), languages or _languages(path.parent), strict=False))
         joint, search = vocabs[0].pieces == vocabs[1].pieces, SEARCHES[suffix(path)]
+        beam = int(_number(written, "beam-size") or search["beam"])
         self.options = {
             "task": {"name": "translation", "train": [], "subword": {"name": "marian"}, "joint": joint, **codes},
             "arch": {"name": TABLES.partition(".")[0], **tables.read_options(config, self.tensors)},
             "search": {
                 **search,
                 "name": "beam",
-                "beam": int(_number(written, "beam-size") or search["beam"]),
+                "beam": beam,
+                **({"stop": "first_k"} if beam == 1 else {}),  # Marian then takes the most probable token until eos
                 "length_penalty": "power",
                 "alpha": _number(written, "normalize", search["alpha"]),
             },
