@@ -113,13 +113,13 @@ class Validation:
         if losses is None or hyps is None:
             return None
         values, signatures = {"nll": losses["nll"], "ppl": math.exp(min(losses["nll"], 100)), **losses}, {}
-        criterion = {"nll": -losses["nll"]}
+        criterion = {name: -x for name, x in losses.items() if name.rpartition("/")[2] == "nll"}
         scores, refs = self.scores(hyps), [example.tgt for example in self.examples[: len(hyps)]]
         for score in scores:
             values[score.name] = score.value
             signatures[score.name] = score.signature
             criterion[score.name] = score.value if score.higher_is_better else -score.value
-        best = criterion[self.config.valid.best]
+        best = criterion.get(self.config.valid.best, math.nan)  # a corpus of which no example is decoded has no score
         best = -math.inf if math.isnan(best) else best
         return ValidationResult(
             values=values,

@@ -147,8 +147,15 @@ def test_development_corpora_that_are_scored_apart_have_scores_of_their_own(vali
     hyps = ["abc", "x", "x", "x", "ccab", "x", "c"]
     scores = {score.name: score.value for score in apart.scores(hyps)}
     assert scores == {"errors": pytest.approx((1 + 3 * 1) / 4), "a/errors": 1, "b/errors": 1, "zero/errors": 2}
-    check_best(config_of(validation, "b/errors"), ["errors"], parts)
     assert apart.basis != validation.basis
+    for best, expected in {"b/nll": -nll[1], "a/errors": -2.0, "errors": -2.0}.items():
+        config = config_of(validation, best)
+        check_best(config, ["errors"], parts)
+        result = replace(apart, config=config, generator=lambda some: [SimpleNamespace(hyp="?") for _ in some])(
+            StopSignal()
+        )
+        assert result is not None
+        assert result.criterion == pytest.approx(expected)
 
 
 def test_examples_of_corpora_that_are_scored_apart_take_turns(validation: Validation) -> None:
