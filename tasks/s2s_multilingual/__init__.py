@@ -31,9 +31,9 @@ class MultilingualConfig(TextConfig):
     valid: Any = None
     """Development text, in the same forms; null: none. Each direction has scores of its own, and all values are means
     over those that are trained. Others, between languages that are trained otherwise, are zero-shot."""
-    directions: list[str] = field(default_factory=lambda: ["*"])
-    """Directions that are trained, such as [en-de,fr-en]; * stands for any language, so [en-*,*-en] is English both
-    ways, and * every corpus both ways."""
+    directions: list[str] = field(default_factory=lambda: ["mul-mul"])
+    """Directions that are trained, such as [en-de,fr-en]; mul stands for any language, so [en-mul,mul-en] is English
+    both ways, and mul-mul every corpus both ways."""
     languages: list[str] = field(default_factory=list)
     """Further languages of the model, beside those of its training text."""
     src_lang: str = ""

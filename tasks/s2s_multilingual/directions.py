@@ -4,8 +4,8 @@ from __future__ import annotations
 
 __all__ = ["Directed", "directed", "fitting"]
 
+import re
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from s2s.data import CorpusOptions
 
 SIDES = ("src_lang", "tgt_lang")
+ANY = re.compile(r"(?<!\w)mul(?!\w)")
+"""In the name of a direction, any language: its code of ISO 639-2"""
 
 
 class Directed(NamedTuple):
@@ -60,8 +62,8 @@ def fitting(corpora: Sequence[Directed], patterns: Sequence[str]) -> list[Direct
 
 def _fits(one: Directed, pattern: str) -> bool:
     """Whether a pattern names a direction, by codes as the model spells them or by those without script and region."""
-    short = f"{base_of(one.src)}-{base_of(one.tgt)}"
-    return fnmatchcase(one.direction, pattern) or fnmatchcase(short, pattern)
+    names = one.direction, f"{base_of(one.src)}-{base_of(one.tgt)}"
+    return any(re.fullmatch(ANY.sub(".+", re.escape(pattern)), name) for name in names)
 
 
 def _both_ways(corpus: CorpusOptions, src: str, tgt: str) -> list[Directed]:

@@ -116,7 +116,7 @@ def test_corpora_are_read_both_ways_and_in_all_pairs_of_their_files(files: Path)
 
 
 def test_directions_select_what_is_trained(files: Path) -> None:
-    task = made(files, directions=["en-*"])
+    task = made(files, directions=["en-mul"])
     assert [name for name, _ in task.corpora("train")] == ["a/en-de", "b/en-fr"]
     assert [name for name, _ in task.corpora("valid")] == ["en-de", "en-fr"]
     assert task.symbols() == ["<2de>", "<2fr>"]
