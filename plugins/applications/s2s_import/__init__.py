@@ -62,6 +62,7 @@ class ModelOption(GenerateConfig):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.options(ModelOption)
+    registry.add("model_format", "fairseq", Choice, "s2s_import.fairseq:FairseqFormat")
     registry.add("model_format", "marian", Choice, "s2s_import.marian:MarianFormat")
     registry.add("model_format", "hugging_face", Choice, "s2s_import.hugging_face:HuggingFaceFormat")
 

@@ -88,8 +88,9 @@ class Fairseq(BartFamily):
     del implied["embedding_norm"]
 
     def open(self, path: Path) -> tuple[dict[str, Any], Mapping[str, Tensor]]:
-        """Those of a checkpoint, as `open_fairseq` reads them."""
-        return open_fairseq(path)
+        """Those of a checkpoint, as `open_fairseq` reads them, under the names of newer versions."""
+        options, tensors = open_fairseq(path)
+        return options, upgraded(tensors)
 
     def write_options(self, config: Choice) -> dict[str, Any]:
         """As in the base class."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+TEXTS = ("task", "bpe", "tokenizer")
+"""Sections of a configuration that say how texts are read; each has the name of what is chosen"""
 NODES = ("_content", "_val")
 """What a configuration of omegaconf holds its values in"""
 
@@ -104,10 +106,18 @@ def _tensor(storage: Any, offset: int, size: tuple[int, ...], stride: tuple[int,
 
 
 def _options(checkpoint: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Of the model, with those of its texts, as old versions write all of them."""
     config = _plain(checkpoint.get("cfg"))
-    options = config.get("model") if isinstance(config, dict) else None
-    options = options if isinstance(options, dict) else _plain(checkpoint.get("args"))
-    return options if isinstance(options, dict) else None
+    parts = {name: config.get(name) for name in ("model", *TEXTS)} if isinstance(config, dict) else {}
+    options = parts.get("model")
+    if not isinstance(options, dict):
+        options = _plain(checkpoint.get("args"))
+        return options if isinstance(options, dict) else None
+    texts: dict[str, Any] = {}
+    for name in TEXTS:
+        if isinstance(own := parts[name], dict):
+            texts |= {**own, **({name: own["_name"]} if own.get("_name") else {})}
+    return texts | {name: value for name, value in options.items() if value is not None or name not in texts}
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

@@ -1,8 +1,8 @@
-"""Tokenisers beside subwords: task.subword=characters, whitespace, hf (tokenizer.json) and marian (MarianMTModel)."""
+"""Tokenisers beside subwords: task.subword=characters, whitespace, fairseq, hf (tokenizer.json), marian."""
 
 from __future__ import annotations
 
-__all__ = ["HuggingFaceConfig", "ListedConfig", "MarianConfig", "s2s_register"]
+__all__ = ["FairseqConfig", "HuggingFaceConfig", "ListedConfig", "MarianConfig", "s2s_register"]
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -63,9 +63,21 @@ class MarianConfig(PublishedConfig):
     """A text may begin with a tag, such as >>fr<<, which is one token; false for M2M-100, whose codes are __fr__."""
 
 
+@dataclass(kw_only=True)
+class FairseqConfig(PublishedConfig):
+    """The dictionaries of a model of fairseq, and codes of BPE as of subword-nmt and fastBPE."""
+
+    folder: str = ""
+    """Folder with vocab.json, target_vocab.json and, if words are cut, codes, which are copied into the run; empty: the
+    run's own."""
+    moses: list[str] = field(default_factory=list)
+    """Languages of sources and targets, such as [en,de], as whose words Moses separates them; empty: by blanks."""
+
+
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.add("tokenizer", "characters", ListedConfig, "s2s_tokenizers.listed:CharacterKind")
     registry.add("tokenizer", "whitespace", ListedConfig, "s2s_tokenizers.listed:WhitespaceKind")
     registry.add("tokenizer", "marian", MarianConfig, "s2s_tokenizers.marian:MarianKind")
+    registry.add("tokenizer", "fairseq", FairseqConfig, "s2s_tokenizers.fairseq:FairseqKind")
     registry.add("tokenizer", "hf", HuggingFaceConfig, "s2s_tokenizers.hugging_face:HuggingFaceKind")

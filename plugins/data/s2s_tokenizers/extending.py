@@ -6,7 +6,7 @@ each in BPE, and in unigram with a score that is a little higher than theirs tog
 
 from __future__ import annotations
 
-__all__ = ["NewToken", "complete", "extended_json", "extended_sentencepiece", "new_texts", "spelling"]
+__all__ = ["NewToken", "complete", "extended_json", "extended_sentencepiece", "merged", "new_texts", "spelling"]
 
 from collections import Counter
 from itertools import pairwise
@@ -94,7 +94,7 @@ def extended_json(
     vocab: dict[str, int] = dict(model["vocab"])
     new = []
     for piece in sorted(pieces, key=len):
-        parts = _merged(piece, lambda left, right: ranks.get((left, right)))
+        parts = merged(piece, lambda left, right: ranks.get((left, right)))
         on_the_way = [NewToken("".join(parts[:n]), parts[:n]) for n in range(2, len(parts) + 1)]
         added = [token for token in [*_characters(piece, vocab), *on_the_way] if token.piece not in vocab]
         if len(new) + len(added) > most:
@@ -158,7 +158,7 @@ def _sentencepiece_bpe(
         added = _characters(piece, usable)
         if piece in usable or len(new) + len(added) + (len(piece) > 1) > most:
             continue
-        parts = _merged(piece, lambda left, right: -scores[left + right] if left + right in scores else None)
+        parts = merged(piece, lambda left, right: -scores[left + right] if left + right in scores else None)
         names = [token.piece for token in added] + ["".join(parts[:n]) for n in range(2, len(parts) + 1)]
         for name in names:
             if name not in scores:
@@ -194,9 +194,9 @@ def _best(piece: str, scores: Mapping[str, float]) -> list[str]:
     return parts[::-1]
 
 
-def _merged(piece: str, rank: Callable[[str, str], float | None]) -> list[str]:
-    """The parts that merges make of the characters, of which the one with the lowest rank comes first."""
-    parts = list(piece)
+def merged(symbols: Iterable[str], rank: Callable[[str, str], float | None]) -> list[str]:
+    """The parts that merges make of symbols, of which the one with the lowest rank comes first."""
+    parts = list(symbols)
     while True:
         ranked = [(rank(left, right), i) for i, (left, right) in enumerate(pairwise(parts))]
         found = [(value, i) for value, i in ranked if value is not None]
