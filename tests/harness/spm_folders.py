@@ -94,6 +94,10 @@ KINDS = {
     "mbart-50": Kind(
         "mbart", "MBart50Tokenizer", "sentencepiece.bpe.model", {**FAIRSEQ, **UNIGRAM}, FAIRSEQ_IDS, ("en_XX", "uk_UA")
     ),
+    "mbart-50-2020": Kind(
+        "mbart", "MBart50Tokenizer", "sentencepiece.bpe.model", {**FAIRSEQ, **UNIGRAM}, FAIRSEQ_IDS, ("en_XX", "uk_UA"),
+        others={"tokenizer_config.json": {}},
+    ),
     "t5": Kind("t5", "T5Tokenizer", "spiece.model", {**T5, **UNIGRAM}, T5_IDS),
     "mt5": Kind("mt5", "T5Tokenizer", "spiece.model", {**T5, **UNIGRAM}, T5_IDS, (), {"extra_ids": 0}),
     "t5-no-rules": Kind("t5", "T5Tokenizer", "spiece.model", {**T5, **UNIGRAM, **NO_RULES}, T5_IDS),
@@ -133,7 +137,10 @@ def spm_folder(folder: Path, kind: Kind) -> dict[str, Any]:
     else:
         _byte_level(folder)
     size = 20_000  # more rows than tokens, as published models have
-    return {"model_type": kind.model_type, "vocab_size": size, **{f"{k}_token_id": i for k, i in kind.ids.items()}}
+    ids = {f"{name}_token_id": i for name, i in kind.ids.items()}
+    config = {"model_type": kind.model_type, "tokenizer_class": kind.tokenizer_class, "vocab_size": size, **ids}
+    (folder / "config.json").write_text(json.dumps(config))
+    return config
 
 
 def lines_of_scripts(n: int, seed: int = 1) -> list[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SPM = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model")
-VOCAB, MERGES, ADDED = "vocab.json", "merges.txt", "added_tokens.json"
+CONFIG, VOCAB, MERGES, ADDED = "config.json", "vocab.json", "merges.txt", "added_tokens.json"
 SETTINGS = ("special_tokens_map.json", "tokenizer_config.json")
 CONTROL, USER_DEFINED = 3, 4
 """ModelProto.SentencePiece.Type of pieces that are added tokens"""
@@ -45,8 +45,12 @@ class Spm(NamedTuple):
 
 
 def settings_of(folder: Path) -> dict[str, Any]:
-    """What the files of the tokeniser in a folder say about it; those of versions before 5 are read, too."""
-    settings: dict[str, Any] = {}
+    """What the files of the tokeniser in a folder say about it; those of versions before 5 are read, too.
+
+    Old folders name its class in config.json.
+    """
+    config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    settings = {name: config[name] for name in ("tokenizer_class",) if name in config}
     for name in SETTINGS:
         settings |= read_json(folder / name) if (folder / name).is_file() else {}
     return settings
