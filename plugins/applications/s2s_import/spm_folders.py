@@ -240,7 +240,7 @@ def _read(path: Path) -> Spm:
     try:
         import sentencepiece.sentencepiece_model_pb2 as messages
     except ImportError as error:
-        raise ConfigError(f"{path} needs the package protobuf: {error}; pip install protobuf") from None
+        raise ConfigError(f"{path} needs the package protobuf: {error}; pip install protobuf (extra hf)") from None
     try:
         proto: Any = getattr(messages, "ModelProto").FromString(path.read_bytes())  # noqa: B009  made at import
     except Exception as error:  # the package's own class is private

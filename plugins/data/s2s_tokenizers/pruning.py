@@ -20,7 +20,9 @@ def sentencepiece_proto(model: bytes) -> Any:
     try:
         import sentencepiece.sentencepiece_model_pb2 as messages
     except ImportError as error:
-        raise ConfigError(f"another vocabulary needs the package protobuf: {error}; pip install protobuf") from None
+        raise ConfigError(
+            f"another vocabulary needs the package protobuf: {error}; pip install protobuf (extra hf)"
+        ) from None
     return getattr(messages, "ModelProto").FromString(model)  # noqa: B009  made when the module is imported
 
 

@@ -59,7 +59,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def exact(kind: type[PrepackedLinear], x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """In float64, of what the operands are rounded to."""
     if kind is Int8Linear:
-        (rows, scale), (quantized, by) = quantize_rows(x, 128), quantize_weight(weight)
+        (rows, scale), (quantized, by, _) = quantize_rows(x, 128), quantize_weight(weight)
         products = (rows.double() - 128) @ (quantized.double() * by.double()[:, None]).T
         return dequantize_rows(products, scale.double(), bias.double())
     if kind is Bf16Linear:
