@@ -91,7 +91,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         return LoadedGenerator(generator, provenance(config, weights, chosen, "cpu"), "a CPU")
 
     monkeypatch.setattr("s2s.generation.build.load", load)
-    monkeypatch.setattr("s2s.cli.generate._check_models", lambda *_: None)
+    monkeypatch.setattr("s2s.cli.generate._checked_models", lambda *_: ())
 
 
 def write(path: Path, *lines: str) -> Path:

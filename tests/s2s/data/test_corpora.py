@@ -229,7 +229,7 @@ def test_the_treebank_corpus_gives_trees_as_they_stand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("train", "error", "complaint"),
     [
-        ({"corpus": "rhymes"}, PluginError, r"^task.train: corpus=rhymes: no such corpus. Did you mean 'rhyming'"),
+        ({"corpus": "rhymes"}, ConfigError, r"^task.train: corpus=rhymes: no such corpus. Did you mean 'rhyming'"),
         ({"corpus": 3}, ConfigError, r"^task.train.corpus=3 must be the name of a registered corpus"),
         (
             {"a": {"corpus": "rhyming", "wieght": 2}},
