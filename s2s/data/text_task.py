@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["TextTask"]
 
-import json
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,12 +17,13 @@ from s2s.data.context import (
     with_document_fields,
 )
 from s2s.data.corpus_task import CorpusTask
+from s2s.data.marks import Marks
 from s2s.data.noise import UnknownSymbols
 from s2s.data.pair_files import PAIR_FILES
+from s2s.data.side_tokenizers import SideTokenizers
 from s2s.data.text_variation import TextVariation, build_noises, learn_noises, load_noises, noisy
 from s2s.data.tokenizer import tokenizer_kind
-from s2s.errors import ConfigError, DataError, did_you_mean
-from s2s.io.json_files import read_json
+from s2s.errors import ConfigError, DataError
 from s2s.task import Encoded, Example
 from s2s.text.offsets import lower_offsets
 from s2s.vocab import Vocab
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from s2s.vocab import Side
 
 T = TypeVar("T")
-SIDES: tuple[Side, Side] = ("src", "tgt")
-TASK_FILE = "task.json"
-"""Beside the tokenisers: which they are, and how their texts are cased"""
 
 
 class TextTask(CorpusTask):
@@ -77,6 +74,7 @@ class TextTask(CorpusTask):
         self.metrics, self.metric_options = config.metrics, self._metric_options()
         coverage = {} if config.character_coverage == 1 else {"character_coverage": config.character_coverage}
         self.tokenizer_kind = tokenizer_kind(config.subword, self.data_sources.registry, defaults=coverage)
+        self.tokenizers = SideTokenizers(self.tokenizer_kind, config.sizes(), lowercase=config.lowercase)
         self.noises = build_noises(config, self.data_sources.registry)
         if not self.tokenizer_kind.learns and (option := config.size_option()):
             raise ConfigError(f"{option}: task.subword names a complete vocabulary, which has a size; leave it out")
@@ -145,16 +143,13 @@ class TextTask(CorpusTask):
     def learn(self, directory: Path) -> None:
         """Train one tokeniser on both sides, or one on each, from all usable training pairs with noise."""
         learn_noises(self.noises, lambda: ((example.src, example.tgt) for example in self.usable()), directory)
-        for side, (option, size) in self.config.sizes().items():
-            path = directory / f"{side}.model"
-            self.tokenizer_kind.learn(self._lines(side), path, size, symbols=self._all_symbols(), option=option)
-        self._record(directory)
+        self.tokenizers.learn(directory, self._lines, self._all_symbols())
+        self.load(directory)
 
     def extend(self, directory: Path, n_tokens: int) -> None:
         """Add tokens to the one tokeniser, or to each."""
-        for side in self.config.sizes():
-            self.tokenizer_kind.extend(self._lines(side), directory / f"{side}.model", n_tokens)
-        self._record(directory)
+        self.tokenizers.extend(directory, self._lines, n_tokens)
+        self.load(directory)
 
     def prune(self, directory: Path, lines: Iterable[str]) -> Mapping[Side, Sequence[int]]:
         """As `TokenizerKind.prune`, of the one tokeniser, or of each."""
@@ -166,36 +161,18 @@ class TextTask(CorpusTask):
         return self._changed(directory, lambda path: self.tokenizer_kind.add(tokens, path))
 
     def _changed(self, directory: Path, change: Callable[[Path], Mapping[Side, T]]) -> dict[Side, T]:
-        """What a change of the tokenisers returns for each side."""
-        changed = {name: change(directory / f"{name}.model") for name in self.config.sizes()}
-        self._record(directory)
-        return {side: changed[side if side in changed else "joint"][side] for side in SIDES}
-
-    def _record(self, directory: Path) -> None:
-        """Write which tokenisers these are, and load them."""
-        models = {side: self.tokenizer_kind.load(directory / f"{side}.model").identity for side in self.config.sizes()}
-        written = {"lowercase": self.config.lowercase, "models": models}
-        (directory / TASK_FILE).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        changed = self.tokenizers.changed(directory, change)
         self.load(directory)
+        return changed
 
     def load(self, directory: Path) -> None:
         """Read the tokenisers; raises DataError if they do not fit the configuration."""
-        written = _read_settings(directory / TASK_FILE)
-        if written["lowercase"] is not self.config.lowercase:
-            raise DataError(
-                f"{directory}: made with task.lowercase={str(written['lowercase']).lower()}; "
-                "configure the same, or prepare again"
-            )
-        models = {side: self.tokenizer_kind.load(directory / f"{side}.model") for side in self.config.sizes()}
-        for side, model in models.items():
-            if model.identity != written["models"].get(side):
-                raise DataError(
-                    f"{model.path}: its vocabulary is {model.identity[:12]}, but {TASK_FILE} beside it was written "
-                    f"for {str(written['models'].get(side))[:12]}; copy the folder whole, or prepare again"
-                )
-        self.src, self.tgt = (models[side if side in models else "joint"].for_side(side) for side in SIDES)
+        self.src, self.tgt = self.tokenizers.load(directory)
         vocab = _vocab(self.src, self.tgt, joint=self.config.joint)
         self.vocab = replace(vocab, own_end=bool(self.end_marks), own_start=self.own_start)
+        self._around = Marks(
+            self.config.name, self.symbols, self.src, self.vocab.src_eos, before=self.marks, behind=self.end_marks
+        )
         self._separator = self.src.id_of(SEPARATOR) if self.context else None
         load_noises(self.noises, directory)
 
@@ -208,29 +185,23 @@ class TextTask(CorpusTask):
 
     def forced_tokens(self, example: Example) -> Sequence[int]:
         """Ids of `start_marks`."""
-        return self._ids_of(self.start_marks, example.fields, self.tgt)
+        return self._around.ids(self.start_marks, example.fields, self.tgt)
 
     def encode_inputs(self, inputs: Sequence[Example]) -> list[list[int]]:
         """Ids of sources, without bos and eos, behind those of the texts before them, then their marks; an empty text
         has none."""
         texts = self.encode_source([one.src for one in inputs])
-        if self._n_before or self._n_after:
-            texts = [self._marked(ids, one.fields) if ids else [] for ids, one in zip(texts, inputs, strict=True)]
+        if self._around.n_before or self._around.n_behind:
+            pairs = zip(texts, inputs, strict=True)
+            texts = [self._around.around(ids, one.fields) if ids else [] for ids, one in pairs]
         if self._separator is None:
             return texts
         previous = [previous_texts(one.fields, self.context) for one in inputs]
         return behind_context(texts, previous, self.encode_source, self._separator)
 
-    def _marked(self, ids: Sequence[int], fields: Mapping[str, Any]) -> list[int]:
-        """The ids of a text between those that its source has around it."""
-        before, after = ([*self._ids_of(marks, fields, self.src)] for marks in (self.marks, self.end_marks))
-        end = [self.vocab.src_eos, *after] if after else []
-        return [*self.src.before, *before, *ids, *self.src.after, *end]
-
     def cut_source(self, ids: Sequence[int], most: int) -> list[int]:
         """The text is cut, and what stands behind it remains."""
-        after = ids[len(ids) - self._n_after :]
-        return list(ids) if len(ids) <= most else [*ids[: max(most - len(after), 0)], *after]
+        return self._around.cut(ids, most)
 
     def cut_context(self, ids: Sequence[int], most: int) -> list[int]:
         """Up to the separator behind the last text that has to go."""
@@ -254,7 +225,7 @@ class TextTask(CorpusTask):
     def source_text(self, ids: Sequence[int]) -> str:
         """The text of source ids, without its context."""
         text = self.cut_context(ids, 0)
-        return self.src.decode(text[self._n_before : len(text) - self._n_after])
+        return self.src.decode(text[self._around.n_before : len(text) - self._around.n_behind])
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The tokens, of which ▁ begins a word in subwords."""
@@ -282,7 +253,7 @@ class TextTask(CorpusTask):
         ids, offsets = self.src.encode([text])[0], self.src.offsets(text)
         offsets = [offset for i, offset in zip(ids, offsets, strict=True) if i != self._separator]
         inner = lower_offsets(src, offsets) if self.config.lowercase else offsets
-        return [*([None] * self._n_before), *inner, *([None] * self._n_after)]
+        return [*([None] * self._around.n_before), *inner, *([None] * self._around.n_behind)]
 
     def target_offsets(self, ids: Sequence[int], src: str) -> Sequence[Offset | None]:
         """As the target's tokeniser."""
@@ -306,30 +277,9 @@ class TextTask(CorpusTask):
     def _texts_of(self, pair: Encoded) -> tuple[slice, slice]:
         """Where the texts of a pair are, without context and marks."""
         n_context = len(pair.src) - len(self.cut_context(pair.src, 0))
-        return slice(n_context + self._n_before, len(pair.src) - self._n_after), slice(len(self.start_marks), None)
-
-    @property
-    def _n_before(self) -> int:
-        """How many tokens stand before every text of a source: those of its tokeniser, and its marks."""
-        return len(self.src.before) + len(self.marks)
-
-    @property
-    def _n_after(self) -> int:
-        """How many tokens stand behind every text of a source."""
-        return len(self.src.after) + (1 + len(self.end_marks) if self.end_marks else 0)
-
-    def _ids_of(self, marks: Sequence[str], fields: Mapping[str, Any], tokenizer: Tokenizer) -> list[int]:
-        """Ids of marks with these fields; raises DataError for one that is no symbol."""
-        if not marks:
-            return []
-        try:
-            known, names = self.symbols(), [mark.format(**fields) for mark in marks]
-        except KeyError as error:
-            raise DataError(f"{error.args[0]} is missing: task={self.config.name} reads it of every input") from None
-        for name in names:
-            if name not in known:
-                raise DataError(f"{name}: task={self.config.name} has no such mark.{did_you_mean(name, known)}")
-        return [tokenizer.id_of(name) for name in names]
+        return slice(n_context + self._around.n_before, len(pair.src) - self._around.n_behind), slice(
+            len(self.start_marks), None
+        )
 
     def _cased(self, line: str) -> str:
         return line.lower() if self.config.lowercase else line
@@ -371,13 +321,3 @@ def _shared(config: TextConfig) -> dict[str, Any]:
     chosen = {"columns": config.columns, "src_lang": config.src_lang, "tgt_lang": config.tgt_lang}
     chosen = {name: value for name, value in chosen.items() if value}
     return {"invalid": config.invalid, **chosen, **({"documents": True} if config.context else {})}
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    try:
-        written = read_json(path)
-        if isinstance(written["models"], dict) and isinstance(written["lowercase"], bool):
-            return written
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise DataError(f"{path}: missing or damaged; delete its folder and prepare again")
