@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["HuggingFaceFormat", "HuggingFaceModel"]
 
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from s2s_import.search import search_options, settings_notes
 from s2s_import.tokenizers import text_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from torch import Tensor
@@ -49,21 +50,15 @@ class HuggingFaceFormat(ModelFormat):
         if not (path / CONFIG).is_file():
             return None
         config = _read(path / CONFIG)
-        kind = config.get("model_type")
-        for group, name in registry.entries:
-            if group != "foreign_format":
-                continue
-            tables: ForeignFormat = registry.get(group, name).build()
-            if kind in tables.model_types:
-                return _opened(path, config, tables, name.partition(".")[0], languages, new_languages)
-        types = [
-            one
-            for name in registry.names("foreign_format")
-            for one in registry.get("foreign_format", name).build().model_types
-        ]
-        raise CheckpointError(
-            f"{path / CONFIG}: model_type={kind} is no family that is read here; known: {', '.join(sorted(types))}"
-        )
+        names = registry.names("foreign_format")
+        tables = [(name, registry.get("foreign_format", name).build()) for name in names]
+        families = {kind: (name.partition(".")[0], one) for name, one in tables for kind in one.model_types}
+        if (kind := str(config.get("model_type"))) not in families:
+            known = ", ".join(sorted(families))
+            raise CheckpointError(f"{path / CONFIG}: model_type={kind} is no family that is read here; known: {known}")
+        arch, family = families[kind]
+        with _as_transformers_writes(path):
+            return HuggingFaceModel(path, config, family, arch, languages, new_languages)
 
 
 class HuggingFaceModel(TableModel):
@@ -109,17 +104,11 @@ class HuggingFaceModel(TableModel):
         return open_tensors(self.folder)
 
 
-def _opened(
-    path: Path,
-    config: Mapping[str, Any],
-    tables: ForeignFormat,
-    arch: str,
-    languages: Sequence[str],
-    new_languages: Mapping[str, str | None],
-) -> HuggingFaceModel:
-    """The model; raises CheckpointError for files with other contents than transformers writes."""
+@contextmanager
+def _as_transformers_writes(path: Path) -> Iterator[None]:
+    """Raise CheckpointError, inside the block, for files with other contents than transformers writes."""
     try:
-        return HuggingFaceModel(path, config, tables, arch, languages, new_languages)
+        yield
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise CheckpointError(f"{path}: its files are not as transformers writes them ({what})") from None

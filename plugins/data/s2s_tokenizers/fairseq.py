@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import sacremoses
 
 from s2s import ConfigError, DataError
-from s2s.data import MAX_LINE, TokenizerKind, missing_file_error
-from s2s.io import expand_user, parse_json, read_bytes, write_file
+from s2s.data import MAX_LINE, TokenizerKind
+from s2s.io import expand_user, parse_json, write_file
 from s2s_tokenizers.extending import merged
-from s2s_tokenizers.published import PublishedTokenizer
+from s2s_tokenizers.published import PublishedTokenizer, read_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ class FairseqKind(TokenizerKind):
             raise ConfigError(f"task.subword=fairseq has no tokens for {', '.join(missing)}; choose another tokeniser")
         path.mkdir()
         for file in files:
-            write_file(path / file.name, _read(file))
+            write_file(path / file.name, read_model(file))
 
     def load(self, path: Path) -> Fairseq:
         """Read the copy."""
@@ -69,7 +69,7 @@ class Fairseq(PublishedTokenizer):
         self.path, self._config = path, config
         table = path / TABLES[side]
         try:
-            ids = {str(piece): int(i) for piece, i in parse_json(_read(table)).items()}
+            ids = {str(piece): int(i) for piece, i in parse_json(read_model(table)).items()}
         except (ValueError, TypeError, AttributeError) as error:
             raise DataError(f"{table}: no vocabulary: {error}") from None
         if sorted(ids.values()) != list(range(len(ids))) or not {"<pad>", "<unk>", "</s>"} <= ids.keys():
@@ -91,7 +91,7 @@ class Fairseq(PublishedTokenizer):
 
     def _identity(self, targets: Sequence[int], sources: Sequence[int]) -> str:
         files = [self.path / name for name in (*TABLES.values(), CODES)]
-        contents = b"".join(_read(file) for file in files if file.is_file())
+        contents = b"".join(read_model(file) for file in files if file.is_file())
         return hashlib.sha256(contents + f"{self._config.moses}{targets}{sources}".encode()).hexdigest()
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
@@ -138,7 +138,7 @@ def _codes(path: Path) -> dict[tuple[str, str], int]:
     fastBPE writes how often each occurred behind it.
     """
     try:
-        lines = _read(path).decode().split("\n")
+        lines = read_model(path).decode().split("\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: no codes of BPE: {error}") from None
     ranks: dict[tuple[str, str], int] = {}
@@ -151,12 +151,3 @@ def _codes(path: Path) -> dict[tuple[str, str], int]:
         ranks.setdefault((parts[0], parts[1]), len(ranks))
     is_old = not lines[0].startswith(VERSION) and any(right == END for _, right in ranks)
     return ranks | ({("", ""): len(ranks)} if is_old else {})
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_bytes(path)
-    except FileNotFoundError:
-        raise missing_file_error(path) from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None

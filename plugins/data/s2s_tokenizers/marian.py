@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import sentencepiece
 
 from s2s import ConfigError, DataError
-from s2s.data import MAX_LINE, TokenizerKind, missing_file_error
-from s2s.io import expand_user, parse_json, read_bytes, write_file
+from s2s.data import MAX_LINE, TokenizerKind
+from s2s.io import expand_user, parse_json, write_file
 from s2s_tokenizers.extending import extended_sentencepiece, new_texts, spelling
 from s2s_tokenizers.pruning import pruned_sentencepiece, sentencepiece_proto
-from s2s_tokenizers.published import PublishedTokenizer, unused_tokens
+from s2s_tokenizers.published import PublishedTokenizer, read_model, unused_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set
@@ -49,7 +49,7 @@ class MarianKind(TokenizerKind):
         tokens = Marian(self._folder, self.config)  # an error of its files names them, not the copy
         if missing := sorted(set(symbols) - set(tokens.pieces)):
             raise ConfigError(f"task.subword=marian has no tokens for {', '.join(missing)}; choose another tokeniser")
-        contents = {file.name: _read(file) for file in self.files()}
+        contents = {file.name: read_model(file) for file in self.files()}
         if unused := unused_tokens(tokens.size, self.config.size):
             contents[VOCAB] = _as_json([*tokens.pieces, *unused])
         path.mkdir()
@@ -68,7 +68,7 @@ class MarianKind(TokenizerKind):
         sides: dict[Side, Marian] = {side: self.load(path).for_side(side) for side in SPM}
         new: dict[Side, list[NewToken]] = {}
         for side, tokens in sides.items():
-            proto = sentencepiece_proto(_read(path / SPM[side]))
+            proto = sentencepiece_proto(read_model(path / SPM[side]))
             new[side] = extended_sentencepiece(proto, tokens.as_pieces(texts), most)
             write_file(path / SPM[side], proto.SerializeToString())
         if _is_joint(path):  # a token that only one of the models lacked is in the vocabulary
@@ -91,7 +91,7 @@ class MarianKind(TokenizerKind):
         kept.setdefault("tgt", kept["src"])
         for side, name in SPM.items():
             pieces = {sides[side].pieces[i] for i in kept[side]}
-            write_file(path / name, pruned_sentencepiece(_read(path / name), pieces))
+            write_file(path / name, pruned_sentencepiece(read_model(path / name), pieces))
         return kept
 
     def load(self, path: Path) -> Marian:
@@ -120,7 +120,7 @@ class Marian(PublishedTokenizer):
         self._processor = _processor(path / SPM[side])
         table = path / (TARGET_VOCAB if side == "tgt" and (path / TARGET_VOCAB).is_file() else VOCAB)
         try:
-            ids = {str(piece): int(i) for piece, i in parse_json(_read(table)).items()}
+            ids = {str(piece): int(i) for piece, i in parse_json(read_model(table)).items()}
             self.pieces = [piece for piece, _ in sorted(ids.items(), key=lambda item: item[1])]
             self.pad, self.unk, self.eos = (ids[piece] for piece in ("<pad>", "<unk>", "</s>"))
         except (ValueError, TypeError, AttributeError, KeyError) as error:
@@ -147,7 +147,7 @@ class Marian(PublishedTokenizer):
         return Marian(self.path, self._config, side)
 
     def _identity(self, targets: Sequence[int], sources: Sequence[int]) -> str:
-        contents = b"".join(map(_read, _files(self.path)))
+        contents = b"".join(map(read_model, _files(self.path)))
         return hashlib.sha256(contents + f"{targets}{sources}".encode()).hexdigest()
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
@@ -221,16 +221,7 @@ def _processor(path: Path) -> Any:
     """The model of a side."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
-        processor.load_from_serialized_proto(_read(path))
+        processor.load_from_serialized_proto(read_model(path))
     except RuntimeError:
         raise DataError(f"{path}: not a model of sentencepiece, or damaged") from None
     return processor
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_bytes(path)
-    except FileNotFoundError:
-        raise missing_file_error(path) from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MAX_TOKENS", "PublishedTokenizer", "unused_tokens"]
+__all__ = ["MAX_TOKENS", "PublishedTokenizer", "read_model", "unused_tokens"]
 
 import re
 from abc import abstractmethod
@@ -10,11 +10,13 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError
-from s2s.data import Tokenizer
+from s2s import ConfigError, DataError
+from s2s.data import Tokenizer, missing_file_error
+from s2s.io import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Set
+    from pathlib import Path
 
     from s2s_tokenizers import PublishedConfig
     from s2s_tokenizers.extending import NewToken
@@ -97,3 +99,13 @@ def unused_tokens(n_tokens: int, size: int) -> list[str]:
     if size and size < n_tokens:
         raise ConfigError(f"task.subword.size={size:,}: the tokeniser has {n_tokens:,} tokens")
     return [f"<unused {i}>" for i in range(n_tokens, size)]
+
+
+def read_model(path: Path) -> bytes:
+    """A file of a tokeniser; raises DataError if it is missing or cannot be read."""
+    try:
+        return read_bytes(path)
+    except FileNotFoundError:
+        raise missing_file_error(path) from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
