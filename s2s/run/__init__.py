@@ -16,6 +16,7 @@ __all__ = [
     "Run",
     "find_model",
     "find_run",
+    "hub_snapshot",
     "import_model",
     "open_published",
     "outside_files",
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from s2s.lazy import lazy_names
 from s2s.run import tokenizer
+from s2s.run.hub import hub_snapshot
 from s2s.run.outside import outside_files
 from s2s.run.paths import find_run, run_path
 from s2s.run.published import ModelFormat, PublishedModel, find_model, import_model, open_published

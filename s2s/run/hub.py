@@ -1,17 +1,17 @@
-"""Models of the Hugging Face hub: ORG/NAME or ORG/NAME@REVISION, by the package huggingface_hub.
+"""The Hugging Face hub, by the package huggingface_hub: models as ORG/NAME or ORG/NAME@REVISION, and data sets.
 
-Only the files that a format reads are downloaded, into the cache that all programs with this package share.
+Only the files that are read are downloaded, into the cache that all programs with this package share.
 """
 
 from __future__ import annotations
 
-__all__ = ["CARDS", "HubModel", "download", "is_hub_name"]
+__all__ = ["CARDS", "HubModel", "download", "hub_snapshot", "is_hub_name"]
 
 import logging
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from s2s.errors import CheckpointError
 
@@ -47,24 +47,41 @@ def download(name: str, files: Sequence[str], weights: Sequence[str]) -> HubMode
     matched = NAME.fullmatch(name)
     assert matched
     repo, revision = matched[1], matched[2] or "main"
-    commit = _snapshot(repo, revision, [*CARDS, *files]).name
+    # a pattern also matches names in folders, where weights in formats of other programs lie
+    commit = hub_snapshot(repo, revision, [*CARDS, *files], ignored=["*/*"]).name
     for pattern in weights:
-        folder = _snapshot(repo, commit, [*CARDS, *files, pattern])
+        folder = hub_snapshot(repo, commit, [*CARDS, *files, pattern], ignored=["*/*"])
         if any(folder.glob(pattern)):
             return HubModel(folder, repo, commit)
     raise CheckpointError(f"{repo}@{commit} of the hub has no weights that are read here")
 
 
-def _snapshot(repo: str, revision: str, files: Sequence[str]) -> Path:
-    """The folder in the cache, which is named after the commit, with all files of these patterns."""
+def hub_snapshot(
+    repo: str,
+    revision: str,
+    files: Sequence[str],
+    *,
+    ignored: Sequence[str] = (),
+    kind: Literal["model", "dataset"] = "model",
+    offline: bool = False,
+) -> Path:
+    """The folder in the cache, which is named after the commit, with all files of these patterns.
+
+    offline: ask the cache alone. Raises CheckpointError, of one line, where they cannot be had.
+    """
     hub = _package()
     try:
-        # a pattern also matches names in folders, where weights in formats of other programs lie
         found = hub.snapshot_download(
-            repo, revision=revision, allow_patterns=list(files), ignore_patterns=["*/*"], tqdm_class=_progress_bar()
+            repo,
+            repo_type=kind,
+            revision=revision,
+            allow_patterns=list(files),
+            ignore_patterns=list(ignored),
+            local_files_only=offline,
+            tqdm_class=_progress_bar(),
         )
     except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
-        raise CheckpointError(_reason(repo, revision, error)) from None
+        raise CheckpointError(_reason(repo, revision, error, offline=offline)) from None
     return Path(found)
 
 
@@ -79,16 +96,17 @@ def _progress_bar() -> type:
     return Vanishing
 
 
-def _reason(repo: str, revision: str, error: Exception) -> str:
+def _reason(repo: str, revision: str, error: Exception, *, offline: bool) -> str:
     """One line about a failed download, without the addresses and headers of requests."""
     hub = _package()
-    errors, offline = hub.errors, " (HF_HUB_OFFLINE is set)" if hub.constants.is_offline_mode() else ""
+    errors, is_set = hub.errors, " (HF_HUB_OFFLINE is set)" if hub.constants.is_offline_mode() else ""
+    why = "offline=true" if offline else f"the hub cannot be reached{is_set}"
     token = "`hf auth login` or HF_TOKEN"
     reasons = {
         errors.RevisionNotFoundError: f"has no revision {revision} on the hub",
         errors.GatedRepoError: f"is gated: accept its conditions on its page, and give a token: {token}",
         errors.RepositoryNotFoundError: f"is not on the hub, or private: then give a token, {token}",
-        errors.LocalEntryNotFoundError: f"is not complete in the cache, and the hub cannot be reached{offline}",
+        errors.LocalEntryNotFoundError: f"is not complete in the cache, and {why}",
     }
     if known := next((reason for kind, reason in reasons.items() if isinstance(error, kind)), ""):
         return f"{repo} {known}"
@@ -103,6 +121,8 @@ def _package() -> Any:
         import huggingface_hub.constants
         import huggingface_hub.errors
     except ImportError as error:
-        raise CheckpointError(f"models of the hub need {error.name}: pip install huggingface_hub (extra hf)") from None
+        raise CheckpointError(
+            f"models and data sets of the hub need {error.name}: pip install huggingface_hub (extra hf)"
+        ) from None
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of patterns that match nothing
     return huggingface_hub

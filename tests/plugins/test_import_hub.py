@@ -130,7 +130,9 @@ def test_what_cannot_be_had_is_said_in_a_line(
     server.repos["other/model"] = {"1" * 40: folder}
     assert "has no weights that are read here" in error(capsys, "other/model")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert "models of the hub need huggingface_hub: pip install huggingface_hub (extra hf)" in error(capsys)
+    assert "models and data sets of the hub need huggingface_hub: pip install huggingface_hub (extra hf)" in error(
+        capsys
+    )
 
 
 def test_a_folder_of_the_name_wins(server: HubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -384,7 +384,7 @@ def test_a_data_set_of_the_hub_needs_a_commit(hub: Path) -> None:
             hub_corpus(of=of)
     with pytest.raises(ConfigError, match="expected hf:OWNER/NAME@REVISION"):
         hub_corpus(of="pairs")
-    with pytest.raises(DataError, match="cannot be downloaded"):
+    with pytest.raises(DataError, match="owner/others is not complete in the cache, and offline=true"):
         list(hub_corpus(of=f"owner/others@{COMMIT}").examples("train"))
 
 

@@ -33,7 +33,6 @@ SOURCES = sorted(path for folder in ("s2s", "plugins", "tasks") for path in (ROO
 NETWORK = {"urllib", "http", "ftplib", "requests", "httpx", "aiohttp", "huggingface_hub", "datasets"}
 ARCHIVES = {"zipfile", "tarfile"}
 FETCHING = {
-    "plugins/data/s2s_named_corpora/hub.py",
     "plugins/data/s2s_named_corpora/transport.py",
     "s2s/run/hub.py",
 }

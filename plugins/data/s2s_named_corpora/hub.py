@@ -4,18 +4,18 @@ from __future__ import annotations
 
 __all__ = ["HubCorpus"]
 
-import importlib
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from s2s import ConfigError, DataError
+from s2s import CheckpointError, ConfigError, DataError
+from s2s.run import hub_snapshot
 from s2s_named_corpora.corpus import DownloadedCorpus, pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from s2s import Example, Rejected
     from s2s_named_corpora import HubConfig
@@ -74,27 +74,12 @@ class HubCorpus(DownloadedCorpus):
 
     def _snapshot(self, *, offline: bool) -> Path:
         """The folder of the revision; raises DataError where it cannot be had."""
-        try:
-            hub = importlib.import_module("huggingface_hub")
-        except ImportError:
-            raise DataError(
-                f"hf:{self.config.of} needs huggingface_hub: pip install huggingface_hub (extra hf)"
-            ) from None
         inner = f"{self.config.folder.strip('/')}/" if self.config.folder else ""
-        patterns = [CARD, *(f"{inner}**.{form}" for form in FORMATS)]
+        files = [CARD, *(f"{inner}**.{form}" for form in FORMATS)]
         try:
-            return Path(
-                hub.snapshot_download(
-                    self.repository,
-                    repo_type="dataset",
-                    revision=self.revision or None,
-                    allow_patterns=patterns,
-                    local_files_only=offline,
-                )
-            )
-        except (OSError, ValueError, RuntimeError, hub.errors.HfHubHTTPError) as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise DataError(f"hf:{self.config.of}: cannot be downloaded: {reason}") from None
+            return hub_snapshot(self.repository, self.revision or "main", files, kind="dataset", offline=offline)
+        except CheckpointError as error:
+            raise DataError(f"hf:{self.config.of}: {error}") from None
 
 
 def _licence(card: Path) -> str:
