@@ -118,7 +118,7 @@ GOOD = shortlist_file(7, LISTS)
         (b"a b c", "could not convert"),
         (gzip.compress(GOOD)[:-9], "cut off"),
     ],
-    ids=str,
+    ids=lambda case: case if isinstance(case, str) else "",  # the content has the second in which it was compressed
 )
 def test_a_damaged_list_is_refused_in_one_line(content: bytes, said: str, tmp_path: Path) -> None:
     (tmp_path / "lex.s2t.bin").write_bytes(content)
