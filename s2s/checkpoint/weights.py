@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
 from s2s.checkpoint.directory import Checkpoint, load
 from s2s.errors import CheckpointError, is_out_of_memory
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from torch import Tensor, nn
+    from torch import Tensor
 
 WEIGHTS = ("model", "ema")
 PIECE = 1 << 22
 """Elements of a tensor that are summed in float64 at once"""
+DRAWS = {torch.Tensor.uniform_, torch.Tensor.normal_, nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_}
+"""What fills a tensor with random numbers; other functions of torch.nn.init call the first two"""
 
 
 def evaluated_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
@@ -70,18 +73,20 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) 
     model.load_state_dict(tensors)
 
 
-class SkippedDraws(TorchDispatchMode):
+class SkippedDraws(TorchFunctionMode):
     """In its block, tensors are not filled with random numbers: a model is built whose weights are loaded at once.
 
-    Drawing them is most of the time in which a large model is loaded, and takes memory beside what is loaded.
+    Drawing them is most of the time in which a large model is loaded, and takes memory beside what is loaded. A mode of
+    functions, since one of dispatched operators imports torch.compile, which takes longer than to decode a line.
     """
 
-    def __torch_dispatch__(
+    def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func in (torch.ops.aten.uniform_.default, torch.ops.aten.normal_.default):
-            return args[0]
-        return func(*args, **(kwargs or {}))
+        named = kwargs or {}
+        if func in DRAWS:
+            return args[0] if args else named["tensor"]
+        return func(*args, **named)
 
 
 @contextmanager

@@ -132,10 +132,12 @@ def test_parameters_are_narrowed_where_nothing_is_lost(dtype: torch.dtype, monke
     assert all(torch.equal(p.float(), before[name]) for name, p in model.named_parameters())
 
 
-def test_a_model_whose_weights_are_loaded_is_not_initialised_at_random() -> None:
+@pytest.mark.parametrize("name", ["uniform_", "normal_", "xavier_uniform_", "kaiming_uniform_", "kaiming_normal_"])
+def test_a_model_whose_weights_are_loaded_is_not_initialised_at_random(name: str) -> None:
     state = torch.get_rng_state()
     with size_limit({"weight": torch.ones(6, 6)}, Path("x")):
-        nn.init.normal_(nn.Linear(6, 6).weight)
+        linear = nn.Linear(6, 6)
+        assert getattr(nn.init, name)(linear.weight) is linear.weight
     assert torch.equal(torch.get_rng_state(), state)
 
 

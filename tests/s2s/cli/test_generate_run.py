@@ -6,6 +6,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -122,3 +124,14 @@ def test_kill_9_at_random_moments_and_resume_give_the_same_bytes(trained: Path, 
         if output.exists():
             assert output.read_bytes() == (tmp_path / "whole").read_bytes()
             output = tmp_path / f"{n_killed}" if n_killed < n_kills else output
+
+
+def test_decoding_a_line_imports_nothing_heavy_that_it_does_not_need() -> None:
+    """Each of these takes longer than the line."""
+    heavy = ("torch._dynamo", "sympy", "sacrebleu", "nltk", "rich", "matplotlib", "transformers")
+    code = (
+        "import sys; from s2s.cli.generate import main; main(['run=x', 'input=a.en', 'output=light']); "
+        f"sys.exit(', '.join(name for name in {heavy!r} if name in sys.modules) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
