@@ -25,8 +25,10 @@ from rich.table import Table
 
 from s2s.backend import usable_cores
 from s2s.data.batching import POOL, Batches
-from s2s.data.encode import CorpusReport, LengthLimits, encode_corpus
+from s2s.data.encode import encode_corpus
+from s2s.data.ledger import CorpusReport
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
+from s2s.data.pair_rules import LengthLimits, PairRules
 from s2s.data.text import read_lines
 from s2s.registry import Choice
 from s2s.task import Dependencies, Encoded, Example, Task, Vocab
@@ -126,7 +128,8 @@ def measure_text(files: list[Path], options: Options, folder: Path) -> tuple[lis
 
     def prepare(threads: int) -> None:
         with MappedCorpusWriter(folder / "corpus", subwords.size, subwords.size) as writer:
-            for _ in encode_corpus(task, writer, CorpusReport("train", "all"), LengthLimits(256), threads):
+            rules = PairRules(LengthLimits(256))
+            for _ in encode_corpus(task, writer, CorpusReport("train", "all"), rules, threads):
                 pass
 
     reading = measure(

@@ -7,8 +7,8 @@ __all__ = ["MANIFEST", "Manifest"]
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from s2s.data.encode import CorpusReport
 from s2s.data.file_stamp import FileStamp
+from s2s.data.ledger import CorpusReport, Drops, Sample
 from s2s.data.source_shape import SourceCounts
 from s2s.io.json_files import dump_record, read_record
 
@@ -44,5 +44,10 @@ class Manifest:
 
 
 def _report(record: dict[str, Any]) -> CorpusReport:
-    sources = record.get("sources")
-    return CorpusReport(**record | {"sources": SourceCounts.read(sources) if sources else None})
+    sources, counts = record.get("sources"), record.pop("dropped", {})
+    drops = _drops(**record["drops"]) if "drops" in record else Drops(counts)  # before there were samples
+    return CorpusReport(**record | {"sources": SourceCounts.read(sources) if sources else None, "drops": drops})
+
+
+def _drops(counts: dict[str, int], samples: dict[str, list[list[Any]]]) -> Drops:
+    return Drops(counts, {reason: [Sample(*one) for one in of] for reason, of in samples.items()})

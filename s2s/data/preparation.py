@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from s2s.backend.cores import usable_cores
-from s2s.data.encode import CorpusReport, encode_corpus
+from s2s.data.encode import encode_corpus
 from s2s.data.file_stamp import FileStamp
+from s2s.data.ledger import CorpusReport
 from s2s.data.manifest import MANIFEST, Manifest
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.preparation_spec import PreparationSpec
@@ -243,7 +244,7 @@ def _encode(temp: Path, number: int, spec: PreparationSpec, progress: ProgressRe
     vocab, stage, n_threads = spec.task.vocab, f"encoding {split} {name}", spec.config.workers or usable_cores()
     progress.begin(stage)
     with MappedCorpusWriter(temp / str(number), vocab.src, vocab.tgt) as writer:
-        for so_far in encode_corpus(spec.task, writer, report, spec.limits(split), n_threads):
+        for so_far in encode_corpus(spec.task, writer, report, spec.rules(split), n_threads):
             progress.advance(stage, so_far.n_read)
     if not report.n_kept:  # the other corpora alone are not what was asked for
         reason = f"{split} corpus {name}: no pair is left ({report.n_read:,} read{report.drop_summary()})"

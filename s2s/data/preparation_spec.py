@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.config.data import DataConfig
-from s2s.data.encode import LengthLimits
 from s2s.data.manifest import MANIFEST, Manifest
+from s2s.data.pair_rules import LengthLimits, PairRules
 from s2s.errors import DataError, PluginError
 from s2s.io.paths import expand_user
 from s2s.task import Task
@@ -94,14 +94,12 @@ class PreparationSpec:
         except (OSError, KeyError, TypeError, ValueError):
             raise DataError(f"{self.directory} is missing or damaged: s2s-prepare makes it anew") from None
 
-    def limits(self, split: str) -> LengthLimits:
+    def rules(self, split: str) -> PairRules:
         """From a development set only empty pairs are dropped, so that its score does not depend on an option."""
         longest = self.config.max_len
-        return (
-            LengthLimits(longest, self.config.max_ratio, longest)
-            if split == "train"
-            else LengthLimits(None, None, longest)
-        )
+        if split != "train":
+            return PairRules(LengthLimits(None, None, longest))
+        return PairRules(LengthLimits(longest, self.config.max_ratio, longest))
 
 
 def _has_name_and_weight(corpus: Any, *, may_be_zero: bool) -> bool:

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from s2s.data import encode
-from s2s.data.encode import EMPTY, CorpusReport, LengthLimits, encode_corpus
+from s2s.data.encode import encode_corpus
+from s2s.data.ledger import CorpusReport, Drops
+from s2s.data.pair_rules import EMPTY, LengthLimits, PairRules
 from s2s.errors import DataError
 from s2s.task import Encoded, Example, Rejected, Vocab
 
@@ -41,7 +43,9 @@ def test_a_pair_is_dropped_for_the_first_reason(limits: LengthLimits) -> None:
 
 
 def test_the_report_says_how_many_of_what() -> None:
-    report = CorpusReport("train", "a", 12_000, 11_990, {"b": 3, "c": 6, "a": 3}, n_src=900, n_tgt=1_100, n_unk=25)
+    report = CorpusReport(
+        "train", "a", 12_000, 11_990, Drops({"b": 3, "c": 6, "a": 3}), n_src=900, n_tgt=1_100, n_unk=25
+    )
     assert report.drop_summary() == ", 12 dropped (6 c, 3 a, 3 b)"
     assert report.summary() == (
         "train a: 12,000 pairs read, 11,990 kept, 12 dropped (6 c, 3 a, 3 b); "
@@ -90,7 +94,7 @@ def encoded(task: Any, workers: int = 1) -> tuple[list[Encoded], CorpusReport]:
 
     report = CorpusReport("train", "x")
     writer: Any = SimpleNamespace(append=append)
-    for each in encode_corpus(task, writer, report, LengthLimits(5, 2.0), workers):
+    for each in encode_corpus(task, writer, report, PairRules(LengthLimits(5, 2.0)), workers):
         assert each is report
     return written, report
 
@@ -106,7 +110,7 @@ def test_kept_pairs_are_written_in_order_and_everything_is_counted(
     assert written == Letters([]).encode(kept)  # type: ignore[arg-type]
     assert (report.n_read, report.n_kept) == (len(PAIRS), 3)
     assert (report.n_src, report.n_tgt, report.n_unk) == (3 + 2 + 2, 2 + 2 + 4, 4)
-    assert report.dropped == {"NUL character": 2, EMPTY: 1, LONG: 1}
+    assert report.drops.counts == {"NUL character": 2, EMPTY: 1, LONG: 1}
 
 
 def test_a_task_that_loses_a_pair_is_named() -> None:
