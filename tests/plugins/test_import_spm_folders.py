@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import s2s
 from harness.spm_folders import KINDS, lines_of_scripts, spm_folder
+from s2s_export.command import main as export_run
 from s2s_import.command import main as import_model
 from s2s_import.tokenizers import text_options
 from s2s_tokenizers import HuggingFaceConfig, MarianConfig
@@ -35,6 +37,12 @@ def imported(folder: Path, config: Mapping[str, Any], languages: tuple[str, ...]
     kind = MarianKind(MarianConfig(**subword)) if is_marian else HuggingFaceKind(HuggingFaceConfig(**subword))
     kind.learn([], empty / "learnt", 0, option="task.vocab_size")
     return kind.load(empty / "learnt")
+
+
+def weights_of(folder: Path) -> dict[str, bytes]:
+    """Name -> values, without the sinusoids, which Pegasus has in its files and which are computed."""
+    tensors = load_file(folder / "model.safetensors")
+    return {name: tensor.numpy().tobytes() for name, tensor in tensors.items() if "embed_positions" not in name}
 
 
 def compare(name: str, folder: Path, n_lines: int) -> None:
@@ -105,3 +113,13 @@ def test_a_model_without_tokenizer_json_translates_as_in_transformers(
     greedy = {"name": "greedy", "max_len_a": 0, "max_len_b": 7}
     assert ours.translate(lines, search=greedy) == theirs
     assert len(set(theirs)) > 2
+    (tmp_path / "lines").write_text("".join(f"{line}\n" for line in lines))
+    assert export_run(["run=ours", "format=hf", "output=back", "input=lines", "--quiet"]) == 0
+    assert weights_of(tmp_path / "back") == weights_of(tmp_path / "model")
+    back = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+    assert type(back).__name__ == type(tokenizer).__name__ or name == "pegasus"
+    written = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back").eval()
+    for line, text in zip(lines, theirs, strict=True):
+        assert back(line).input_ids == tokenizer(line).input_ids
+        outputs = written.generate(**back([line], return_tensors="pt"), max_new_tokens=7 + len(first))
+        assert back.batch_decode(outputs, skip_special_tokens=True)[0].strip() == text

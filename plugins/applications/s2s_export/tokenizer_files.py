@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 UNUSED = re.compile(r"<unused \d+>")
 """Rows of a model without a token, which the tokeniser here has names for"""
+CODE = re.compile(r"__([a-z]{2,3})__")
+"""Languages as M2M-100 spells them"""
 CONFIG = "tokenizer_config.json"
 
 
 def write_tokenizer(sides: tuple[Tokenizer, Tokenizer], max_length: int, folder: Path) -> None:
-    """A tokenizer.json, or the files of MarianTokenizer for models of sentencepiece."""
+    """A tokenizer.json, or for models of sentencepiece the files of MarianTokenizer or M2M100Tokenizer."""
     src, tgt = sides
     names = {name: src.pieces[i] for name, i in zip(("pad_token", "unk_token"), (src.pad, src.unk), strict=True)}
     settings = {**names, "eos_token": src.pieces[src.eos], "model_max_length": max_length}
@@ -32,11 +34,9 @@ def write_tokenizer(sides: tuple[Tokenizer, Tokenizer], max_length: int, folder:
         content = _around(read_json(src.library_file), src)
         (folder / "tokenizer.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
         settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+    elif src.before or src.after:
+        settings |= _write_m2m_100(src, folder)
     else:
-        if src.before or src.after:
-            raise ConfigError(
-                "format=hf: MarianTokenizer has no tokens around texts, this run has: its model had no tokenizer.json"
-            )
         settings |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": src.pieces != tgt.pieces}
         settings |= {"bos_token": "<s>"} if "<s>" in src.pieces else {}
         _write_marian(src, tgt, folder)
@@ -64,11 +64,43 @@ def _around(content: dict[str, Any], src: Tokenizer) -> dict[str, Any]:
     return content
 
 
+def _write_m2m_100(src: Tokenizer, folder: Path) -> dict[str, Any]:
+    """The model of sentencepiece and the ids of its tokens; returns further settings.
+
+    M2M100Tokenizer puts the language before a text, and gives its list of languages the ids behind those of the file.
+    """
+    from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES as LISTS
+
+    language = CODE.fullmatch(src.pieces[src.before[0]]) if len(src.before) == 1 and not src.after else None
+    end = next((i for i, piece in enumerate(src.pieces) if CODE.fullmatch(piece)), len(src.pieces))
+    tail = src.pieces[end:]
+    named = next((name for name, codes in LISTS.items() if tail[: len(codes)] == [f"__{code}__" for code in codes]), "")
+    if language is None or not named:
+        raise ConfigError(
+            "format=hf: tokens around texts need a tokenizer.json, which the model did not have, or all languages of "
+            "M2M-100 behind all other tokens, of which pruning leaves those of the run"
+        )
+    shutil.copyfile(src.library_file, folder / "sentencepiece.bpe.model")
+    _write_ids(folder / "vocab.json", src.pieces[:end])
+    return {
+        "tokenizer_class": "M2M100Tokenizer",
+        "src_lang": language[1],
+        "language_codes": named,
+        "num_madeup_words": len(tail) - len(LISTS[named]),
+        "additional_special_tokens": tail[: len(LISTS[named])],
+        "bos_token": "<s>",
+    }
+
+
 def _write_marian(src: Tokenizer, tgt: Tokenizer, folder: Path) -> None:
     """The sentencepiece models, and the id of every token."""
     for name, side in (("source.spm", src), ("target.spm", tgt)):
         shutil.copyfile(side.library_file, folder / name)
     tables: Sequence[tuple[str, Tokenizer]] = [("vocab.json", src), ("target_vocab.json", tgt)]
     for name, side in tables[: 1 + (src.pieces != tgt.pieces)]:
-        ids = {piece: i for i, piece in enumerate(side.pieces)}
-        (folder / name).write_text(json.dumps(ids, ensure_ascii=False), encoding="utf-8")
+        _write_ids(folder / name, side.pieces)
+
+
+def _write_ids(file: Path, pieces: Sequence[str]) -> None:
+    ids = {piece: i for i, piece in enumerate(pieces)}
+    file.write_text(json.dumps(ids, ensure_ascii=False), encoding="utf-8")
