@@ -209,13 +209,12 @@ def import_model(
 
 
 def _set_place(model: PublishedModel, folder: Path) -> None:
-    """Set what stays with a run; raises CheckpointError for a file that is a link to somewhere else."""
+    """Set what stays with a run; raises CheckpointError for a file that is a link to somewhere else, or to itself."""
     cards = [file for pattern in CARDS for file in sorted(folder.glob(pattern)) if file.is_file()]
+    places = (folder.resolve(), folder.resolve().parent.parent / BLOBS)  # the cache of the hub has links to the latter
     for file in (*model.files, *cards):
-        places = (
-            folder.resolve(),
-            folder.resolve().parent.parent / BLOBS,
-        )  # the cache of the hub has links to the latter
+        if file.is_symlink() and not file.exists():
+            raise CheckpointError(f"{file} is a link that leads nowhere")
         if not any(map(file.resolve().is_relative_to, places)):
             raise CheckpointError(f"{file} is a link to a file elsewhere, which is not read; put the file itself there")
     model.kept = [file for file in cards if file.stat().st_size <= MAX_CARD]

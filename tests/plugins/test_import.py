@@ -155,6 +155,28 @@ def test_a_folder_that_cannot_be_read_says_what_is_wrong(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("tokenizer_config.json", "tokenizer_config.json is a link that leads nowhere"),
+        ("../secret.json", "tokenizer_config.json is a link to a file elsewhere, which is not read"),
+    ],
+    ids=["circle", "elsewhere"],
+)
+def test_a_link_out_of_the_folder_is_refused(
+    target: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opus_mt(tmp_path / "opus")
+    (tmp_path / "secret.json").write_text("{}")
+    (tmp_path / "opus" / "tokenizer_config.json").unlink(missing_ok=True)
+    (tmp_path / "opus" / "tokenizer_config.json").symlink_to(target)
+    capsys.readouterr()
+    assert import_model(["model=opus", "run=mine"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
 def test_a_folder_that_is_no_model_says_what_is_read(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=r"is no run directory.* a folder of Hugging Face's transformers"):

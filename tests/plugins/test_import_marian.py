@@ -210,9 +210,10 @@ def put(folder: Path, files: dict[str, str]) -> None:
         (lambda folder: (folder / "other.npz").write_bytes(b""), "has 2 models, such as model.npz: name one"),
         (lambda folder: (folder / "model.npz").write_bytes(b"no"), "model.npz is no .npz file"),
         (lambda folder: (folder / "model.npz.decoder.yml").write_text("a: [b"), "decoder.yml is not readable"),
+        (lambda folder: (folder / "decoder.yml").write_text("a: " + "x" * 2**20), "options at most 262,144"),
         *((lambda folder, files=files: put(folder, files), message) for files, message in SPOILT.values()),
     ],
-    ids=["no-vocabulary", "no-model", "other-ids", "two", "no-archive", "no-yaml", *SPOILT],
+    ids=["no-vocabulary", "no-model", "other-ids", "two", "no-archive", "no-yaml", "long-yaml", *SPOILT],
 )
 def test_what_is_not_read_is_named_in_one_line(
     spoil: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 TABLES = "transformer.marian_npz"
 OPTIONS = ("{}.decoder.yml", "decoder.yml", "{}.yml")
 """Files of options beside the model {}; a config*.yml that names it comes before the last"""
+MAX_OPTIONS = 1 << 18
+"""Bytes of such a file; Marian writes some thousands"""
 SEARCHES: dict[str, dict[str, Any]] = {
     ".npz": {"beam": 6, "alpha": 1.0},
     ".bin": {"beam": 1, "alpha": 1.0, "max_len_a": 2.0, "max_len_b": 1},
@@ -166,6 +168,8 @@ def _models_named(path: Path) -> set[str]:
 
 
 def _read_options(path: Path) -> dict[str, Any]:
+    if (size := path.stat().st_size) > MAX_OPTIONS:
+        raise CheckpointError(f"{path} has {size:,} bytes, options at most {MAX_OPTIONS:,}: it is another file")
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
