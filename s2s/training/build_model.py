@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["build_model", "trainable_parameters"]
+__all__ = ["build_model", "described_size", "trainable_parameters"]
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -120,6 +120,13 @@ def _check_sentence_lengths(model: Seq2Seq, config: Config, prepared: PreparedDa
                 f"a sentence of the development set has {longest} tokens, but arch={config.arch.name} takes at most "
                 f"{limit} here; leave it out, or choose a model that takes more"
             )
+
+
+def described_size(model: nn.Module, arch: str) -> str:
+    """The number of parameters, and how many are trained if some are frozen, for the first screen."""
+    n = sum(p.numel() for p in model.parameters())
+    n_trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return f"{n:,} parameters, {arch}" + (f"; {n_trained:,} are trained" if n_trained < n else "")
 
 
 def trainable_parameters(model: Seq2Seq, objective: nn.Module | None, arch: str) -> list[nn.Parameter]:

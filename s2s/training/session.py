@@ -20,6 +20,7 @@ from s2s.run import run_path
 from s2s.run.directory import RunDirectory
 from s2s.run.provenance import continued
 from s2s.training.build import build_trainer
+from s2s.training.build_model import described_size
 from s2s.training.checkpointing import AVERAGE
 from s2s.training.planner import planner_of
 from s2s.training.signals import Stopped, StopSignal
@@ -134,8 +135,7 @@ def startup_facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: P
     yield "config", "  ".join(chosen)
     yield from composed.notes
     yield from trainer.facts
-    n_parameters = sum(p.numel() for p in model.parameters())
-    yield "model", f"{n_parameters:,} parameters, {config.arch.name}"
+    yield "model", described_size(model, config.arch.name)
     machine = f"{world.device}, {config.train.precision}" + (f", {world.size} processes" if world.size > 1 else "")
     n = torch.get_num_threads()
     yield "device", machine + (f", {n} thread{'s' if n > 1 else ''}" if world.device.type == "cpu" else "")

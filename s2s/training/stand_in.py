@@ -15,6 +15,7 @@ from s2s.backend.device_types import device_of
 from s2s.config.duration import format_duration
 from s2s.data.text_task import TextTask
 from s2s.io.line_file import write_lines
+from s2s.training.build_model import described_size
 from s2s.training.trial import time_updates, trial_run
 
 if TYPE_CHECKING:
@@ -39,10 +40,9 @@ def dry_run_on_stand_in(config: Config, task: Task, plugins: Plugins, world: Wor
     if not isinstance(task, TextTask):
         return 0
     with _stand_in(config, task) as stand_in, trial_run(stand_in, plugins, world) as trainer:
-        n_parameters = sum(p.numel() for p in trainer.train_step.model.parameters())
         _, time = measured_time(trainer, config.train.steps, world)
         trainer.log.show_facts([
-            ("model", f"{n_parameters:,} parameters, {config.arch.name}"),
+            ("model", described_size(trainer.train_step.model, config.arch.name)),
             ("device", f"{world.device}, {trainer.config.train.precision}"),
             ("dry run", f"{time}; measured on made-up text, since nothing is downloaded yet"),
         ])  # fmt: skip

@@ -157,10 +157,15 @@ def test_a_run_is_tuned_and_decodes_and_its_base_is_untouched(
 ) -> None:
     train_tiny(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert train.main(tuning("tuned", "x")) == 0, capsys.readouterr().err
+    assert train.main([a for a in tuning("tuned", "x") if a != "--quiet"]) == 0, capsys.readouterr().err
     paths = [tmp_path / "runs" / run / "checkpoints" / "step-000004" for run in ("x", "tuned")]
     before, after = (load(path).tensors["model"] for path in paths)
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    n = {
+        is_adapter: sum(t.numel() for name, t in after.items() if ("lora" in name) is is_adapter)
+        for is_adapter in (False, True)
+    }
+    assert f"{n[False] + n[True]:,} parameters, lora; {n[True]:,} are trained" in capsys.readouterr().out
     assert any(after[name].any() for name in after if name.endswith("lora_b"))
     (tmp_path / "in.jsonl").write_text(json.dumps({"src": "the cat"}) + "\n")
     common = ["input=in.jsonl", "format=jsonl", "search.max_len_b=3", "threads=1"]
