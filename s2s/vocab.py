@@ -47,6 +47,8 @@ class Vocab:
     """Both sides are one vocabulary, so that embeddings can be shared."""
     tags: int = 0
     """Kinds of sources, where there are several: a source's first token is then the id of its kind."""
+    first_tag: int = -1
+    """The source id of the first kind, which those of the others follow; -1: the first after the special ones."""
 
     word_begins: Sequence[bool] = ()
     """By source id, whether it begins a word, which the ids after it continue; empty: each is a word."""
@@ -98,8 +100,8 @@ class Vocab:
 
     @property
     def tag_ids(self) -> range:
-        """The source ids of tags: the first after the special ones."""
-        first = 1 + max(self.pad, self.unk, self.bos, self.eos)
+        """The source ids of tags."""
+        first = 1 + max(self.pad, self.unk, self.bos, self.eos) if self.first_tag == -1 else self.first_tag
         return range(first, first + self.tags)
 
 

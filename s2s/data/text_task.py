@@ -169,12 +169,27 @@ class TextTask(CorpusTask):
         """Read the tokenisers; raises DataError if they do not fit the configuration."""
         self.src, self.tgt = self.tokenizers.load(directory)
         vocab = _vocab(self.src, self.tgt, joint=self.config.joint)
-        self.vocab = replace(vocab, own_end=bool(self.end_marks), own_start=self.own_start)
+        tags = self._tags()
+        self.vocab = replace(
+            vocab,
+            own_end=bool(self.end_marks),
+            own_start=self.own_start,
+            tags=len(tags),
+            first_tag=tags.start if tags else -1,
+        )
         self._around = Marks(
             self.config.name, self.symbols, self.src, self.vocab.src_eos, before=self.marks, behind=self.end_marks
         )
         self._separator = self.src.id_of(SEPARATOR) if self.context else None
         load_noises(self.noises, directory)
+
+    def _tags(self) -> range:
+        """The ids of all symbols, if one of them is every source's first token; empty also if there are others between
+        them."""
+        if not self.marks or self.src.before or self.context:
+            return range(0)
+        ids = sorted(map(self.src.id_of, self.symbols()))
+        return range(ids[0], ids[-1] + 1) if ids and ids[-1] - ids[0] < len(ids) else range(0)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Ids of both sides, without bos and eos; a target begins with its `forced_tokens`."""

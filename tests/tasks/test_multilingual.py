@@ -62,6 +62,15 @@ PLACES: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(("place", "n_tags"), [("johnson", 3), ("nllb", 3), ("mbart", 0), ("both", 3)])
+def test_languages_are_tags_where_their_tokens_begin_sources(place: str, n_tags: int, files: Path) -> None:
+    task = made(files, **PLACES[place][0])
+    assert task.vocab.tags == n_tags
+    assert [pieces(task, [i])[0] for i in task.vocab.tag_ids] == (list(task.symbols()) if n_tags else [])
+    sources = [pair.src for pair in task.encode([one for one in task.usable() if isinstance(one, Example)])]
+    assert all(src[0] in task.vocab.tag_ids for src in sources) == bool(n_tags)
+
+
 @pytest.mark.parametrize(("options", "src", "tgt"), PLACES.values(), ids=PLACES)
 def test_tokens_of_languages_stand_where_options_put_them(
     options: dict[str, Any], src: list[str], tgt: list[str], files: Path

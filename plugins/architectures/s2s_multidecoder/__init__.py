@@ -6,7 +6,7 @@ __all__ = ["MultiDecoderConfig"]
 
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s.compose import entry_config
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from s2s import Vocab
     from s2s.config import Config
     from s2s_multidecoder.model import MultiDecoder
+
+Shared = Literal["encoding", "frozen"]
 
 
 @dataclass(kw_only=True)
@@ -27,6 +29,9 @@ class MultiDecoderConfig(Choice):
     give all of it at once, as in arch.of={name: …}."""
     d_model: int = 512
     """Width of the models, if their architecture has that option."""
+    share: Shared = "encoding"
+    """What the models share: encoding, all that is used in encoding; frozen, all that is not trained, such as what
+    adapters (of={name: lora, …}) adapt."""
 
     def __post_init__(self) -> None:
         check_ranges("arch", self, d_model=at_least(1))
@@ -60,4 +65,4 @@ def _build(registry: Registry, config: MultiDecoderConfig, vocab: Vocab) -> Mult
     entry = registry.get("arch", config.of["name"])
     width = {"d_model": config.d_model} if any(item.name == "d_model" for item in fields(entry.config)) else {}
     inner = entry_config(entry, width | config.of, "arch.of")
-    return MultiDecoder([entry.build(inner, vocab) for _ in range(vocab.tags)], vocab)
+    return MultiDecoder((entry.build(inner, vocab) for _ in range(vocab.tags)), vocab, config.share)

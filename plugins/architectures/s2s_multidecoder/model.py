@@ -8,32 +8,38 @@ from __future__ import annotations
 __all__ = ["MultiDecoder"]
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from s2s import AttentionMap, Memory, Seq2Seq, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from s2s import Side, Vocab
+    from s2s_multidecoder import Shared
+
+Part = TypeVar("Part", Memory, State)
 
 
 @dataclass
 class TaggedMemory(Memory):
-    """The memory of the shared encoder, and the decoder for each sentence."""
+    """The memory of each model, with its own sentences."""
 
     tag: Tensor
     """[B]"""
-    inner: Memory
+    parts: dict[int, Memory]
+    """Only models with sentences"""
 
     def select(self, rows: Tensor) -> Self:
         """The memory of the sentences `rows` [B']"""
-        inner = self.inner.select(rows)
-        return replace(self, hidden=inner.hidden, pad=inner.pad, tag=self.tag[rows], inner=inner)
+        rows = rows.to(self.tag.device)
+        parts = select_parts(self.parts, self.tag, rows)
+        return replace(self, hidden=self.hidden[rows], pad=self.pad[rows], tag=self.tag[rows], parts=parts)
 
 
 @dataclass
@@ -50,12 +56,7 @@ class TaggedState(State):
 
     def select(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B'], on the host"""
-        tag = self.sentence[rows]
-        parts = {}
-        for kind in kinds(tag):
-            index = (self.sentence == kind).cumsum(0) - 1  # position of a sentence among those of its kind
-            parts[kind] = self.parts[kind].select(index[rows[tag == kind]])
-        return replace(self, sentence=tag, parts=parts)
+        return replace(self, sentence=self.sentence[rows], parts=select_parts(self.parts, self.sentence, rows))
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""
@@ -75,29 +76,45 @@ class JoiningState(TaggedState):
 class MultiDecoder(Seq2Seq):
     """`models`, one for each kind of source: the first encodes, and the one of a sentence's kind decodes it.
 
-    The last feature of the result of `decode` is the kind, so that `project` works on any positions.
+    If they share what is frozen instead, the one of a sentence's kind also encodes it. The last feature of the result
+    of `decode` is the kind, so that `project` works on any positions.
     """
 
-    def __init__(self, models: Sequence[Seq2Seq], vocab: Vocab) -> None:
+    def __init__(self, models: Iterable[Seq2Seq], vocab: Vocab, shared: Shared = "encoding") -> None:
+        """models: may be built one by one, so that what they share is in memory twice at most."""
         super().__init__()
-        reached = reached_by_encode(models[0], vocab)
-        for model in models[1:]:
-            share(models[0], model, reached)
-        self.models = nn.ModuleList(models)
-        self.first_tag, self.max_len = vocab.tag_ids.start, models[0].max_len
+        rest = iter(models)
+        first = next(rest)
+        tied = reached_by_encode(first, vocab) if shared == "encoding" else frozen(first)
+        self.models = nn.ModuleList([first])
+        for model in rest:
+            share(first, model, tied)
+            self.models.append(model)
+        self.encodes_once = shared == "encoding"
+        self.first_tag, self.max_len = vocab.tag_ids.start, first.max_len
 
     def encode(self, src: Tensor, pad: Tensor) -> TaggedMemory:
         """src, pad [B, S], whose first tokens are tags"""
-        inner = self._model(0).encode(src, pad)
-        return TaggedMemory(inner.hidden, inner.pad, self._tag(src), inner)
+        tag = self._tag(src)
+        if self.encodes_once:
+            memory = self._model(0).encode(src, pad)
+            return TaggedMemory(memory.hidden, memory.pad, tag, parts_of(memory, tag))
+        rows = {kind: rows_of(tag, kind) for kind in kinds(tag)}
+        parts = {kind: self._model(kind).encode(src[at], pad[at]) for kind, at in rows.items()}
+        longest = max(part.pad.size(1) for part in parts.values())  # of pooled words, each may have another length
+        missing = [(part, longest - part.pad.size(1)) for part in parts.values()]
+        order = torch.cat(list(rows.values())).argsort()
+        hidden = torch.cat([F.pad(part.hidden, (0, 0, 0, n)) for part, n in missing])[order]
+        pad = torch.cat([F.pad(part.pad, (0, n), value=True) for part, n in missing])[order]
+        return TaggedMemory(hidden, pad, tag, parts)
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, · + 1]"""
         assert isinstance(memory, TaggedMemory)
         hidden = routed(
             memory.tag,
-            lambda kind: self._model(kind).decode(tgt, memory.inner),
-            lambda kind, rows: self._model(kind).decode(tgt[rows], memory.inner.select(rows)),
+            lambda kind: self._model(kind).decode(tgt, memory.parts[kind]),
+            lambda kind, rows: self._model(kind).decode(tgt[rows], memory.parts[kind]),
         )
         tag = memory.tag[:, None, None].expand(*hidden.shape[:2], 1)
         return torch.cat([hidden, tag.to(hidden.dtype)], dim=-1)
@@ -113,14 +130,9 @@ class MultiDecoder(Seq2Seq):
     def start(self, memory: Memory) -> State:
         """The start of each decoder with the sentences of its kind."""
         assert isinstance(memory, TaggedMemory)
-        tag = memory.tag.cpu()
-        present = kinds(tag)
-        if len(present) == 1:
-            parts = {present[0]: self._model(present[0]).start(memory.inner)}
-        else:
-            parts = {k: self._model(k).start(memory.inner.select(rows_of(tag, k))) for k in present}
+        parts = {kind: self._model(kind).start(part) for kind, part in memory.parts.items()}
         kind = JoiningState if all(part.supports_join for part in parts.values()) else TaggedState
-        return kind(sentence=tag, hypothesis=None, parts=parts)
+        return kind(sentence=memory.tag.cpu(), hypothesis=None, parts=parts)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]"""
@@ -182,6 +194,21 @@ def rows_of(tag: Tensor, kind: int) -> Tensor:
     return (tag == kind).nonzero()[:, 0]
 
 
+def parts_of(memory: Memory, tag: Tensor) -> dict[int, Memory]:
+    """Kind -> the memory of its sentences; tag: [B]"""
+    present = kinds(tag)
+    return {present[0]: memory} if len(present) == 1 else {k: memory.select(rows_of(tag, k)) for k in present}
+
+
+def select_parts(parts: Mapping[int, Part], tag: Tensor, rows: Tensor) -> dict[int, Part]:
+    """Kind -> its part with only the sentences `rows` [B'] of those with tags [B]"""
+    selected = {}
+    for kind in kinds(tag[rows]):
+        index = (tag == kind).cumsum(0) - 1  # position of a sentence among those of its kind
+        selected[kind] = parts[kind].select(index[rows[tag[rows] == kind]])
+    return selected
+
+
 def routed(tag: Tensor, whole: Callable[[int], Tensor], part: Callable[[int, Tensor], Tensor]) -> Tensor:
     """Each row computed by the function of its kind, in the original order: tag [B] -> [B, ...].
 
@@ -204,6 +231,11 @@ def reached_by_encode(model: Seq2Seq, vocab: Vocab) -> set[nn.Parameter]:
     learnt = [p for p in model.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(hidden.sum(), learnt, allow_unused=True)
     return {p for p, gradient in zip(learnt, gradients, strict=True) if gradient is not None}
+
+
+def frozen(model: nn.Module) -> set[nn.Parameter]:
+    """The parameters that are not trained."""
+    return {p for p in model.parameters() if not p.requires_grad}
 
 
 def share(first: nn.Module, other: nn.Module, shared: set[nn.Parameter]) -> None:
