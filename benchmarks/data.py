@@ -25,13 +25,14 @@ from rich.table import Table
 
 from s2s.backend import usable_cores
 from s2s.data.batching import POOL, Batches
+from s2s.data.columns import EncodedColumns, column
 from s2s.data.encode import encode_corpus
 from s2s.data.ledger import CorpusReport
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.pair_rules import LengthLimits, PairRules
 from s2s.data.text import read_lines
 from s2s.registry import Choice
-from s2s.task import Dependencies, Encoded, Example, Task, Vocab
+from s2s.task import Dependencies, Example, Task, Vocab
 from s2s_sentencepiece.subwords import Subwords, train_subwords
 from s2s_synthetic_corpus.generate import pairs as synthetic_pairs
 from s2s_text_corpora.parallel import read_pairs
@@ -78,9 +79,9 @@ class Pairs(Task):
 
     def load(self, directory: Path) -> None: ...
 
-    def encode(self, examples: Any) -> list[Encoded]:
-        src = self.subwords.encode([example.src for example in examples])
-        return list(map(Encoded, src, self.subwords.encode([example.tgt for example in examples])))
+    def encode(self, examples: Any) -> EncodedColumns:
+        src, tgt = (self.subwords.encode(column(examples, side)) for side in ("src", "tgt"))
+        return EncodedColumns(src, tgt)
 
     def encode_source(self, lines: Any) -> list[list[int]]:
         return self.subwords.encode(lines)

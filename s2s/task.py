@@ -197,7 +197,7 @@ class Task(ABC):
         """Read the tokenisers that `learn` wrote, and set `vocab`."""
 
     @abstractmethod
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+    def encode(self, examples: Sequence[Example]) -> Sequence[Encoded]:
         """Ids of both sides, without bos and eos."""
 
     @abstractmethod

@@ -22,13 +22,13 @@ __all__ = [
     "TextTask",
     "Tokenizer",
     "TokenizerKind",
-    "first_misaligned_line",
     "invisible",
     "missing_file_error",
     "noise",
     "numbered_lines",
     "open_bytes",
     "pair_format",
+    "parallel_pairs",
     "parse_corpora",
     "read_lines",
     "tokenizer_kind",
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from s2s.data.corpus_task import CorpusTask
     from s2s.data.file_stamp import FileStamp
     from s2s.data.mapped_corpus import MappedCorpus
-    from s2s.data.misalignment import first_misaligned_line
+    from s2s.data.parallel_text import parallel_pairs
     from s2s.data.preparation_spec import PreparationSpec
     from s2s.data.segmenter import Segmenter
     from s2s.data.text import (
@@ -76,7 +76,7 @@ __getattr__ = lazy_names(
     "noise",
     "segmenter",
     "file_stamp",
+    "parallel_text",
     "preparation_spec",  # from here on with numpy
     "mapped_corpus",
-    "misalignment",
 )

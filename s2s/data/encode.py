@@ -11,10 +11,11 @@ __all__ = ["encode_corpus"]
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from s2s.data.columns import EncodedColumns, PairReader, TextColumns, column
 from s2s.data.ledger import CorpusReport, Drops
 from s2s.data.mapped_corpus import RaggedIds
 from s2s.data.source_shape import SourceCounts
@@ -72,35 +73,54 @@ def encode_corpus(
 
 
 def _chunks(examples: Iterable[Example | Rejected]) -> Iterator[_Chunk]:
-    rest, n_before = iter(examples), 0
-    while pairs := list(islice(rest, CHUNK)):
+    n_before = 0
+    for pairs in examples.columns(CHUNK) if isinstance(examples, PairReader) else _lists(iter(examples)):
         yield _Chunk(n_before, pairs)
         n_before += len(pairs)
 
 
+def _lists(examples: Iterator[T]) -> Iterator[list[T]]:
+    while pairs := list(islice(examples, CHUNK)):
+        yield pairs
+
+
 def _encode(task: Task, chunk: _Chunk, rules: PairRules) -> _Encoded:
     reasons = rules.judge_texts(chunk.pairs)
-    left = zip(chunk.pairs, reasons, strict=True)
-    examples = [pair for pair, reason in left if not reason and isinstance(pair, Example)]
-    encoded = task.encode(examples)
-    if len(encoded) != len(examples):
-        raise DataError(f"{type(task).__name__}.encode gave {len(encoded)} pairs for {len(examples)} examples")
-    for pair in encoded:
-        if not isinstance(pair, Encoded):
-            what = "expected s2s.Encoded(src, tgt) of each example"
-            raise DataError(f"{type(task).__name__}.encode: {what}, got {pair!r}")
+    left = [index for index, reason in enumerate(reasons) if not reason]
+    examples = _usable(chunk.pairs, left)
+    encoded = _encode_checked(task, examples)
     most = rules.limits.cut_context
     if task.context and most is not None:
         encoded = [pair._replace(src=task.cut_context(pair.src, most - 1)) for pair in encoded]
-    src, tgt = (_ids(task, side, [getattr(pair, side) for pair in encoded]) for side in ("src", "tgt"))
+    src, tgt = (_ids(task, side, column(encoded, side)) for side in ("src", "tgt"))
     decided = rules.judge_lengths(reasons, src.lengths, tgt.lengths, _context(task, encoded))
-    kept = np.array([not decided[i] for i, reason in enumerate(reasons) if not reason], np.bool_)
+    texts = column(examples, "src")
+    kept = np.array([not decided[index] for index in left], np.bool_)
     if not kept.all():
         src, tgt = src.filter(kept), tgt.filter(kept)
-    texts = [example.src for example, is_kept in zip(examples, kept.tolist(), strict=True) if is_kept]
+        texts = [text for text, is_kept in zip(texts, kept.tolist(), strict=True) if is_kept]
     sources = SourceCounts.measure(texts, int(src.lengths.max(initial=0)))
     drops = Drops.collect(chunk.pairs, decided, chunk.n_before)
     return _Encoded(src, tgt, len(chunk.pairs), drops, sources)
+
+
+def _usable(pairs: Sequence[Example | Rejected], indices: Sequence[int]) -> Sequence[Example]:
+    if isinstance(pairs, TextColumns):
+        return cast("Sequence[Example]", pairs.take(indices))
+    return [pair for index in indices if isinstance(pair := pairs[index], Example)]
+
+
+def _encode_checked(task: Task, examples: Sequence[Example]) -> Sequence[Encoded]:
+    """What the task's `encode` gives; raises DataError for what is no pair of ids for each example."""
+    encoded = task.encode(examples)
+    if len(encoded) != len(examples):
+        raise DataError(f"{type(task).__name__}.encode gave {len(encoded)} pairs for {len(examples)} examples")
+    if not isinstance(encoded, EncodedColumns):
+        for pair in encoded:
+            if not isinstance(pair, Encoded):
+                what = "expected s2s.Encoded(src, tgt) of each example"
+                raise DataError(f"{type(task).__name__}.encode: {what}, got {pair!r}")
+    return encoded
 
 
 def _context(task: Task, encoded: Sequence[Encoded]) -> NDArray[np.int64] | int:

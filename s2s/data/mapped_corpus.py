@@ -10,6 +10,8 @@ from __future__ import annotations
 __all__ = ["Ids", "MappedCorpus", "MappedCorpusWriter", "RaggedIds"]
 
 import hashlib
+from array import array
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -51,8 +53,12 @@ class RaggedIds:
     def from_lists(cls, sentences: Sequence[Sequence[int]]) -> Self:
         """From a list of lists; raises TypeError for what is no whole number, which numpy would round or parse."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        ids = map(index, chain.from_iterable(sentences))
-        return cls(np.fromiter(ids, np.int64, int(lengths.sum())), lengths)
+        ids = array("q")  # faster than np.fromiter, which also takes 1.5 and "1"
+        try:
+            deque(map(ids.fromlist, sentences), maxlen=0)  # type: ignore[arg-type]
+        except TypeError:  # no lists, or no ids
+            ids = array("q", map(index, chain.from_iterable(sentences)))
+        return cls(np.frombuffer(ids, np.int64), lengths)
 
     def filter(self, kept: NDArray[np.bool_]) -> RaggedIds:
         """The sequences where kept [n] is True."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from s2s.data.columns import TextColumns
 from s2s.task import Example, Rejected
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class PairRules:
 
     def judge_texts(self, chunk: Sequence[Example | Rejected]) -> list[str]:
         """Why each pair is dropped before it is encoded; empty: it is not."""
-        reasons = [pair.reason if isinstance(pair, Rejected) else "" for pair in chunk]
+        reasons = _rejections(chunk)
         for rule in self.texts:
             left = [index for index, reason in enumerate(reasons) if not reason]
             found = rule([pair for index in left if isinstance(pair := chunk[index], Example)])
@@ -77,8 +78,21 @@ class PairRules:
     ) -> list[str]:
         """The reasons of `judge_texts`, with those of the lengths [n] of the n pairs that have none."""
         decided = list(reasons)
+        found = {reason: gone for reason, gone in self.limits.reasons(src, tgt, context).items() if gone.any()}
+        if not found:
+            return decided
         left = np.array([index for index, reason in enumerate(reasons) if not reason], np.int64)
-        for reason, gone in self.limits.reasons(src, tgt, context).items():
+        for reason, gone in found.items():
             for index in left[gone].tolist():
                 decided[index] = reason
         return decided
+
+
+def _rejections(chunk: Sequence[Example | Rejected]) -> list[str]:
+    """Why a corpus could not use each pair; empty: it could."""
+    if not isinstance(chunk, TextColumns):
+        return [pair.reason if isinstance(pair, Rejected) else "" for pair in chunk]
+    reasons = [""] * len(chunk)
+    for index, rejected in chunk.rejected.items():
+        reasons[index] = rejected.reason
+    return reasons

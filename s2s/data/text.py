@@ -14,6 +14,7 @@ __all__ = [
     "TOO_LONG",
     "Invalid",
     "Line",
+    "LineReader",
     "blocks",
     "missing_file_error",
     "numbered_lines",
@@ -80,11 +81,44 @@ def blocks(path: Path, invalid: Invalid) -> Iterator[list[Line]]:
     """The lines of a file, in lists of about BLOCK bytes each."""
     number = 0
     for data in _whole_lines(path, invalid):
-        lines = _decode(data, path, number, invalid)
-        if number == 0 and isinstance(lines[0], str):
-            lines[0] = lines[0].removeprefix("\ufeff")
+        lines = _decoded(data, path, number, invalid)
         number += len(lines)
         yield lines
+
+
+class LineReader:
+    """The lines of a file, read from its beginning in any numbers."""
+
+    def __init__(self, path: Path, invalid: Invalid) -> None:
+        self.path, self.invalid = path, invalid
+        self._blocks = _whole_lines(path, invalid)
+        self._lines: list[Line] = []
+        self._n_decoded = 0
+
+    def take(self, n: int) -> list[Line]:
+        """The next n lines, fewer at the end of the file; one that is not text is a `Rejected` in its position."""
+        while len(self._lines) < n and (data := next(self._blocks, None)) is not None:
+            self._lines += self._decode(data)
+        taken, self._lines = self._lines[:n], self._lines[n:]
+        return taken
+
+    def skip(self, n: int | None = None) -> int:
+        """Pass over the next n lines, or all, and return how many there were; they are counted, and not decoded."""
+        skipped = len(self._lines[:n])
+        del self._lines[:n]
+        while (n is None or skipped < n) and (data := next(self._blocks, None)) is not None:
+            n_lines = data.count(b"\n") + 1
+            if n is not None and skipped + n_lines > n:
+                self._lines = self._decode(data)
+                return skipped + self.skip(n - skipped)
+            self._n_decoded += n_lines
+            skipped += n_lines
+        return skipped
+
+    def _decode(self, data: bytes) -> list[Line]:
+        lines = _decoded(data, self.path, self._n_decoded, self.invalid)
+        self._n_decoded += len(lines)
+        return lines
 
 
 def _whole_lines(path: Path, invalid: Invalid) -> Iterator[bytes]:
@@ -107,6 +141,14 @@ def _whole_lines(path: Path, invalid: Invalid) -> Iterator[bytes]:
             parts = [data[end + 1 :]] if end + 1 < len(data) else []
         if parts:
             yield b"".join(parts)
+
+
+def _decoded(data: bytes, path: Path, before: int, invalid: Invalid) -> list[Line]:
+    """The lines of one block, without a mark of the byte order at the beginning of the file."""
+    lines = _decode(data, path, before, invalid)
+    if before == 0 and isinstance(lines[0], str):
+        lines[0] = lines[0].removeprefix("\ufeff")
+    return lines
 
 
 def _decode(data: bytes, path: Path, before: int, invalid: Invalid) -> list[Line]:

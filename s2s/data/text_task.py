@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from s2s.data.columns import EncodedColumns, PairReader, TextColumns, column
 from s2s.data.context import (
     SEPARATOR,
     behind_context,
@@ -133,7 +134,8 @@ class TextTask(CorpusTask):
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """The pairs of one corpus, lower-cased if task.lowercase is set, with the sentences before them as context."""
         pairs = super().examples(split, corpus)
-        pairs = map(_lower, pairs) if self.config.lowercase else pairs
+        if self.config.lowercase:
+            pairs = pairs.mapped(str.lower) if isinstance(pairs, PairReader) else map(_lower, pairs)
         return in_documents(pairs, self.context, f"{split} corpus {corpus}") if self.context else pairs
 
     def open_vocab_size(self) -> str:
@@ -191,12 +193,13 @@ class TextTask(CorpusTask):
         ids = sorted(map(self.src.id_of, self.symbols()))
         return range(ids[0], ids[-1] + 1) if ids and ids[-1] - ids[0] < len(ids) else range(0)
 
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+    def encode(self, examples: Sequence[Example]) -> Sequence[Encoded]:
         """Ids of both sides, without bos and eos; a target begins with its `forced_tokens`."""
-        tgt = self.tgt.encode([self._cased(example.tgt) for example in examples])
+        tgt = self.tgt.encode(self._all_cased(column(examples, "tgt")))
         if self.start_marks:
             tgt = [[*self.forced_tokens(one), *ids] if ids else [] for one, ids in zip(examples, tgt, strict=True)]
-        return [Encoded(*ids) for ids in zip(self.encode_inputs(examples), tgt, strict=True)]
+        src = self.encode_inputs(examples)
+        return EncodedColumns(src, tgt) if isinstance(examples, TextColumns) else list(map(Encoded, src, tgt))
 
     def forced_tokens(self, example: Example) -> Sequence[int]:
         """Ids of `start_marks`."""
@@ -205,7 +208,7 @@ class TextTask(CorpusTask):
     def encode_inputs(self, inputs: Sequence[Example]) -> list[list[int]]:
         """Ids of sources, without bos and eos, behind those of the texts before them, then their marks; an empty text
         has none."""
-        texts = self.encode_source([one.src for one in inputs])
+        texts = self.encode_source(column(inputs, "src"))
         if self._around.n_before or self._around.n_behind:
             pairs = zip(texts, inputs, strict=True)
             texts = [self._around.around(ids, one.fields) if ids else [] for ids, one in pairs]
@@ -224,7 +227,7 @@ class TextTask(CorpusTask):
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of texts without marks and context; what is spelt like the separator is left out."""
-        encoded = self.src.encode([self._cased(line) for line in lines])
+        encoded = self.src.encode(self._all_cased(lines))
         if self._separator is None:
             return encoded
         return [[i for i in ids if i != self._separator] for ids in encoded]
@@ -298,6 +301,9 @@ class TextTask(CorpusTask):
 
     def _cased(self, line: str) -> str:
         return line.lower() if self.config.lowercase else line
+
+    def _all_cased(self, lines: Sequence[str]) -> Sequence[str]:
+        return list(map(str.lower, lines)) if self.config.lowercase else lines
 
     def _lines(self, side: str) -> Iterator[str]:
         """The training texts of one side, or of both."""

@@ -124,7 +124,7 @@ def _started(task: Task, pair: Encoded, example: Example) -> StartedPair:
     return pair._replace(tgt=pair.tgt[len(codes) :]), task.vocab.started(codes)
 
 
-def _one(task: Task, number: int, example: Example) -> list[Encoded]:
+def _one(task: Task, number: int, example: Example) -> Sequence[Encoded]:
     try:
         return task.encode([example])
     except UserError as error:

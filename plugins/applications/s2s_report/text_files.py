@@ -7,7 +7,7 @@ __all__ = ["file_statistics", "read_outcome"]
 from typing import TYPE_CHECKING
 
 from s2s import DataError, Example
-from s2s.data import first_misaligned_line, read_lines
+from s2s.data import parallel_pairs, read_lines
 from s2s.generation import Candidate, Output
 from s2s.io import expand_user
 from s2s.metrics import build_metrics
@@ -28,8 +28,8 @@ def read_outcome(config: ReportConfig, plugins: Plugins) -> Outcome:
     if not refs:
         raise DataError(f"{ref_path}: is empty; expected one sentence a line")
     paths = {name: expand_user(path, "hyp") for name, path in config.files.items()}
-    texts = {name: _parallel(path, ref_path, len(refs)) for name, path in paths.items()}
-    sources = _parallel(expand_user(config.src, "src"), ref_path, len(refs)) if config.src else [""] * len(refs)
+    texts = {name: _parallel(path, ref_path) for name, path in paths.items()}
+    sources = _parallel(expand_user(config.src, "src"), ref_path) if config.src else [""] * len(refs)
     examples = [Example(*pair) for pair in zip(sources, refs, strict=True)]
     outputs = {name: [_output(src, line) for src, line in zip(sources, of, strict=True)] for name, of in texts.items()}
     metrics = build_metrics(None, plugins.registry, config.metrics)
@@ -50,11 +50,6 @@ def _output(src: str, line: str) -> Output:
     return Output(src, [Candidate(line, 0.0, [], [])])
 
 
-def _parallel(path: Path, ref: Path, n: int) -> list[str]:
+def _parallel(path: Path, ref: Path) -> list[str]:
     """The lines of a file that has as many as the references."""
-    lines = list(read_lines(path))
-    if len(lines) == n:
-        return lines
-    place = first_misaligned_line(path, ref, len(lines), n)
-    where = "" if place is None else f". By their lengths they part near line {place:,}"
-    raise DataError(f"{path} has {len(lines):,} lines and {ref} has {n:,}; they must be parallel, line by line{where}")
+    return [pair.src for pair in parallel_pairs(path, ref, "error", Example) if isinstance(pair, Example)]

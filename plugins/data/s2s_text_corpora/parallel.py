@@ -10,12 +10,11 @@ __all__ = ["ParallelCorpus", "read_pairs"]
 import importlib
 from contextlib import suppress
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import Corpus, DataError, Example, Rejected, UserError
-from s2s.data import Invalid, numbered_lines, pair_format
+from s2s.data import Invalid, pair_format, parallel_pairs
 from s2s_text_corpora.folders import dataset_files
 from s2s_text_corpora.pair_file import BLANK, Reading, as_pair
 from s2s_text_corpora.sniffing import sniffed
@@ -59,7 +58,7 @@ class ParallelCorpus(Corpus):
         """Every pair, in order."""
         files = self.files(split)
         if self._are_parallel:
-            pairs = _parallel(files[0], files[1], self.config.invalid)
+            pairs = parallel_pairs(files[0], files[1], self.config.invalid, as_pair)
         else:
             pairs = (pair for file in files for pair in pair_file(file, self.reading).pairs())
         return _in_documents(pairs) if self.config.documents else pairs
@@ -98,7 +97,7 @@ def read_pairs(
     """Every pair of one corpus, in order; documents: whether a TSV may name them in a third column."""
     paths = [Path(file) for file in files]
     if len(paths) == 2:
-        return _parallel(paths[0], paths[1], invalid)
+        return parallel_pairs(paths[0], paths[1], invalid, as_pair)
     if len(paths) != 1:
         raise DataError(f"{', '.join(map(str, paths))}: a corpus is two parallel files, or one of pairs")
     return pair_file(paths[0], Reading(invalid=invalid, documents=documents)).pairs()
@@ -120,28 +119,3 @@ def _in_documents(pairs: Iterator[Example | Rejected]) -> Iterator[Example | Rej
             yield one
         else:
             yield replace(one, fields={**one.fields, "document": number})
-
-
-def _parallel(src_path: Path, tgt_path: Path, invalid: Invalid) -> Iterator[Example | Rejected]:
-    """Line n of one file with line n of the other."""
-    src_lines, tgt_lines = _flat(src_path, invalid), _flat(tgt_path, invalid)
-    for n_pairs, (src, tgt) in enumerate(zip_longest(src_lines, tgt_lines)):
-        if src is None or tgt is None:
-            longer = n_pairs + 1 + sum(1 for _ in (tgt_lines if src is None else src_lines))
-            n_src, n_tgt = (n_pairs, longer) if src is None else (longer, n_pairs)
-            raise _unequal(src_path, tgt_path, n_src, n_tgt)
-        yield as_pair(src, tgt)
-
-
-def _flat(path: Path, invalid: Invalid) -> Iterator[str | Rejected]:
-    return (line for _, line in numbered_lines(path, invalid))
-
-
-def _unequal(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int) -> DataError:
-    from s2s.data import first_misaligned_line  # numpy, which a search for missing files does without
-
-    counts = f"{src_path} has {n_src:,} lines and {tgt_path} has {n_tgt:,}; they must be parallel, line by line"
-    line = first_misaligned_line(src_path, tgt_path, n_src, n_tgt)
-    if line is None:
-        return DataError(f"{counts}. The shorter one seems to be cut off at its end")
-    return DataError(f"{counts}. By their lengths they part near line {line:,}: look there")

@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.data import DROP_HINT, first_misaligned_line, read_lines
+from s2s.data import DROP_HINT, read_lines
+from s2s.data.misalignment import first_misaligned_line
 from s2s.errors import ConfigError, DataError
 from s2s.generation import standard_input
 from s2s.generation.files.streams import is_stream
