@@ -124,7 +124,7 @@ class Multilingual(TextTask):
 
     def scored_apart(self, corpus: str) -> Mapping[str, Any]:
         """Every direction; the language of its outputs, for metrics that depend on it."""
-        tgt = next(one.tgt for one in self._directed["valid"] if one.direction == corpus)
+        tgt = next(one.tgt for one in chain.from_iterable(self._directed.values()) if one.direction == corpus)
         units = {"tokenize": UNITS[base_of(tgt)]} if base_of(tgt) in UNITS else {}
         return {"lang": base_of(tgt), **units} if tgt else {}
 

@@ -107,7 +107,8 @@ def _outcome_sections(
     from s2s_report.word_sections import ngram_section, word_section
 
     sections = sentence_sections(outcome, config, models)
-    sections.append(of_outputs.bucket_section(outcome, statistics, config.samples))
+    if len(outcome.parts) == 1:  # lengths and frequencies in several languages are not comparable
+        sections.append(of_outputs.bucket_section(outcome, statistics, config.samples))
     if not read(outcome.examples[0].tgt):  # n-grams of brackets say nothing
         words = word_section(outcome, statistics, config.samples)
         sections += [*([words] if statistics.n_pairs else []), ngram_section(outcome, config.shown)]

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["Bucket", "DataStatistics", "Outcome", "bucket_names", "buckets", "decode", "judged", "read_statistics"]
+__all__ = [
+    "Bucket",
+    "DataStatistics",
+    "Outcome",
+    "Part",
+    "bucket_names",
+    "buckets",
+    "decode",
+    "judged",
+    "read_statistics",
+]
 
 from collections import Counter
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s import ConfigError, Example, Rejected
@@ -15,7 +25,7 @@ from s2s.metrics import Comparison, Metric, build_metrics, compare
 from s2s_report.text_words import text_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from s2s import Plugins, Side, Task, TrainedModel
     from s2s_report import ReportConfig
@@ -26,6 +36,16 @@ LENGTHS = (1, 6, 11, 21, 31, 51)
 FREQUENCIES = (0, 1, 5, 20, 100, 1000)
 
 
+class Part(NamedTuple):
+    """Examples that have scores of their own, such as en-de/bleu."""
+
+    name: str
+    """Empty: all examples have one score"""
+    rows: Sequence[int]
+    metrics: list[Metric]
+    """The main one, by which runs are judged, first"""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The outputs of all runs for the same examples."""
@@ -33,16 +53,16 @@ class Outcome:
     examples: list[Example]
     outputs: dict[str, list[Output]]
     """Run -> its outputs, in the order of the examples"""
-    metrics: list[Metric]
+    parts: list[Part]
     compared: list[list[Comparison]]
-    """For each metric, a comparison for every run; the first run is the baseline"""
+    """For each metric, and for it each part, a comparison for every run; the first run is the baseline"""
     sentences: dict[str, list[float]]
     """Run -> the main score of every sentence"""
 
     @property
-    def main(self) -> Metric:
-        """The main metric, by which runs are judged."""
-        return self.metrics[0]
+    def main(self) -> list[tuple[Part, list[Comparison]]]:
+        """The comparisons by the main metric."""
+        return list(zip(self.parts, self.compared, strict=False))
 
     def hyps(self, name: str) -> list[str]:
         """The best outputs of a run."""
@@ -60,7 +80,8 @@ def decode(models: Mapping[str, TrainedModel], config: ReportConfig, plugins: Pl
             raise ConfigError(
                 f"run: {name} has task={other.task.config.name}, the first has task={first.task.config.name}"
             )
-    examples = read_examples(first.task, config.split, config.sentences)
+    named = read_examples(first.task, config.split, config.sentences)
+    examples = [example for _, example in named]
     if not examples and config.split == "test":
         raise ConfigError(
             "split=test: the first run has no test set; give split=valid, or outputs as files: hyp=, ref="
@@ -69,23 +90,61 @@ def decode(models: Mapping[str, TrainedModel], config: ReportConfig, plugins: Pl
         return None
     nbest = 4 if getattr(first.config.search, "beam", 1) >= 4 else 1
     outputs = {name: list(model.generate(examples, nbest=nbest)) for name, model in models.items()}
-    return judged(examples, outputs, build_metrics(first.task, plugins.registry, config.metrics), config.samples)
+    parts = _parts(first.task, [name for name, _ in named], config.metrics, plugins)
+    return judged(examples, outputs, parts, config.samples)
 
 
-def judged(examples: list[Example], outputs: dict[str, list[Output]], metrics: list[Metric], samples: int) -> Outcome:
-    """The outputs with their scores by every metric, the first being the main one."""
-    refs = [e.tgt for e in examples]
-    hyps = {name: [output.hyp for output in run_outputs] for name, run_outputs in outputs.items()}
-    compared = [compare(metric, hyps, [refs], samples) for metric in metrics]
-    main = metrics[0]
-    sentences = {name: [_main(row) for row in main.per_sentence(of, [refs])] for name, of in hyps.items()}
-    return Outcome(examples, outputs, metrics, compared, sentences)
+def _parts(task: Task, names: Sequence[str], requested: Any, plugins: Plugins) -> list[Part]:
+    """The corpora that the task scores by themselves, with their examples; else all examples. names: of their corpora.
+
+    The metrics of a corpus have the options that the task gives it, such as the language of its outputs.
+    """
+    options = {name: task.scored_apart(name) for name in dict.fromkeys(names)}
+    parts = [
+        Part(name, [row for row, one in enumerate(names) if one == name], metrics)
+        for name, own in options.items()
+        if own is not None
+        for metrics in [build_metrics(task, plugins.registry, requested, defaults=own)]
+    ]
+    return parts or [Part("", range(len(names)), build_metrics(task, plugins.registry, requested))]
 
 
-def read_examples(task: Task, split: str, n: int) -> list[Example]:
-    """The first `n` usable examples of the split."""
-    examples = (e for corpus, _ in task.corpora(split) for e in task.examples(split, corpus) if isinstance(e, Example))
-    return list(islice(examples, n))
+def judged(examples: list[Example], outputs: dict[str, list[Output]], parts: list[Part], samples: int) -> Outcome:
+    """The outputs with the scores of every part."""
+    sentences = {name: [0.0] * len(examples) for name in outputs}
+    by_part: list[list[list[Comparison]]] = []
+    for part in parts:
+        refs = [[examples[row].tgt for row in part.rows]]
+        hyps = {name: [of[row].hyp for row in part.rows] for name, of in outputs.items()}
+        by_part.append([_of_part(part, compare(metric, hyps, refs, samples)) for metric in part.metrics])
+        for name, of in hyps.items():
+            for row, score in zip(part.rows, part.metrics[0].per_sentence(of, refs), strict=True):
+                sentences[name][row] = _main(score)
+    compared = list(chain.from_iterable(zip(*by_part, strict=True)))
+    return Outcome(examples, outputs, parts, compared, sentences)
+
+
+def _of_part(part: Part, compared: list[Comparison]) -> list[Comparison]:
+    """Comparisons with the part in the names of scores."""
+    if not part.name:
+        return compared
+    return [replace(one, score=replace(one.score, name=f"{part.name}/{one.score.name}")) for one in compared]
+
+
+def read_examples(task: Task, split: str, n: int) -> list[tuple[str, Example]]:
+    """The first `n` usable examples of the split, each with the name of its corpus; one of each corpus in turn where
+    these have scores of their own."""
+    names = [name for name, _ in task.corpora(split)]
+    corpora = [_usable(task, split, name) for name in names]
+    if any(task.scored_apart(name) is not None for name in names):
+        in_turn = chain.from_iterable(zip_longest(*corpora))
+        return list(islice((named for named in in_turn if named), n))
+    return list(islice(chain.from_iterable(corpora), n))
+
+
+def _usable(task: Task, split: str, name: str) -> Iterator[tuple[str, Example]]:
+    """The usable examples of a corpus, each with its name."""
+    return ((name, one) for one in task.examples(split, name) if isinstance(one, Example))
 
 
 def _main(row: Mapping[str, Any]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["bucket_section", "data_section", "flag_section", "score_section", "verdict"]
 
 from collections import Counter
+from itertools import chain
 from statistics import mean
 from typing import TYPE_CHECKING
 
@@ -19,25 +20,28 @@ if TYPE_CHECKING:
     from s2s import Side
     from s2s.metrics import Comparison, Score
     from s2s_report.document import Block
-    from s2s_report.outcome import DataStatistics, Outcome
+    from s2s_report.outcome import DataStatistics, Outcome, Part
 
 SIGNIFICANT = 0.05
 SIDES: dict[Side, str] = {"src": "source", "tgt": "reference"}
 
 
 def verdict(outcome: Outcome, place: str) -> str:
-    """The result by the main metric, in one sentence per run; place: where the sentences are from."""
-    base, *others = outcome.compared[0]
-    name, n = base.score.name, len(outcome.examples)
-    said = [f"{base.system}: {name} {_with_interval(base.score)} on {n:,} sentences of {place}."]
+    """The result by the main metric, in one sentence per run and part; place: where the sentences are from."""
+    return " ".join(chain.from_iterable(_verdict(part, compared, place) for part, compared in outcome.main))
+
+
+def _verdict(part: Part, compared: Sequence[Comparison], place: str) -> Iterator[str]:
+    base, *others = compared
+    name = base.score.name
+    yield f"{base.system}: {name} {_with_interval(base.score)} on {len(part.rows):,} sentences of {place}."
     for other in others:
         assert other.difference is not None
         better = (other.difference > 0) == other.score.higher_is_better
         sure = other.p_value is not None and other.p_value < SIGNIFICANT
         p = "" if other.p_value is None else f", p = {other.p_value:.3f}"
         how = f"{'better' if better else 'worse'} than" if sure else "not shown to differ from"
-        said.append(f"{other.system} is {how} {base.system}: {name} {other.difference:+.2f}{p}.")
-    return " ".join(said)
+        yield f"{other.system} is {how} {base.system}: {name} {other.difference:+.2f}{p}."
 
 
 def score_section(outcome: Outcome) -> Section:
@@ -58,7 +62,8 @@ def _score_row(each: Comparison) -> list[str]:
 
 
 def bucket_section(outcome: Outcome, statistics: DataStatistics, samples: int) -> Section:
-    """Scores by the length of the source, and by how often the rarest word of the reference was seen in training.
+    """Scores by the length of the source, and by how often the rarest word of the reference was seen in training, of
+    examples that have one score.
 
     Without sources, lengths are those of the references.
     """
@@ -76,16 +81,17 @@ def bucket_section(outcome: Outcome, statistics: DataStatistics, samples: int) -
 
 def _bucket_table(title: str, outcome: Outcome, values: Sequence[int], edges: Sequence[int], samples: int) -> Table:
     refs = [example.tgt for example in outcome.examples]
-    rows = []
+    (part,) = outcome.parts
+    metric, rows = part.metrics[0], []
     for bucket in buckets(values, edges):
         cells = []
         for name in outcome.outputs:
             hyps = outcome.hyps(name)
             enough = len(bucket.indices) >= ENOUGH
             of = [hyps[i] for i in bucket.indices], [[refs[i] for i in bucket.indices]]
-            cells.append(_with_interval(outcome.main(*of, samples)) if enough else "")
+            cells.append(_with_interval(metric(*of, samples)) if enough else "")
         rows.append([bucket.name, f"{len(bucket.indices):,}", *cells])
-    head = [title, "sentences", *(f"{name}: {outcome.main.name}" for name in outcome.outputs)]
+    head = [title, "sentences", *(f"{name}: {metric.name}" for name in outcome.outputs)]
     return Table(head, rows, range(1, len(head)))
 
 

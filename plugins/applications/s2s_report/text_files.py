@@ -11,7 +11,7 @@ from s2s.data import parallel_pairs, read_lines
 from s2s.generation import Candidate, Output
 from s2s.io import expand_user
 from s2s.metrics import build_metrics
-from s2s_report.outcome import DataStatistics, Outcome, judged
+from s2s_report.outcome import DataStatistics, Outcome, Part, judged
 from s2s_report.text_words import text_words
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def read_outcome(config: ReportConfig, plugins: Plugins) -> Outcome:
     examples = [Example(*pair) for pair in zip(sources, refs, strict=True)]
     outputs = {name: [_output(src, line) for src, line in zip(sources, of, strict=True)] for name, of in texts.items()}
     metrics = build_metrics(None, plugins.registry, config.metrics)
-    return judged(examples, outputs, metrics, config.samples)
+    return judged(examples, outputs, [Part("", range(len(examples)), metrics)], config.samples)
 
 
 def file_statistics(config: ReportConfig, outcome: Outcome) -> DataStatistics:
