@@ -186,6 +186,14 @@ def test_a_huge_id_is_refused(file: Path, tmp_path: Path) -> None:
         learnt(changed(file, model=model), tmp_path / "copy")
 
 
+def test_two_tokens_with_one_id_are_refused(file: Path, tmp_path: Path) -> None:
+    """Of a copy of such a file the package would end in a panic."""
+    model = json.loads(file.read_text())["model"]
+    model["vocab"]["x" * 3000] = 5
+    with pytest.raises(DataError, match="two tokens have the same id"):
+        learnt(changed(file, model=model), tmp_path / "copy")
+
+
 def test_a_pattern_that_takes_too_long_is_an_error_of_the_file(file: Path, tmp_path: Path) -> None:
     split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
     one = learnt(changed(file, pre_tokenizer=split), tmp_path / "copy")
