@@ -1,10 +1,11 @@
-/* Attention of the newest tokens, and of whole sentences, for one thread.
+/* Attention of the newest tokens, for one thread.
 
 Shapes: B sentences, K hypotheses of each, N nodes of a sentence, L longest path, S longest source, h heads of d_k
 and d_v.
 */
 
 #include "decoder.h"
+#include "panels.h"
 
 /* exp(w - max(w)), in place; w has room for W more. Returns the sum, by which the caller must divide. */
 static inline float exponentials(float *w, int64_t n) {
@@ -95,127 +96,108 @@ int64_t s2s_tree_attention(const float *q, const float *k, const float *v, int64
     return OK;
 }
 
+enum { GROUP = 4 }; /* hypotheses that read a source together */
+
+typedef struct { /* a head of a source of n tokens */
+    const float *keys, *values; /* [n, d_k], [n, d_v] */
+    const float *bias;          /* [n], with W of -inf behind */
+    int64_t n, d_k, d_v;
+} Source;
+
+/* Scores of g queries [g, d_k] with W keys from t on, from vectors that have one number of each key: to add up the
+numbers of a vector takes longer than to multiply them. */
+INLINE void score_together(const int g, const Source *source, int64_t t, const float *query, vf scores[GROUP]) {
+    const int64_t last = source->n - 1 - t, d_k = source->d_k;
+    UNROLLED for (int r = 0; r < g; r++) scores[r] = splat(0);
+    for (int64_t first = 0; first < d_k; first += W) {
+        const int64_t some = d_k - first < W ? d_k - first : W;
+        vf keys[W];
+        for (int i = 0; i < W; i++) {
+            const float *key = source->keys + (t + (i < last ? i : last)) * d_k + first;
+            __builtin_prefetch(key + W * d_k);
+            keys[i] = load_part(key, some);
+        }
+        transpose_vectors(keys);
+        for (int64_t j = 0; j < some; j++)
+            UNROLLED for (int r = 0; r < g; r++) scores[r] += splat(query[r * d_k + first + j]) * keys[j];
+    }
+}
+
+/* The same one by one, which is faster for one or two queries with long keys. */
+INLINE void score_each(const int g, const Source *source, int64_t t, const float *query, vf scores[GROUP]) {
+    const int64_t n = source->n - t, d_k = source->d_k;
+    float found[GROUP][W] = {{0}};
+    for (int64_t i = 0; i < W && i < n; i++)
+        for (int r = 0; r < g; r++) found[r][i] = dot(query + r * d_k, source->keys + (t + i) * d_k, d_k);
+    for (int r = 0; r < g; r++) scores[r] = load(found[r]);
+}
+
+/* Sums of g queries' weights w [g, width] times `parts` vectors of values from o on, divided by `totals`. */
+INLINE void weigh(const int g, const int parts, const Source *source, int64_t o, const float *w, int64_t width,
+                  const float *totals, float *out, int64_t stride) {
+    const float *values = source->values + o;
+    const int64_t n = source->d_v - o;
+    vf sums[GROUP][GROUP];
+    UNROLLED for (int r = 0; r < g; r++)
+        UNROLLED for (int c = 0; c < parts; c++) sums[r][c] = splat(0);
+    for (int64_t t = 0; t < source->n; t++, values += source->d_v)
+        UNROLLED for (int c = 0; c < parts; c++) {
+            vf value = load_part(values + c * W, n - c * W);
+            UNROLLED for (int r = 0; r < g; r++) sums[r][c] += splat(w[r * width + t]) * value;
+        }
+    UNROLLED for (int r = 0; r < g; r++)
+        UNROLLED for (int c = 0; c < parts; c++)
+            store_part(sums[r][c] / splat(totals[r]), n - c * W, out + r * stride + o + c * W);
+}
+
+/* Attention of g queries [g, d_k] over a source -> out [g, d_v], `stride` floats apart. w: [g, width], where width is at
+least n + W. */
+INLINE void attend_source(const int g, const Source *source, const float *query, float *w, int64_t width, float *out,
+                          int64_t stride) {
+    const int most = GROUP / g; /* vectors at once: sums of one alone would wait for one another */
+    float totals[GROUP];
+    int64_t o = 0;
+    for (int64_t t = 0; t < source->n; t += W) {
+        vf scores[GROUP];
+        if (g > 2 || source->d_k <= W)
+            score_together(g, source, t, query, scores);
+        else
+            score_each(g, source, t, query, scores);
+        UNROLLED for (int r = 0; r < g; r++) *(vf *)(w + r * width + t) = scores[r] + load(source->bias + t);
+    }
+    for (int r = 0; r < g; r++) totals[r] = exponentials(w + r * width, source->n);
+    for (; o + most * W <= source->d_v; o += most * W) weigh(g, most, source, o, w, width, totals, out, stride);
+    for (; o < source->d_v; o += W) weigh(g, 1, source, o, w, width, totals, out, stride);
+}
+
 /* The same over the sources: q [B, K, h, d_k], keys [B, h, S, d_k], values [B, h, S, d_v], at the positions `seen`
 [B, S]; positions after the last of them would add zeros and are skipped. */
 int64_t s2s_source_attention(const float *q, const float *keys, const float *values, const uint8_t *seen, int64_t B,
                              int64_t K, int64_t S, int64_t h, int64_t d_k, int64_t d_v, float scale, float *out) {
-    float *w = allocate((S + W + d_k) * sizeof(float));
+    const int64_t width = S + W, stride = h * d_v;
+    float *w = allocate(((GROUP + 1) * width + GROUP * d_k) * sizeof(float));
     if (!w) return NO_MEMORY;
-    float *query = w + S + W;
+    float *bias = w + GROUP * width, *query = bias + width;
     for (int64_t b = 0; b < B; b++, seen += S) {
         int64_t n = S;
         while (n > 1 && !seen[n - 1]) n--;
-        for (int64_t a = 0; a < h; a++, keys += S * d_k, values += S * d_v)
-            for (int64_t row = b * K; row < (b + 1) * K; row++) {
-                float *o = out + (row * h + a) * d_v;
-                for (int64_t j = 0; j < d_k; j++) query[j] = q[(row * h + a) * d_k + j] * scale;
-                for (int64_t t = 0; t < n; t++) w[t] = dot(query, keys + t * d_k, d_k) + (seen[t] ? 0 : BLOCKED);
-                float total = exponentials(w, n);
-                memset(o, 0, d_v * sizeof(float));
-                for (int64_t t = 0; t < n; t++) add(o, w[t] / total, values + t * d_v, d_v);
+        for (int64_t t = 0; t < n + W; t++) bias[t] = t >= n ? -INFINITY : seen[t] ? 0 : BLOCKED;
+        for (int64_t a = 0; a < h; a++, keys += S * d_k, values += S * d_v) {
+            const Source source = {keys, values, bias, n, d_k, d_v};
+            for (int64_t k = 0, g; k < K; k += g) {
+                g = K - k < GROUP ? K - k : GROUP;
+                for (int64_t r = 0; r < g; r++)
+                    for (int64_t j = 0; j < d_k; j++)
+                        query[r * d_k + j] = q[((b * K + k + r) * h + a) * d_k + j] * scale;
+                float *found = out + ((b * K + k) * h + a) * d_v;
+                switch (g) {
+#define CASE(g) case g: attend_source(g, &source, query, w, width, found, stride); break;
+                    CASE(1) CASE(2) CASE(3) CASE(4)
+#undef CASE
+                }
             }
+        }
     }
     free(w);
     return OK;
-}
-
-/* Rows [n, d], `stride` floats apart, as the weights of a linear map with an output for each row (see linear.c); null
-if memory runs out. */
-static float *pack_outputs(const float *x, int64_t n, int64_t stride, int64_t d) {
-    int64_t C = s2s_panel_width();
-    float *weight = calloc((n + C - 1) / C * C * d + 1, sizeof(float));
-    if (!weight) return 0;
-    for (int64_t r = 0; r < n; r++, x += stride) {
-        float *to = weight + r / C * C * d + r % C;
-        for (int64_t j = 0; j < d; j++) to[j * C] = x[j];
-    }
-    return weight;
-}
-
-/* The same with an input for each row. */
-static float *pack_inputs(const float *x, int64_t n, int64_t stride, int64_t d) {
-    int64_t C = s2s_panel_width();
-    float *weight = calloc((d + C - 1) / C * C * n + 1, sizeof(float));
-    if (!weight) return 0;
-    for (int64_t o = 0; o < d; o += C)
-        for (int64_t r = 0; r < n; r++)
-            memcpy(weight + o * n + r * C, x + r * stride + o, (d - o < C ? d - o : C) * sizeof(float));
-    return weight;
-}
-
-enum { CHUNK = 120 }; /* queries whose weights are held at once */
-
-typedef struct { /* memory for the attention of one head */
-    float *query, *weights, *found, *row, *first, *zeros;
-    float *by_distance; /* [T + S - 1], added to the score of the last query and the first key, and so on */
-} Scratch;
-
-static Scratch scratch_for(int64_t T, int64_t S, int64_t d_k, int64_t d_v) {
-    int64_t wide = (S > d_v ? S : d_v) + s2s_panel_width();
-    return (Scratch){
-        allocate(CHUNK * d_k * sizeof(float)),
-        allocate(CHUNK * S * sizeof(float)),
-        allocate(CHUNK * d_v * sizeof(float)),
-        allocate((S + W) * sizeof(float)),
-        calloc(wide, sizeof(float)),
-        calloc(wide, sizeof(float)),
-        calloc(T + S, sizeof(float)),
-    };
-}
-
-/* The numbers of head a, for each distance that T queries and S keys have. */
-static void spread_relative(const Relative *relative, int64_t a, int64_t T, int64_t S, float *by_distance) {
-    const int64_t furthest = relative->n / 2;
-    const float *table = relative->table + a * relative->n + furthest;
-    for (int64_t i = 0; i < T + S - 1; i++) {
-        const int64_t distance = i - (T - 1);
-        by_distance[i] = table[distance < -furthest ? -furthest : distance > furthest ? furthest : distance];
-    }
-}
-
-/* One head of one sentence: x [T, d_k] of queries, `stride` floats apart, -> out [T, d_v], `out_stride` apart. */
-static int64_t attend(const float *x, int64_t stride, const float *keys, const float *values, const Scratch *s,
-                      int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale, float *out, int64_t out_stride) {
-    Linear scores = {.weight = keys, .bias = s->first, .I = d_k, .O = S};
-    Linear sums = {.weight = values, .bias = s->zeros, .I = S, .O = d_v};
-    for (int64_t start = 0; start < T; start += CHUNK) {
-        int64_t n = T - start < CHUNK ? T - start : CHUNK;
-        for (int64_t t = 0; t < n; t++)
-            for (int64_t j = 0; j < d_k; j++) s->query[t * d_k + j] = x[(start + t) * stride + j] * scale;
-        if (s2s_linear(&scores, s->query, n, s->weights)) return NO_MEMORY;
-        for (int64_t t = 0; t < n; t++) {
-            const float *by_distance = s->by_distance + (T - 1) - (start + t);
-            for (int64_t i = 0; i < S; i++) s->row[i] = s->weights[t * S + i] + by_distance[i];
-            float total = exponentials(s->row, S);
-            for (int64_t i = 0; i < S; i++) s->weights[t * S + i] = s->row[i] / total;
-        }
-        if (s2s_linear(&sums, s->weights, n, s->found)) return NO_MEMORY;
-        for (int64_t t = 0; t < n; t++)
-            memcpy(out + (start + t) * out_stride, s->found + t * d_v, d_v * sizeof(float));
-    }
-    return OK;
-}
-
-/* Attention of whole sentences: q [B, h, T, d_k], k [B, h, S, d_k], v [B, h, S, d_v], each with three strides, and
-bias [B, S], which is added to the scores, as `relative` is unless it is null, -> out [B, T, h, d_v]. Weights are held
-for CHUNK queries at a time. */
-int64_t s2s_padded_attention(const float *q, const float *k, const float *v, const int64_t *q_strides,
-                             const int64_t *k_strides, const int64_t *v_strides, const float *bias, int64_t B,
-                             int64_t h, int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale,
-                             const Relative *relative, float *out) {
-    Scratch s = scratch_for(T, S, d_k, d_v);
-    int64_t failed = !s.query || !s.weights || !s.found || !s.row || !s.first || !s.zeros || !s.by_distance;
-    for (int64_t b = 0; b < B && !failed; b++)
-        for (int64_t a = 0; a < h && !failed; a++) {
-            memcpy(s.first, bias + b * S, S * sizeof(float));
-            if (relative) spread_relative(relative, a, T, S, s.by_distance);
-            float *keys = pack_outputs(k + b * k_strides[0] + a * k_strides[1], S, k_strides[2], d_k);
-            float *values = pack_inputs(v + b * v_strides[0] + a * v_strides[1], S, v_strides[2], d_v);
-            failed = !keys || !values ||
-                     attend(q + b * q_strides[0] + a * q_strides[1], q_strides[2], keys, values, &s, T, S, d_k, d_v,
-                            scale, out + (b * T * h + a) * d_v, h * d_v);
-            free(keys), free(values);
-        }
-    free(s.query), free(s.weights), free(s.found), free(s.row), free(s.first), free(s.zeros), free(s.by_distance);
-    return failed ? NO_MEMORY : OK;
 }

@@ -95,34 +95,16 @@ static void scale_rows(float *x, int64_t n, float by) { /* n is a multiple of RO
     for (int64_t i = 0; i < n; i += W) *(vf *)(x + i) *= splat(by);
 }
 
-#ifdef __AVX512F__
-/* One step of transposing a block: two of its rows, `h` apart, exchange half of their columns. */
-INLINE void exchange(const int h, vf *one, vf *other) {
-    vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, second = (lane & h) != 0;
-    vi to_one = lane + (second & (16 - h)), to_other = lane + (~second & h) + (second & 16);
-    vf first = (vf)_mm512_permutex2var_ps((__m512)*one, (__m512i)to_one, (__m512)*other);
-    *other = (vf)_mm512_permutex2var_ps((__m512)*one, (__m512i)to_other, (__m512)*other);
-    *one = first;
-}
-#endif
-
-/* x [n, d], rows `stride` apart -> out [d, n], rows `out_stride` apart; both sizes are multiples of
-ROW_MULTIPLE after padding. */
+/* x [n, d], rows `stride` apart -> out [d, n], rows `out_stride` apart; both sizes are multiples of ROW_MULTIPLE after
+padding. */
 static void transpose(const float *x, int64_t stride, int64_t n, int64_t d, float *out, int64_t out_stride) {
-#ifdef __AVX512F__
     for (int64_t i = 0; i < n; i += W)
         for (int64_t j = 0; j < d; j += W) {
             vf rows[W];
-            _Pragma("GCC unroll 16") for (int r = 0; r < W; r++) rows[r] = load(x + (i + r) * stride + j);
-            _Pragma("GCC unroll 4") for (int h = 1; h < W; h *= 2)
-                _Pragma("GCC unroll 16") for (int r = 0; r < W; r++)
-                    if (!(r & h)) exchange(h, rows + r, rows + r + h);
-            _Pragma("GCC unroll 16") for (int r = 0; r < W; r++) *(vf *)(out + (j + r) * out_stride + i) = rows[r];
+            for (int r = 0; r < W; r++) rows[r] = load(x + (i + r) * stride + j);
+            transpose_vectors(rows);
+            for (int r = 0; r < W; r++) *(vf *)(out + (j + r) * out_stride + i) = rows[r];
         }
-#else
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < d; j++) out[j * out_stride + i] = x[i * stride + j];
-#endif
 }
 
 /* Which of the W keys from the first of `random` on are kept; `end`: that of all random numbers. */

@@ -127,6 +127,35 @@ static inline vf exponential(vf x) {
     return choose(under, splat(0.0f), p * power);
 }
 
+/* The lanes of both in turns, from the first half of each; or from the second. */
+#if W == 16
+#define FIRST_LANES 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define LAST_LANES 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif W == 8
+#define FIRST_LANES 0, 8, 1, 9, 2, 10, 3, 11
+#define LAST_LANES 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define FIRST_LANES 0, 4, 1, 5
+#define LAST_LANES 2, 6, 3, 7
+#endif
+#ifdef __clang__
+#define SHUFFLED(a, b, lanes) __builtin_shufflevector(a, b, lanes)
+#else
+#define SHUFFLED(a, b, lanes) __builtin_shuffle(a, b, (vi){lanes})
+#endif
+
+/* Lane i of vector j becomes lane j of vector i. */
+static inline void transpose_vectors(vf x[W]) {
+    vf y[W];
+    _Pragma("GCC unroll 4") for (int n = 1; n < W; n *= 2) {
+        _Pragma("GCC unroll 8") for (int i = 0; i < W / 2; i++) {
+            y[2 * i] = SHUFFLED(x[i], x[i + W / 2], FIRST_LANES);
+            y[2 * i + 1] = SHUFFLED(x[i], x[i + W / 2], LAST_LANES);
+        }
+        memcpy(x, y, sizeof y);
+    }
+}
+
 static inline vf magnitude(vf x) { return (vf)((vi)x & 0x7fffffff); }
 
 static inline vf sigmoid(vf x) {

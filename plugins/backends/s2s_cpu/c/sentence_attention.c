@@ -1,0 +1,163 @@
+/* Attention of whole sentences, for one thread.
+
+A block of up to ROWS queries holds the sums of PARTS vectors of keys in registers, and then of PARTS vectors of values,
+so that each key and value is read once for all of them; their weights stay in the first cache in between. The order of
+a query's sums does not depend on the other queries, nor on keys that are BLOCKED: a sentence's result has the same bits
+in any batch. Shapes: B sentences, T queries, S keys, h heads of d_k and d_v.
+*/
+
+#include "panels.h"
+
+#include "decoder.h"
+
+enum { WIDE = PARTS > 2 ? 2 : PARTS, KEYS = WIDE * W }; /* vectors, and numbers, that a block of queries has sums of */
+
+typedef struct { /* a head of a sentence, and memory for it */
+    float *keys;   /* [S / KEYS, d_k, KEYS] */
+    float *values; /* [S, d_v / W * W], rounded up as S is above */
+    float *bias;   /* [S], -inf behind the last key */
+    float *query;  /* [ROWS, d_k], scaled */
+    float *weights; /* [ROWS, S] */
+    float *distances; /* [T + S], added to the score of the last query and the first key, and so on */
+    int64_t S, n_keys, d_k, d_v, n_values; /* n_keys and n_values: S and d_v, rounded up */
+} Head;
+
+static int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+static float *allocate_head(Head *head, int64_t T) {
+    const int64_t sizes[] = {head->n_keys * head->d_k, head->S * head->n_values, head->n_keys, ROWS * head->d_k,
+                             ROWS * head->n_keys, T + head->n_keys};
+    float **parts[] = {&head->keys, &head->values, &head->bias, &head->query, &head->weights, &head->distances};
+    int64_t total = 0;
+    for (int i = 0; i < 6; i++) total += up(sizes[i], W);
+    float *memory = calloc(total + 1, sizeof(float)), *next = memory;
+    for (int i = 0; i < 6; i++) *parts[i] = next, next += up(sizes[i], W);
+    return memory;
+}
+
+/* Keys [S, d_k] and values [S, d_v], `stride` floats apart, in the order in which they are read. */
+static void pack(const Head *head, const float *k, int64_t k_stride, const float *v, int64_t v_stride) {
+    for (int64_t t = 0; t < head->S; t++) {
+        float *to = head->keys + t / KEYS * KEYS * head->d_k + t % KEYS;
+        for (int64_t j = 0; j < head->d_k; j++) to[j * KEYS] = k[t * k_stride + j];
+        memcpy(head->values + t * head->n_values, v + t * v_stride, head->d_v * sizeof(float));
+    }
+}
+
+/* The numbers of head a, for each distance that T queries and the keys have. */
+static void spread_relative(const Relative *relative, int64_t a, int64_t T, const Head *head) {
+    const int64_t furthest = relative->n / 2;
+    const float *table = relative->table + a * relative->n + furthest;
+    for (int64_t i = 0; i < T + head->S - 1; i++) {
+        const int64_t distance = i - (T - 1);
+        head->distances[i] = table[distance < -furthest ? -furthest : distance > furthest ? furthest : distance];
+    }
+}
+
+/* Scores of n queries with WIDE or fewer vectors of keys from t on, and the largest of each query and lane.
+distances: those of the first query and these keys; the next query's begin a number before. */
+INLINE void score(const int n, const int parts, const Head *head, int64_t t, const float *distances, vf most[ROWS]) {
+    const float *keys = head->keys + t * head->d_k;
+    vf sums[ROWS][WIDE];
+    UNROLLED for (int r = 0; r < n; r++)
+        UNROLLED for (int c = 0; c < parts; c++) sums[r][c] = load(head->bias + t + c * W);
+    for (int64_t j = 0; j < head->d_k; j++, keys += KEYS) {
+        vf key[WIDE];
+        UNROLLED for (int c = 0; c < parts; c++) key[c] = load(keys + c * W);
+        UNROLLED for (int r = 0; r < n; r++) {
+            vf query = splat(head->query[r * head->d_k + j]);
+            UNROLLED for (int c = 0; c < parts; c++) sums[r][c] += query * key[c];
+        }
+    }
+    UNROLLED for (int r = 0; r < n; r++)
+        UNROLLED for (int c = 0; c < parts; c++) {
+            vf found = sums[r][c] + load(distances - r + c * W);
+            *(vf *)(head->weights + r * head->n_keys + t + c * W) = found;
+            most[r] = larger(most[r], found);
+        }
+}
+
+/* Sums of n queries' weights times WIDE or fewer vectors of values from o on, divided by the sums of the weights. */
+INLINE void weigh(const int n, const int parts, const Head *head, int64_t o, const float totals[ROWS], float *out,
+                  int64_t stride) {
+    const float *values = head->values + o;
+    vf sums[ROWS][WIDE];
+    UNROLLED for (int r = 0; r < n; r++)
+        UNROLLED for (int c = 0; c < parts; c++) sums[r][c] = splat(0);
+    for (int64_t t = 0; t < head->S; t++, values += head->n_values) {
+        vf value[WIDE];
+        UNROLLED for (int c = 0; c < parts; c++) value[c] = load(values + c * W);
+        UNROLLED for (int r = 0; r < n; r++) {
+            vf weight = splat(head->weights[r * head->n_keys + t]);
+            UNROLLED for (int c = 0; c < parts; c++) sums[r][c] += weight * value[c];
+        }
+    }
+    UNROLLED for (int r = 0; r < n; r++)
+        UNROLLED for (int c = 0; c < parts; c++) {
+            vf found = sums[r][c] / splat(totals[r]);
+            store_part(found, head->d_v - o - c * W, out + r * stride + o + c * W);
+        }
+}
+
+/* Of n queries, which are in head->query -> out [n, d_v], `stride` floats apart. */
+INLINE void attend(const int n, const Head *head, const float *distances, float *out, int64_t stride) {
+    vf most[ROWS];
+    float totals[ROWS];
+    int64_t t = 0, o = 0;
+    UNROLLED for (int r = 0; r < n; r++) most[r] = splat(-INFINITY);
+    for (; t + (WIDE - 1) * W < head->S; t += KEYS) score(n, WIDE, head, t, distances + t, most);
+    for (; t < head->S; t += W) score(n, 1, head, t, distances + t, most);
+    for (int r = 0; r < n; r++) {
+        float *w = head->weights + r * head->n_keys;
+        vf total = splat(0), highest = splat(largest(most[r]));
+        for (int64_t i = 0; i < head->S; i += W) {
+            vf weight = exponential(load(w + i) - highest);
+            *(vf *)(w + i) = weight;
+            total += weight;
+        }
+        totals[r] = sum(total);
+    }
+    for (; o + KEYS <= head->n_values; o += KEYS) weigh(n, WIDE, head, o, totals, out, stride);
+    for (; o < head->n_values; o += W) weigh(n, 1, head, o, totals, out, stride);
+}
+
+/* x [T, d_k] of queries, `stride` floats apart, -> out [T, d_v], `out_stride` apart. */
+static void attend_all(const Head *head, const float *x, int64_t stride, int64_t T, float scale, float *out,
+                       int64_t out_stride) {
+    const int64_t blocks = (T + ROWS - 1) / ROWS;
+    for (int64_t b = 0, q = 0, n; b < blocks; b++, q += n) {
+        n = (T - q + blocks - b - 1) / (blocks - b); /* blocks of like sizes */
+        for (int64_t r = 0; r < n; r++)
+            for (int64_t j = 0; j < head->d_k; j++) head->query[r * head->d_k + j] = x[(q + r) * stride + j] * scale;
+        const float *distances = head->distances + T - 1 - q;
+        switch (n) {
+#define CASE(n) case n: attend(n, head, distances, out + q * out_stride, out_stride); break;
+            CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
+#undef CASE
+        }
+    }
+}
+
+/* q [B, h, T, d_k], k [B, h, S, d_k], v [B, h, S, d_v], each with three strides, and bias [B, S], which is added to the
+scores, as `relative` is unless it is null, -> out [B, T, h, d_v]. */
+int64_t s2s_padded_attention(const float *q, const float *k, const float *v, const int64_t *q_strides,
+                             const int64_t *k_strides, const int64_t *v_strides, const float *bias, int64_t B,
+                             int64_t h, int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale,
+                             const Relative *relative, float *out) {
+    Head head = {.S = S, .n_keys = up(S, KEYS), .d_k = d_k, .d_v = d_v, .n_values = up(d_v, W)};
+    float *memory = allocate_head(&head, T);
+    if (!memory) return NO_MEMORY;
+    for (int64_t b = 0; b < B; b++) {
+        memcpy(head.bias, bias + b * S, S * sizeof(float));
+        for (int64_t t = S; t < head.n_keys; t++) head.bias[t] = -INFINITY;
+        for (int64_t a = 0; a < h; a++) {
+            if (relative) spread_relative(relative, a, T, &head);
+            pack(&head, k + b * k_strides[0] + a * k_strides[1], k_strides[2], v + b * v_strides[0] + a * v_strides[1],
+                 v_strides[2]);
+            attend_all(&head, q + b * q_strides[0] + a * q_strides[1], q_strides[2], T, scale,
+                       out + (b * T * h + a) * d_v, h * d_v);
+        }
+    }
+    free(memory);
+    return OK;
+}
