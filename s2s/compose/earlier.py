@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from s2s.compose.options import hints_of, is_section
 from s2s.compose.settings import Setting
 from s2s.registry import Choice
 
@@ -23,12 +24,12 @@ EARLIER = "earlier"
 GetValue = Callable[["Field[Any]"], Any]
 
 
-def earlier_settings(tree: Mapping[str, Any], registry: Registry) -> list[Setting]:
-    """The options that the settings of a run lack, or lack within their values, as it began."""
+def earlier_settings(tree: Mapping[str, Any], registry: Registry, schema: type) -> list[Setting]:
+    """The options that the settings of a run lack, or lack within their values, as it began. schema: all options."""
     return [
         Setting((group, change.name), change.after, ORIGIN)
         for group, values in tree.items()
-        if (config := _config(group, values, registry))
+        if (config := _config(group, values, registry) or _section(schema, group, values))
         for change in _Completion(registry, _earlier).changes(values, config)
     ]
 
@@ -37,8 +38,9 @@ def with_earlier(composed: ComposedConfig[Any], tree: Mapping[str, Any], registr
     """A configuration that continues the run with these settings, unless it sets the options to other values."""
     sections = {}
     for group, values in tree.items():
-        config, section = _config(group, values, registry), getattr(composed.config, group, None)
-        if config and isinstance(section, Choice) and section.name == values["name"]:
+        section = getattr(composed.config, group, None)
+        config = _config(group, values, registry) or _section(type(composed.config), group, values)
+        if config and section is not None and getattr(section, "name", "") == values.get("name", ""):
             explicit = composed.explicit.get(group)
             changes = _Completion(registry, _earlier).changes(values, config)
             sections[group] = replace(section, **dict(_applicable(changes, section, values, explicit)))
@@ -118,6 +120,13 @@ def _config(group: str, options: Any, registry: Registry) -> type | None:
     name = options.get("name") if isinstance(options, Mapping) else None
     entry = registry.entries.get((group, name)) if isinstance(name, str) else None
     return entry.config if entry else None
+
+
+def _section(schema: type, group: str, values: Any) -> type | None:
+    """The config of a section that is not chosen by name, such as data; None if there is none of these values."""
+    hint = hints_of(schema).get(group)
+    plain = hint is not None and is_section(hint) and not issubclass(hint, Choice)
+    return hint if plain and isinstance(values, Mapping) else None
 
 
 def _earlier(item: Field[Any]) -> Any:

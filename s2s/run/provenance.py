@@ -63,7 +63,7 @@ def read_config(directory: Path, plugins: Plugins) -> RunConfig:
     settings = [
         Setting(tuple(key.split(".")), option["value"], FILE) for key, option in recorded.items() if key not in absent
     ]
-    earlier = earlier_settings(tree, plugins.registry)
+    earlier = earlier_settings(tree, plugins.registry, schema)
     config = compose(
         Config, [str(path)], plugins, recipe=settings, measured=earlier, ignored=ignored, complete=True
     ).config

@@ -69,8 +69,18 @@ COMPLETE = {"name": "words", "kind": OLD, "share": 1.0}
     ],
 )
 def test_what_a_record_lacks_is_as_before(registry: Registry, recorded: Any, earlier: dict[str, Any]) -> None:
-    settings = earlier_settings({"seed": 1, "task": recorded}, registry)
+    settings = earlier_settings({"seed": 1, "task": recorded}, registry, Run)
     assert {setting.key: setting.value for setting in settings} == {("task", key): v for key, v in earlier.items()}
+
+
+@dataclass
+class Section:
+    """Options that every run has."""
+
+    size: int = 3
+    """A number."""
+    strict: bool = field(default=True, metadata=Mark.earlier(False))
+    """Newer."""
 
 
 @dataclass
@@ -78,6 +88,7 @@ class Run:
     """A configuration."""
 
     task: Words
+    data: Section = field(default_factory=Section)
 
 
 def continued(registry: Registry, recorded: dict[str, Any], now: Words, **explicit: Any) -> Words:
@@ -111,3 +122,16 @@ def test_a_choice_is_recorded_as_by_earlier_versions_if_it_does_what_they_did(
     registry: Registry, value: Any, recorded: Any
 ) -> None:
     assert as_recorded(value, "tokenizer", registry) == recorded
+
+
+@pytest.mark.parametrize(
+    ("recorded", "explicit", "strict"),
+    [({"size": 3}, {}, False), ({"size": 3, "strict": True}, {}, True), ({"size": 3}, {"strict": True}, True)],
+)
+def test_a_section_that_has_no_name_is_continued_alike(
+    registry: Registry, recorded: dict[str, Any], explicit: dict[str, Any], strict: bool
+) -> None:
+    composed = ComposedConfig(Run(Words(name="words")), {}, {"data": explicit})
+    assert with_earlier(composed, {"data": recorded}, registry).config.data == Section(strict=strict)
+    earlier = {(one.key, one.value) for one in earlier_settings({"data": recorded}, registry, Run)}
+    assert earlier == (set() if "strict" in recorded else {(("data", "strict"), False)})
