@@ -39,6 +39,8 @@ SERVICES = {
     "merged_weights": "a model that adapts another, as that one: "
     "factory(arch config, weights by name) -> the other's arch config, and its weights with the adaptation in them",
     "model_format": "models of other programs, which a run is made of: factory(config) -> s2s.run.ModelFormat",
+    "pair_rule": "which training pairs are dropped: "
+    "factory(config) -> (s2s.Example list -> why each is dropped, empty: it is kept)",
     "noise": "how training alters pairs of texts: factory(config) -> s2s.data.noise.Noise",
     "tokenizer": "text as ids: factory(config) -> s2s.data.TokenizerKind",
     "logits_transform": "a change of logits before a search chooses tokens: "

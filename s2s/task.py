@@ -130,6 +130,10 @@ class Task(ABC):
     def dependencies(self) -> Dependencies:
         """What the prepared corpora depend on."""
 
+    def test_dependencies(self) -> Dependencies:
+        """What the examples of the test corpora depend on, with which training text is compared; default: nothing."""
+        return Dependencies()
+
     @abstractmethod
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Name and weight of every corpus of "train", "valid" or "test"; empty if the split is not given.

@@ -18,7 +18,7 @@ from harness.search_calls import find
 from harness.table_model import Table
 from s2s.backend import device_of
 from s2s.batch import make_batch
-from s2s.cli import generate, score
+from s2s.cli import generate, prepare, score
 from s2s.cli.train import main as train
 from s2s.compose import compose
 from s2s.config import Config
@@ -86,6 +86,19 @@ def test_a_plugin_of_the_page_loads_alone(here: Path, name: str) -> None:
 def test_the_noise_of_the_page_alters_sources(here: Path) -> None:
     noise = loaded().registry.build_default("noise", "umlauts")
     assert noise.altered("Übermäßig größer", "äh", Random(1)) == ("Uebermaessig groesser", "äh")
+
+
+def test_the_rule_of_the_page_drops_pairs_and_is_counted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = [("in 1914", "1914"), ("4 of 5", "5 von 4"), ("3 4 5", "3"), ("a", "7"), ("", "7")]
+    (here / "numbers.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in numbers))
+    arguments = ["task=translation", "task.train=numbers.tsv", "task.subword=whitespace", "plugins=[number_rule.py]"]
+    assert prepare.main([*arguments, "data.rules=[{name: numbers, most: 1}]"]) == 0
+    assert "5 pairs read, 3 kept, 2 dropped (1 empty, 1 other numbers);" in capsys.readouterr().out
+    assert prepare.main([*arguments, "data.rules=[numbers]"]) == 0
+    assert "5 pairs read, 2 kept, 3 dropped (2 other numbers, 1 empty);" in capsys.readouterr().out
+    assert prepare.main([*arguments, "data.rules=[number]"]) == 2
+    assert "data.rules[0]" in (said := capsys.readouterr().err)
+    assert "numbers" in said
 
 
 def test_the_task_of_the_page_keeps_its_contract(here: Path) -> None:

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 def check_files(config: Config | PrepareConfig, plugins: Plugins) -> None:
-    """Raise DataError for a training or development file that is missing and has never been prepared.
+    """Raise DataError for a training, development or test file that is missing and has never been prepared.
 
     Raises also what building the task raises, such as ConfigError for a name that is no corpus.
     """
     task = plugins.registry.get("task", config.task.name).build(config.task)
-    missing = [file for file in map(Path, task.dependencies().files) if not file.exists()]
+    files = [*task.dependencies().files, *(task.test_dependencies().files if config.data.decontaminate else ())]
+    missing = [file for file in map(Path, files) if not file.exists()]
     if missing and not _are_prepared(missing, expand_user(config.data.prepared, "data.prepared")):
         raise _error(missing[0], CorpusNames(plugins.registry))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -70,13 +71,15 @@ def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, opti
     task = registered_task(composed, plugins)
     check_output(composed, "data.prepared", [expand_user(config.data.prepared, "data.prepared")])
     if options.dry_run:
-        spec = PreparationSpec(task, config.data)
+        spec = PreparationSpec(task, config.data, plugins.registry)
         for file in spec.files:
             with open_bytes(file, text=False):
                 pass
         print("\n".join([*recipes, *task.describe(), f"would be made in {spec.directory}"]))
         return
     with showing_progress(options.quiet) as (report, every):
-        prepared = prepare(task, config.data, report, every)
+        prepared = prepare(task, config.data, report, every, registry=plugins.registry)
+    for warning in prepared.overlap_warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     if not options.quiet:
         print("\n".join([*recipes, *task.describe(), *prepared.report]))

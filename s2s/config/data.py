@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["DataConfig", "PrepareConfig"]
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from s2s.config.marks import Mark
 from s2s.config.ranges import THREADS, Range, at_least, check_ranges
@@ -30,6 +31,14 @@ class DataConfig:
     """Longest source or target, in tokens with eos; longer pairs are dropped and counted."""
     max_ratio: float | None = None
     """Largest length ratio of the two sides, in tokens; null keeps every pair."""
+    decontaminate: bool = field(default=True, metadata=Mark.earlier(False))
+    """Drop and count training pairs of which a side stands in the development or test sets of the task, whatever its
+    case, punctuation and spacing. If that is most of the training text, all of it is kept, with a warning."""
+    decontaminate_letters: int = 12
+    """Letters and digits from which on one side alone counts; shorter texts, such as "Yes.", stand in both by chance,
+    and are dropped only where both sides do."""
+    rules: list[Any] = field(default_factory=list)
+    """Rules of plugins by which training pairs are dropped and counted: names, or {name: NAME, …} with options."""
     workers: int = field(default=0, metadata=Mark.NEUTRAL)
     """Threads that encode text during preparation; 0 takes one per core."""
     timeout: float = field(default=300.0, metadata=Mark.NEUTRAL)
@@ -41,6 +50,7 @@ class DataConfig:
             self,
             max_len=at_least(2),
             max_ratio=at_least(1),
+            decontaminate_letters=at_least(1),
             workers=THREADS,
             timeout=at_least(0.1, 1e7),
             new_tokens=at_least(0),

@@ -5,12 +5,12 @@ To others they are sequences of `Example` and `Encoded`, which are made where th
 
 from __future__ import annotations
 
-__all__ = ["EncodedColumns", "PairReader", "TextColumns", "column"]
+__all__ = ["EncodedColumns", "PairReader", "TextColumns", "column", "usable"]
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from s2s.task import Encoded, Example, Rejected
 
@@ -97,3 +97,10 @@ def column(pairs: Sequence[Any], side: Literal["src", "tgt"]) -> list[Any]:
     if isinstance(pairs, TextColumns | EncodedColumns):
         return getattr(pairs, side)
     return [getattr(pair, side) for pair in pairs]
+
+
+def usable(pairs: Sequence[Example | Rejected], indices: Sequence[int]) -> Sequence[Example]:
+    """The pairs at some indices, none of which is rejected."""
+    if isinstance(pairs, TextColumns):
+        return cast("Sequence[Example]", pairs.take(indices))
+    return [pair for index in indices if isinstance(pair := pairs[index], Example)]

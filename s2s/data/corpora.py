@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.compose import entry_config
+from s2s.corpus import SPLITS
 from s2s.data.corpus_names import CorpusNames
 from s2s.data.corpus_options import COMMON, CorpusOptions, FileForm, parse_corpora
 from s2s.errors import ConfigError, UserError, did_you_mean
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from s2s.task import Example
 
 PREPARED = ("train", "valid")
-"""Splits whose changes require a new preparation; a test set is read as it is"""
+"""Splits whose changes require a new preparation"""
 
 
 class NamedCorpus(NamedTuple):
@@ -101,9 +102,11 @@ class Corpora:
         """The raw examples of one corpus."""
         return self.in_split(split)[name].examples(split)
 
-    def dependencies(self, settings: Mapping[str, Any], others: Sequence[Path] = ()) -> Dependencies:
-        """The training and development files and `others`, with the task's `settings` and those of every corpus."""
-        corpora = [(split, *item) for split in PREPARED for item in self.in_split(split).items()]
+    def dependencies(
+        self, settings: Mapping[str, Any], others: Sequence[Path] = (), splits: Sequence[str] = PREPARED
+    ) -> Dependencies:
+        """The files of some splits and `others`, with the task's `settings` and those of every corpus."""
+        corpora = [(split, *item) for split in splits for item in self.in_split(split).items()]
         files = [list(named.corpus.files(split)) for split, _, named in corpora]
         of_corpora = [
             named.dependencies(split, name, paths) for (split, name, named), paths in zip(corpora, files, strict=True)
@@ -111,8 +114,8 @@ class Corpora:
         return Dependencies([*chain.from_iterable(files), *others], {**settings, "corpora": of_corpora})
 
     def pending(self) -> list[str]:
-        """What has to be downloaded before training and validation, once."""
-        lines = (named.corpus.pending(split) for split in PREPARED for named in self.in_split(split).values())
+        """What has to be downloaded before training, once: test sets too, with which training text is compared."""
+        lines = (named.corpus.pending(split) for split in SPLITS for named in self.in_split(split).values())
         return list(dict.fromkeys(chain.from_iterable(lines)))
 
     def describe(self) -> Iterable[str]:

@@ -64,6 +64,10 @@ class CorpusTask(Task):
         """The corpora of training and development, and all that determines ids."""
         return self.data_sources.dependencies(self.settings(), self.files())
 
+    def test_dependencies(self) -> Dependencies:
+        """The test corpora."""
+        return self.data_sources.dependencies({}, splits=("test",))
+
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""
         return self.data_sources.names_and_weights(split)

@@ -11,11 +11,11 @@ __all__ = ["encode_corpus"]
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from s2s.data.columns import EncodedColumns, PairReader, TextColumns, column
+from s2s.data.columns import EncodedColumns, PairReader, column, usable
 from s2s.data.ledger import CorpusReport, Drops
 from s2s.data.mapped_corpus import RaggedIds
 from s2s.data.source_shape import SourceCounts
@@ -87,7 +87,7 @@ def _lists(examples: Iterator[T]) -> Iterator[list[T]]:
 def _encode(task: Task, chunk: _Chunk, rules: PairRules) -> _Encoded:
     reasons = rules.judge_texts(chunk.pairs)
     left = [index for index, reason in enumerate(reasons) if not reason]
-    examples = _usable(chunk.pairs, left)
+    examples = usable(chunk.pairs, left)
     encoded = _encode_checked(task, examples)
     most = rules.limits.cut_context
     if task.context and most is not None:
@@ -102,12 +102,6 @@ def _encode(task: Task, chunk: _Chunk, rules: PairRules) -> _Encoded:
     sources = SourceCounts.measure(texts, int(src.lengths.max(initial=0)))
     drops = Drops.collect(chunk.pairs, decided, chunk.n_before)
     return _Encoded(src, tgt, len(chunk.pairs), drops, sources)
-
-
-def _usable(pairs: Sequence[Example | Rejected], indices: Sequence[int]) -> Sequence[Example]:
-    if isinstance(pairs, TextColumns):
-        return cast("Sequence[Example]", pairs.take(indices))
-    return [pair for index in indices if isinstance(pair := pairs[index], Example)]
 
 
 def _encode_checked(task: Task, examples: Sequence[Example]) -> Sequence[Encoded]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["N_SAMPLES", "CorpusReport", "Drops", "Sample"]
+__all__ = ["N_SAMPLES", "CorpusReport", "Drops", "Sample", "ledger_record"]
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from s2s.data.source_shape import SourceCounts
 from s2s.task import Rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from s2s.task import Example
 
@@ -98,6 +98,8 @@ class CorpusReport:
     n_tgt: int = 0
     n_unk: int = 0
     """Unknown tokens of both sides"""
+    n_overlap: int = 0
+    """Pairs kept although they stand in development or test sets, as most of the training text does"""
     sources: SourceCounts | None = None
     """What the sources of a training corpus are like; None: not measured"""
 
@@ -110,6 +112,10 @@ class CorpusReport:
             f"{self.n_src:,} source and {self.n_tgt:,} target tokens, {share:.2%} unknown"
         )
 
+    def n_dropped(self, reasons: Iterable[str]) -> int:
+        """Pairs dropped for any of these reasons."""
+        return sum(self.drops.counts.get(reason, 0) for reason in reasons)
+
     def drop_summary(self) -> str:
         """How many pairs were dropped by reason, the most common first; empty if none were."""
         if not self.drops.counts:
@@ -117,3 +123,18 @@ class CorpusReport:
         reasons = sorted(self.drops.counts.items(), key=lambda item: (-item[1], item[0]))
         counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
         return f", {self.drops.total:,} dropped ({counts})"
+
+
+def ledger_record(reports: Iterable[CorpusReport]) -> dict[str, Any]:
+    """What each corpus lost, for a run to keep: ledger.json."""
+    return {"corpora": [_as_record(report) for report in reports]}
+
+
+def _as_record(report: CorpusReport) -> dict[str, Any]:
+    drops = report.drops
+    dropped = [
+        {"reason": reason, "pairs": count, "samples": [one._asdict() for one in drops.samples.get(reason, ())]}
+        for reason, count in drops.counts.items()
+    ]
+    named = {"split": report.split, "name": report.name, "read": report.n_read, "kept": report.n_kept}
+    return {**named, "dropped": dropped, "overlap": report.n_overlap}

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from s2s.data.columns import TextColumns
+from s2s.data.columns import TextColumns, usable
+from s2s.errors import PluginError
 from s2s.task import Example, Rejected
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class PairRules:
         reasons = _rejections(chunk)
         for rule in self.texts:
             left = [index for index, reason in enumerate(reasons) if not reason]
-            found = rule([pair for index in left if isinstance(pair := chunk[index], Example)])
+            found = rule(usable(chunk, left))
+            if len(found) != len(left):
+                raise PluginError(f"data.rules: a rule gave {len(found):,} reasons for {len(left):,} pairs")
             for index, reason in zip(left, found, strict=True):
                 reasons[index] = reason
         return reasons

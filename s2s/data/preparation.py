@@ -7,7 +7,7 @@ complete, so that a crash leaves a complete folder or none.
 
 from __future__ import annotations
 
-__all__ = ["PreparedData", "prepare"]
+__all__ = ["prepare"]
 
 import fcntl
 import hashlib
@@ -16,8 +16,7 @@ import os
 import shutil
 import time
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 from s2s.backend.cores import usable_cores
@@ -27,6 +26,7 @@ from s2s.data.ledger import CorpusReport
 from s2s.data.manifest import MANIFEST, Manifest
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.preparation_spec import PreparationSpec
+from s2s.data.prepared_data import TOKENIZER, PreparedData
 from s2s.data.source_shape import SourceCounts, SourceShape
 from s2s.errors import DataError
 from s2s.io.atomic import write_file
@@ -36,37 +36,12 @@ from s2s.io.own_file import open_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from s2s.config.data import DataConfig
+    from s2s.data.held_out import HeldOutTexts
+    from s2s.registry import Registry
     from s2s.task import Task
-
-TOKENIZER = "tokenizer"
-
-
-@dataclass(frozen=True)
-class PreparedData:
-    """A complete prepared folder with its corpora mapped."""
-
-    directory: Path
-    train: list[tuple[MappedCorpus, float]]
-    """Each with its weight"""
-    valid: list[MappedCorpus]
-    identity: str
-    """Hash of the encoded training corpora: equal if and only if the training data are equal"""
-    report: list[str]
-    """Lines for the first screen: the folder, and the counts of each corpus"""
-    sources: SourceShape | None = None
-    """What the training sources are like; None for a folder of an earlier version"""
-
-    @property
-    def tokenizer(self) -> Path:
-        """Argument of `Task.load`."""
-        return self.directory / TOKENIZER
-
-    @property
-    def epoch_pairs(self) -> float:
-        """Training pairs of an epoch, each as often as the weight of its corpus says."""
-        return sum(weight * len(corpus) for corpus, weight in self.train)
 
 
 class ProgressReporter:
@@ -97,13 +72,15 @@ def prepare(
     every: float = 10.0,
     *,
     verify: bool = True,
+    registry: Registry | None = None,
 ) -> PreparedData:
     """The prepared corpora of a task, built if missing or stale; loads the task's tokenisers.
 
     `report` gets a line for each stage, and for the current one every `every` seconds. verify: read existing files
     and compare them with their hashes; another process of this machine may have just done so.
+    registry: where data.rules are looked up; None: among the installed plugins.
     """
-    spec, progress = PreparationSpec(task, config), ProgressReporter(report, every)
+    spec, progress = PreparationSpec(task, config, registry), ProgressReporter(report, every)
     with _locked(spec.directory, progress):
         existing = _find(spec, progress, verify=verify)
         remove_remnant(spec.directory)
@@ -201,7 +178,7 @@ def _build(spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
 def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
     inputs = {file: FileStamp.read(file) for file in spec.files}
     _provide_tokenizer(temp / TOKENIZER, spec, progress)
-    reports = [_encode(temp, number, spec, progress) for number in range(len(spec.corpora))]
+    reports = _encode_all(temp, spec, progress)
     for file, stamp in inputs.items():
         if not file.exists() or not stamp.has_time(file):
             raise DataError(f"{file}: has changed while it was read; start again when it is complete")
@@ -238,15 +215,32 @@ def _provide_tokenizer(target: Path, spec: PreparationSpec, progress: ProgressRe
         spec.task.extend(target, spec.config.new_tokens)
 
 
-def _encode(temp: Path, number: int, spec: PreparationSpec, progress: ProgressReporter) -> CorpusReport:
+def _encode_all(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> list[CorpusReport]:
+    """Encode the corpora, without training text that stands in development and test sets; with all of it if that would
+    drop more than it leaves, as in a test that a model can overfit."""
+    held_out, numbers = spec.read_held_out(), range(len(spec.corpora))
+    reports = [_encode(temp, number, spec, progress, held_out) for number in numbers]
+    training = [report for report in reports if report.split == "train"]
+    overlaps = [report.n_dropped(held_out.reasons) if held_out else 0 for report in reports]
+    if sum(overlaps) <= sum(report.n_kept for report in training):
+        return reports
+    progress.begin("most training text stands in development or test sets; encoding all of it")
+    reports = [_encode(temp, number, spec, progress) for number in numbers]
+    return [replace(report, n_overlap=n) for report, n in zip(reports, overlaps, strict=True)]
+
+
+def _encode(
+    temp: Path, number: int, spec: PreparationSpec, progress: ProgressReporter, held_out: HeldOutTexts | None = None
+) -> CorpusReport:
     split, name, _ = spec.corpora[number]
     report = CorpusReport(split, name, sources=SourceCounts() if split == "train" else None)
     vocab, stage, n_threads = spec.task.vocab, f"encoding {split} {name}", spec.config.workers or usable_cores()
     progress.begin(stage)
     with MappedCorpusWriter(temp / str(number), vocab.src, vocab.tgt) as writer:
-        for so_far in encode_corpus(spec.task, writer, report, spec.rules(split), n_threads):
+        for so_far in encode_corpus(spec.task, writer, report, spec.rules(split, held_out), n_threads):
             progress.advance(stage, so_far.n_read)
-    if not report.n_kept:  # the other corpora alone are not what was asked for
+    is_held_out = bool(held_out and report.n_dropped(held_out.reasons))
+    if not report.n_kept and not is_held_out:  # the other corpora alone are not what was asked for
         reason = f"{split} corpus {name}: no pair is left ({report.n_read:,} read{report.drop_summary()})"
         raise DataError(f"{reason}; check the files, data.max_len and data.max_ratio")
     return report
@@ -268,4 +262,4 @@ def _open(spec: PreparationSpec, manifest: Manifest, origin: str) -> PreparedDat
     lines = [report.summary(weight) for report, weight in zip(manifest.reports, weights, strict=True)]
     sources = SourceShape.summarize(report.sources for report in manifest.reports if report.sources)
     report = [f"{origin} in {spec.directory}", *lines]
-    return PreparedData(spec.directory, train, valid, digest.hexdigest(), report, sources)
+    return PreparedData(spec.directory, train, valid, digest.hexdigest(), report, manifest.reports, sources)

@@ -12,19 +12,27 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from s2s.compose.conversion import build_choice
 from s2s.config.data import DataConfig
+from s2s.data.held_out import HeldOutTexts
 from s2s.data.manifest import MANIFEST, Manifest
-from s2s.data.pair_rules import LengthLimits, PairRules
+from s2s.data.pair_rules import LengthLimits, PairRules, TextRule
 from s2s.errors import DataError, PluginError
 from s2s.io.paths import expand_user
+from s2s.plugin import load_plugins
+from s2s.registry import Registry
 from s2s.task import Task
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from s2s.data.file_stamp import FileStamp
 
 FORMAT = 2
 SPLITS = ("train", "valid")
 """Prepared splits; a test set is read as it is"""
+HELD_OUT = ("valid", "test")
+"""Splits with which training text is compared"""
 
 
 @dataclass(frozen=True)
@@ -33,11 +41,14 @@ class PreparationSpec:
 
     task: Task
     config: DataConfig
+    registry: Registry | None = None
+    """Where data.rules are looked up; None: among the installed plugins"""
 
     @cached_property
     def files(self) -> list[Path]:
         """The input files, sorted."""
-        return sorted({*map(Path, self.task.dependencies().files), *self.tokenizer_files})
+        tests = self.task.test_dependencies().files if self.held_out else ()
+        return sorted({*map(Path, self.task.dependencies().files), *map(Path, tests), *self.tokenizer_files})
 
     @cached_property
     def tokenizer(self) -> Path | None:
@@ -56,7 +67,15 @@ class PreparationSpec:
     @cached_property
     def corpora(self) -> list[tuple[str, str, float]]:
         """Split, name and weight of every corpus; raises PluginError for what is no such pair."""
-        corpora = [(split, corpus) for split in SPLITS for corpus in self.task.corpora(split)]
+        return self._named(SPLITS)
+
+    @cached_property
+    def held_out(self) -> list[tuple[str, str]]:
+        """Split and name of the corpora whose texts may not be trained on; none if data.decontaminate is off."""
+        return [(split, name) for split, name, _ in self._named(HELD_OUT)] if self.config.decontaminate else []
+
+    def _named(self, splits: Sequence[str]) -> list[tuple[str, str, float]]:
+        corpora = [(split, corpus) for split in splits for corpus in self.task.corpora(split)]
         for split, corpus in corpora:
             if not _has_name_and_weight(corpus, may_be_zero=split != "train"):
                 raise PluginError(
@@ -78,6 +97,17 @@ class PreparationSpec:
             "max_ratio": self.config.max_ratio,
             **({"tokenizer": self.config.tokenizer} if self.config.tokenizer else {}),
             **({"new_tokens": self.config.new_tokens} if self.config.new_tokens else {}),
+            **({"held_out": self._held_out_settings()} if self.held_out else {}),
+            **({"rules": self.config.rules} if self.config.rules else {}),
+        }
+
+    def _held_out_settings(self) -> dict[str, Any]:
+        tests = self.task.test_dependencies()
+        files = [str(file) for file in tests.files]
+        return {
+            "letters": self.config.decontaminate_letters,
+            "corpora": self.held_out,
+            "tests": [tests.settings, files],
         }
 
     @cached_property
@@ -94,12 +124,30 @@ class PreparationSpec:
         except (OSError, KeyError, TypeError, ValueError):
             raise DataError(f"{self.directory} is missing or damaged: s2s-prepare makes it anew") from None
 
-    def rules(self, split: str) -> PairRules:
+    def rules(self, split: str, held_out: HeldOutTexts | None = None) -> PairRules:
         """From a development set only empty pairs are dropped, so that its score does not depend on an option."""
         longest = self.config.max_len
         if split != "train":
             return PairRules(LengthLimits(None, None, longest))
-        return PairRules(LengthLimits(longest, self.config.max_ratio, longest))
+        texts: list[TextRule] = [held_out] if held_out else []
+        return PairRules(LengthLimits(longest, self.config.max_ratio, longest), [*texts, *self._chosen_rules])
+
+    @cached_property
+    def _chosen_rules(self) -> list[TextRule]:
+        """Those of data.rules."""
+        registry = self.registry or load_plugins().registry
+        return [build_choice(one, "pair_rule", registry, f"data.rules[{n}]") for n, one in enumerate(self.config.rules)]
+
+    def read_held_out(self) -> HeldOutTexts | None:
+        """The texts that may not be trained on; None if there are none. DataError names a test set that is missing."""
+        texts = HeldOutTexts(self.config.decontaminate_letters)
+        for split, name in self.held_out:
+            try:
+                texts.add(f"{split} {name}", self.task.examples(split, name))
+            except DataError as error:
+                hint = "training text is compared with it, unless data.decontaminate=false"
+                raise DataError(f"{error}; {hint}" if split == "test" else str(error)) from None
+        return texts if self.held_out else None
 
 
 def _has_name_and_weight(corpus: Any, *, may_be_zero: bool) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from s2s.data.mapped_corpus import MappedCorpus
-    from s2s.data.preparation import PreparedData
+    from s2s.data.prepared_data import PreparedData
     from s2s.task import Task
 
 N_SAMPLED = 500

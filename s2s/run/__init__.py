@@ -3,6 +3,7 @@
 runs/<name>/  config.yaml    as given                 resolved.yaml   every option; itself a valid input
               env.json       versions, plugins, …     status.json     running, done, preempted, failed
               provenance.json  options that plugins had added, so that the run can be used without them
+              ledger.json    what its corpora lost: pairs read, kept, and dropped by each rule, with samples
               log.jsonl  train.log  tensorboard/      tokenizer/      as at training, with its hashes
               checkpoints/   step-012000/ average/    best, last      pointers into checkpoints/
 runs/last     pointer to the run that was started last

@@ -40,6 +40,7 @@ REPLACED = (
         "env.json",
         "status.json",
         "provenance.json",
+        "ledger.json",
         "log.jsonl",
         "train.log",
         "report.html",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from s2s.config import Config
     from s2s.config.data import DataConfig
-    from s2s.data.preparation import PreparedData
+    from s2s.data.prepared_data import PreparedData
     from s2s.plugin import Plugins
     from s2s.task import Task, TokenNames
     from s2s.vocab import Side
@@ -61,7 +61,9 @@ def training_data(
     config, task = Run.load_task(directory, plugins)
     identity = _recorded_identity(directory)
     settings = _settings(directory, config.data, task, prepared)
-    data = with_replay(prepare(task, settings, report, verify=False), task, config, plugins, report)
+    data = with_replay(
+        prepare(task, settings, report, verify=False, registry=plugins.registry), task, config, plugins, report
+    )
     if identity != data.identity:
         raise DataError(f"its training text has changed since {directory} was trained")
     return data

@@ -15,13 +15,15 @@ from s2s.backend.product_rate import matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.config import Config, GenerateConfig
 from s2s.data.batching import Batches
-from s2s.data.preparation import PreparedData, prepare
+from s2s.data.ledger import ledger_record
+from s2s.data.preparation import prepare
 from s2s.data.wrong_files import wrong_file_signs
 from s2s.distributed import World
 from s2s.distributed.sharding import OneProcess
 from s2s.distributed.strategy import chosen_strategy
 from s2s.errors import DataError, PluginError
 from s2s.generation.generator import Generator
+from s2s.io.json_files import dump_checked
 from s2s.log.log import Log
 from s2s.metrics import build_metrics
 from s2s.objective import HasAuxiliary, WithAuxiliary
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.data import MappedCorpus
+    from s2s.data.prepared_data import PreparedData
     from s2s.decoding import Search
     from s2s.distributed import Sharding
     from s2s.metrics import Metric
@@ -124,15 +127,17 @@ class _Builder:
     def prepared(self, task: Task) -> PreparedData:
         """Prepare missing corpora, rank 0 first; raises if a resumed run began with different data."""
         with self.world.main_process_first("prepare"):
-            prepared = prepare(task, self.config.data, self.log.info, verify=self.world.local_rank == 0)
+            registry, verify = self.plugins.registry, self.world.local_rank == 0
+            prepared = prepare(task, self.config.data, self.log.info, verify=verify, registry=registry)
             prepared = with_replay(prepared, task, self.config, self.plugins, self.log.info)
         if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
             raise DataError(f"task={self.config.task.name} has no training data; give task.train=…")
         if self.world.is_main:
-            for sign in wrong_file_signs(task, prepared):
+            for sign in (*prepared.overlap_warnings, *wrong_file_signs(task, prepared)):
                 self.log.warn(sign)
         self.run.copy_tokenizer(prepared.tokenizer)
         self.run.record_data(prepared.identity, prepared.directory, prepared.sources)
+        self.run.write_files({"ledger.json": dump_checked(ledger_record(prepared.ledger)).encode()})
         return prepared
 
     def train_step(self, model: Seq2Seq, task: Task, metrics: Sequence[Metric], sharding: Sharding) -> TrainStep:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from s2s.config import Config
-    from s2s.data.preparation import PreparedData
+    from s2s.data.prepared_data import PreparedData
     from s2s.distributed import World
     from s2s.plugin import Plugins
     from s2s.run.directory import RunDirectory

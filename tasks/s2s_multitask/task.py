@@ -49,9 +49,15 @@ class Multitask(Task):
 
     def dependencies(self) -> Dependencies:
         """The sources of all tasks; the ratio does not change prepared files."""
-        of = {name: task.dependencies() for name, task in self.tasks.items()}
+        return self._merged({name: task.dependencies() for name, task in self.tasks.items()})
+
+    def _merged(self, of: Mapping[str, Dependencies]) -> Dependencies:
         settings = {name: [self.tasks[name].config.name, one.settings] for name, one in of.items()}
         return Dependencies(list(chain.from_iterable(one.files for one in of.values())), settings)
+
+    def test_dependencies(self) -> Dependencies:
+        """The test corpora of all tasks."""
+        return self._merged({name: task.test_dependencies() for name, task in self.tasks.items()})
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Training corpora are separate, such as parse/gold, with their weights multiplied by the ratio."""

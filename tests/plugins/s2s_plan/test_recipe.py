@@ -95,6 +95,7 @@ def test_plan_and_forecast_count_pairs_by_the_weights_of_their_corpora(
 ) -> None:
     weighted = "task.train={own: {files: [train.a,train.b], weight: 2}, more: {files: [dev.a,dev.b], weight: 0.5}}"
     given = [*corpus, weighted, "recipe=auto", "recipe.hours=1e-6", "arch.d_model=16", "train.tokens=256"]
+    given.append("data.decontaminate=false")
     assert main([*given, "run=x", "--dry-run"]) == 0
     pairs = re.findall(r"epochs of (\d+) pairs", capsys.readouterr().out)
     assert set(pairs) == {str(2 * 300 + 20 // 2)}

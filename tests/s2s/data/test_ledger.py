@@ -11,7 +11,9 @@ from s2s.config.data import DataConfig
 from s2s.data import encode, ledger
 from s2s.data.ledger import N_SAMPLES, Drops, Sample
 from s2s.data.manifest import Manifest
+from s2s.data.pair_rules import PairRules
 from s2s.data.preparation import prepare
+from s2s.errors import PluginError
 from s2s.io.json_files import dump_record
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected
@@ -106,3 +108,11 @@ def test_a_record_of_before_there_were_samples_is_read(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(dump_record(record))
     (report,) = Manifest.read(tmp_path).reports
     assert report.summary().startswith("train a: 3 pairs read, 2 kept, 1 dropped (1 empty);")
+
+
+def test_a_rule_that_gives_too_few_reasons_is_refused() -> None:
+    rules = PairRules(texts=[lambda pairs: ["x", "", "y"], lambda pairs: []])
+    chunk = [Example("a", "b"), Rejected("bad"), Example("c", "d"), Example("e", "f")]
+    with pytest.raises(PluginError, match=r"^data\.rules: a rule gave 0 reasons for 1 pairs$"):
+        rules.judge_texts(chunk)
+    assert PairRules(texts=rules.texts[:1]).judge_texts(chunk) == ["x", "bad", "", "y"]

@@ -31,7 +31,7 @@ from s2s_text_corpora.parallel import read_pairs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from s2s.data.preparation import PreparedData
+    from s2s.data.prepared_data import PreparedData
 
 
 class Words(Task):
@@ -133,7 +133,7 @@ def test_a_stage_is_reported_when_it_begins_and_at_most_once_in_so_many_seconds(
 
 def test_a_folder_is_named_after_its_task_and_a_hash_of_all_settings(files: dict[str, Any], tmp_path: Path) -> None:
     def folder(task: Task, **options: Any) -> Path:
-        return PreparationSpec(task, DataConfig(prepared=str(tmp_path), **options)).directory
+        return PreparationSpec(task, DataConfig(prepared=str(tmp_path), decontaminate=False, **options)).directory
 
     one = folder(Words(files, a=1, b=2))
     settings = {

@@ -201,7 +201,7 @@ def test_one_process_of_each_machine_verifies_the_prepared_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local_rank: int, verifies: bool
 ) -> None:
     prepare, asked = build.prepare, list[bool]()
-    monkeypatch.setattr(build, "prepare", lambda *a, verify: asked.append(verify) or prepare(*a, verify=verify))
+    monkeypatch.setattr(build, "prepare", lambda *a, **b: asked.append(b["verify"]) or prepare(*a, **b))
     with built(tmp_path, world=World(rank=2, size=4, local_rank=local_rank)):
         assert asked == [verifies]
 
@@ -225,8 +225,8 @@ def test_a_run_needs_a_pair_that_is_drawn(
 ) -> None:
     prepare, mapped = build.prepare, {"full": ["a pair"], "empty": []}
 
-    def with_these(*arguments: Any, verify: bool) -> Any:
-        return replace(prepare(*arguments, verify=verify), train=[(mapped[name], weight) for name, weight in corpora])
+    def with_these(*arguments: Any, **options: Any) -> Any:
+        return replace(prepare(*arguments, **options), train=[(mapped[name], weight) for name, weight in corpora])
 
     monkeypatch.setattr(build, "prepare", with_these)
     with pytest.raises(DataError, match=r"^task=letters has no training data; give task\.train=…"):
