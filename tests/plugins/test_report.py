@@ -19,6 +19,7 @@ from harness.capital_tasks import Capitals
 from harness.tiny_runs import train_tiny
 from s2s import AttentionMap, Encoded, Example
 from s2s.cli import generate
+from s2s.data.ledger import CorpusReport, Drops, Sample, ledger_record
 from s2s.metrics import Comparison, Score
 from s2s_report import command
 from s2s_report.attention import PairAttention
@@ -28,6 +29,7 @@ from s2s_report.curves import Series, chart
 from s2s_report.detail_section import detail_section
 from s2s_report.document import Details, Differences, Picture, Section, Table, Text, as_html, as_markdown
 from s2s_report.flags import flags_of
+from s2s_report.ledger_section import ledger_section
 from s2s_report.outcome import DataStatistics, buckets, read_statistics
 from s2s_report.outcome_sections import data_section
 from s2s_report.run_log import RunLog, read_log
@@ -69,7 +71,16 @@ def test_a_report_needs_nothing_else_and_is_the_same_each_time(here: Path, monke
     page, text = (content.decode() for content in files[0])
     links = set(re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')\s>]+)', page))
     assert {link for link in links if not link.startswith("#")} == set(), "nothing is fetched"
-    for title in ("Verdict", "Scores", "Curves", "Worst sentences", "Training data", "Cost", "Configuration"):
+    for title in (
+        "Verdict",
+        "Scores",
+        "Curves",
+        "Worst sentences",
+        "Training data",
+        "What the corpora lost",
+        "Cost",
+        "Configuration",
+    ):
         assert f"<h2>{title}</h2>" in page
         assert f"## {title}" in text
     explored = re.findall(r'<section class="attention"><script type="application/json">(.*?)</script>', page)
@@ -126,6 +137,42 @@ def test_a_report_says_that_it_does_not_know_the_device(tmp_path: Path, content:
     assert "env.json" not in said
     assert "| cpu (Z80) |" in said
     assert "| 2 × 0.00 |" in said
+
+
+def test_the_ledger_of_a_run_is_a_table_with_samples(tmp_path: Path) -> None:
+    drops = Drops({"empty": 2, "in a|b": 30}, {"empty": [Sample(3), Sample(4)], "in a|b": [Sample(7, "<s>", "t")]})
+    reports = [CorpusReport("train", "news", 1000, 968, drops), CorpusReport("valid", "dev", 5, 5, n_overlap=5)]
+    (tmp_path / "ledger.json").write_text(json.dumps(ledger_record(reports)))
+    section = ledger_section([read_log(tmp_path)])
+    table, details = section.blocks
+    assert isinstance(table, Table)
+    assert table.rows == [
+        ["train news", "1,000", "read", "100.00%"],
+        ["train news", "968", "kept", "96.80%"],
+        ["train news", "30", "dropped: in a|b", "3.00%"],
+        ["train news", "2", "dropped: empty", "0.20%"],
+        ["valid dev", "5", "read", "100.00%"],
+        ["valid dev", "5", "kept", "100.00%"],
+        ["valid dev", "5", "kept, although in development or test sets", "100.00%"],
+    ]
+    assert isinstance(details, Details)
+    assert "| train news | in a\\|b | 7 | <s> | t |" in as_markdown("x", [section])
+    assert "<td>&lt;s&gt;</td>" in as_html("x", [section])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(None, "", "[]", '{"corpora": {"a": 1}}', '{"corpora": [{"split": "train"}]}'),
+        '{"corpora": [{"split": "", "name": "", "read": 1, "kept": "2", "overlap": 0, "dropped": []}]}',
+        f'{{"corpora": [{{"split": "", "name": "", "read": 1, "kept": 1{"0" * 400}, "overlap": 0, "dropped": []}}]}}',
+    ],
+    ids=["missing", "empty", "list", "mapping", "incomplete", "text", "huge"],
+)
+def test_a_ledger_in_another_form_is_none(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "ledger.json").write_text(content)
+    assert "its ledger.json is missing, damaged" in as_markdown("x", [ledger_section([read_log(tmp_path)])])
 
 
 def test_lines_of_a_log_that_are_no_records_are_skipped_and_values_that_are_none(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ def _sections(
     from s2s_report import outcome_sections as of_outputs
     from s2s_report import training_sections as of_training
     from s2s_report.document import Section, Text
+    from s2s_report.ledger_section import ledger_section
     from s2s_report.outcome import DataStatistics, decode, read_statistics
     from s2s_report.run_log import read_log
 
@@ -146,7 +147,7 @@ def _sections(
     sections.append(of_training.curves(logs))
     if outcome:
         sections += _outcome_sections(outcome, config, statistics, models)
-    sections.append(of_outputs.data_section(statistics, config.pairs))
+    sections += [of_outputs.data_section(statistics, config.pairs), ledger_section(logs)]
     sections.append(of_training.cost(logs, {name: n_parameters(model, plugins) for name, model in models.items()}))
     sections.append(of_training.configuration({name: model.config for name, model in models.items()}))
     return sections
@@ -193,6 +194,7 @@ def _listed(names: list[str]) -> str:
 def write_training_report(trainer: TrainerView) -> None:
     """Write the report that ends every run: from its log alone, without decoding."""
     from s2s_report.document import Section, Text
+    from s2s_report.ledger_section import ledger_section
     from s2s_report.run_log import read_log
     from s2s_report.training_sections import configuration, cost, curves, training_verdict
 
@@ -200,7 +202,7 @@ def write_training_report(trainer: TrainerView) -> None:
     more = f"With outputs, scores and sentences: s2s-report run={log.name}"
     verdict = Section("Verdict", [Text(training_verdict(log, trainer.config.valid.best), strong=True), Text(more)])
     size = sum(parameter.numel() for parameter in trainer.train_step.model.parameters())
-    sections = [cost([log], {log.name: size}), configuration({log.name: trainer.config})]
+    sections = [ledger_section([log]), cost([log], {log.name: size}), configuration({log.name: trainer.config})]
     _write(trainer.directory / "report", f"{log.name}: report", [verdict, curves([log]), *sections], write_file)
 
 
