@@ -16,6 +16,7 @@ from s2s.config import Config
 from s2s.config.data import PrepareConfig
 from s2s.errors import ConfigError
 from s2s.io.paths import expand_user
+from s2s.io.shard import Shard
 from s2s.training.planner import planner_of
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def as_trained(composed: ComposedConfig[PrepareConfig], plugins: Plugins) -> Com
     except ConfigError:  # for example no architecture, which preparation does not need
         return composed
     planned = planner_of(training.config, plugins).configure(training, None)
-    config = PrepareConfig(task=planned.config.task, data=planned.config.data, recipe=planned.config.recipe)
+    config = PrepareConfig(
+        task=planned.config.task, data=planned.config.data, recipe=planned.config.recipe, shard=composed.config.shard
+    )
     origins = {key: planned.origins.get(key, origin) for key, origin in composed.origins.items()}
     return replace(composed, config=config, origins=origins)
 
@@ -54,9 +57,10 @@ def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, opti
     """Prepare, and print the counts of each corpus; a dry run only opens the files."""
     from s2s.cli.progress import showing_progress
     from s2s.data import PreparationSpec
-    from s2s.data.preparation import prepare
+    from s2s.data.preparation import prepare, prepare_shard
     from s2s.data.text import open_bytes
 
+    shard = Shard.parse(composed.config.shard) if composed.config.shard else None
     check_files(composed.config, plugins)
     if options.dry_run and (pending := registered_task(composed, plugins).pending()):
         print(*pending, sep="\n")
@@ -78,7 +82,13 @@ def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, opti
         print("\n".join([*recipes, *task.describe(), f"would be made in {spec.directory}"]))
         return
     with showing_progress(options.quiet) as (report, every):
-        prepared = prepare(task, config.data, report, every, registry=plugins.registry)
+        if shard:
+            prepared = prepare_shard(task, config.data, shard, report, every, registry=plugins.registry)
+        else:
+            prepared = prepare(task, config.data, report, every, registry=plugins.registry)
+    if not prepared:
+        print(f"shard {config.shard} is encoded; the last command to finish merges all")
+        return
     for warning in prepared.overlap_warnings:
         print(f"warning: {warning}", file=sys.stderr)
     if not options.quiet:

@@ -77,3 +77,6 @@ class PrepareConfig:
     """Where prepared data is kept, and which pairs are dropped."""
     recipe: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
     """Chooses values of the task that are not given, as in s2s-train without an architecture. none: no recipe."""
+    shard: str = field(default="", metadata=Mark.NEUTRAL)
+    """Shard of the pairs for this command, such as 3/16, on any machine that shares data.prepared; the last to finish
+    merges them to the same bytes that one command makes. After a kill, the same command continues."""

@@ -17,6 +17,7 @@ from s2s.task import Encoded, Example, Rejected
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+Wanted = Callable[[int], bool]
 N_READ = 8192
 """Pairs that are read at once where they are asked for one by one"""
 
@@ -77,19 +78,20 @@ class EncodedColumns(Sequence[Encoded]):
 class PairReader(Iterator[Example | Rejected]):
     """The pairs of a corpus, one by one or in `columns`; each pair is read once."""
 
-    def __init__(self, columns: Callable[[int], Iterator[TextColumns]]) -> None:
-        """columns: a function of the number of pairs to read at once."""
+    def __init__(self, columns: Callable[[int, Wanted], Iterator[TextColumns | None]]) -> None:
+        """columns: a function of the number of pairs to read at once, and of which of these columns, from 0, are
+        wanted; it gives None for each of the others, which may be passed over without decoding it."""
         self.columns = columns
         self._pairs: Iterator[Example | Rejected] | None = None
 
     def __next__(self) -> Example | Rejected:
         if self._pairs is None:
-            self._pairs = chain.from_iterable(self.columns(N_READ))
+            self._pairs = chain.from_iterable(filter(None, self.columns(N_READ, lambda _: True)))
         return next(self._pairs)
 
     def mapped(self, change: Callable[[str], str]) -> PairReader:
         """With every text changed."""
-        return PairReader(lambda n: (columns.mapped(change) for columns in self.columns(n)))
+        return PairReader(lambda *which: (pairs and pairs.mapped(change) for pairs in self.columns(*which)))
 
 
 def column(pairs: Sequence[Any], side: Literal["src", "tgt"]) -> list[Any]:

@@ -6,11 +6,11 @@ fast on two cores), nothing must be pickled, and a task from a local file works 
 
 from __future__ import annotations
 
-__all__ = ["encode_corpus"]
+__all__ = ["Chunks", "EncodedChunk", "encode_corpus", "encoded_chunks"]
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from s2s.data.columns import Wanted
     from s2s.data.mapped_corpus import Ids, MappedCorpusWriter
     from s2s.data.pair_rules import PairRules
     from s2s.task import Task
@@ -40,51 +41,81 @@ R = TypeVar("R")
 
 
 class _Chunk(NamedTuple):
-    n_before: int
-    """Pairs of the corpus before these"""
+    number: int
+    """From 0: all before it have CHUNK pairs"""
     pairs: Sequence[Example | Rejected]
 
 
-class _Encoded(NamedTuple):
+class EncodedChunk(NamedTuple):
+    """What is kept of consecutive pairs, and counted."""
+
+    number: int
+    """From 0, in the corpus"""
     src: RaggedIds
     tgt: RaggedIds
     n_read: int
+    n_unk: int
     drops: Drops
     sources: SourceCounts
+
+    def write(self, writer: MappedCorpusWriter, report: CorpusReport) -> None:
+        """Append the ids, and add the counts."""
+        writer.append(self.src, self.tgt)
+        report.n_read += self.n_read
+        report.n_kept += len(self.src.lengths)
+        report.n_src += len(self.src.ids)
+        report.n_tgt += len(self.tgt.ids)
+        report.n_unk += self.n_unk
+        report.drops.add(self.drops)
+        if report.sources:
+            report.sources.add(self.sources)
 
 
 def encode_corpus(
     task: Task, writer: MappedCorpusWriter, report: CorpusReport, rules: PairRules, workers: int
 ) -> Iterator[CorpusReport]:
     """Encode the corpus that `report` names, yielding the report after every chunk."""
-    chunks = _chunks(task.examples(report.split, report.name))
-    for encoded in _in_order(lambda chunk: _encode(task, chunk, rules), chunks, workers):
-        writer.append(encoded.src, encoded.tgt)
-        report.n_read += encoded.n_read
-        report.n_kept += len(encoded.src.lengths)
-        report.n_src += len(encoded.src.ids)
-        report.n_tgt += len(encoded.tgt.ids)
-        report.n_unk += int(sum((side.ids == task.vocab.unk).sum() for side in (encoded.src, encoded.tgt)))
-        report.drops.add(encoded.drops)
-        if report.sources:
-            report.sources.add(encoded.sources)
+    chunks = Chunks(task.examples(report.split, report.name))
+    for encoded in encoded_chunks(task, chunks, rules, workers):
+        encoded.write(writer, report)
         yield report
     assert report.n_read == report.n_kept + report.drops.total
 
 
-def _chunks(examples: Iterable[Example | Rejected]) -> Iterator[_Chunk]:
-    n_before = 0
-    for pairs in examples.columns(CHUNK) if isinstance(examples, PairReader) else _lists(iter(examples)):
-        yield _Chunk(n_before, pairs)
-        n_before += len(pairs)
+def encoded_chunks(task: Task, chunks: Chunks, rules: PairRules, workers: int) -> Iterator[EncodedChunk]:
+    """The chunks in their order."""
+    return _in_order(lambda chunk: _encode(task, chunk, rules), chunks, workers)
 
 
-def _lists(examples: Iterator[T]) -> Iterator[list[T]]:
-    while pairs := list(islice(examples, CHUNK)):
-        yield pairs
+class Chunks:
+    """The chunks of a corpus that are `wanted` by their numbers; it is read to its end, once."""
+
+    n = 0
+    """Chunks so far, with those that are not wanted"""
+
+    def __init__(self, examples: Iterable[Example | Rejected], wanted: Wanted = lambda _: True) -> None:
+        self._examples, self._wanted = examples, wanted
+
+    def __iter__(self) -> Iterator[_Chunk]:
+        examples, wanted = self._examples, self._wanted
+        if isinstance(examples, PairReader):
+            columns: Iterator[Sequence[Example | Rejected] | None] = examples.columns(CHUNK, wanted)
+        else:
+            columns = _lists(iter(examples), wanted)
+        for number, pairs in enumerate(columns):
+            self.n = number + 1
+            if pairs is not None:
+                yield _Chunk(number, pairs)
 
 
-def _encode(task: Task, chunk: _Chunk, rules: PairRules) -> _Encoded:
+def _lists(examples: Iterator[T], wanted: Wanted) -> Iterator[list[T] | None]:
+    for number in count():
+        if not (pairs := list(islice(examples, CHUNK))):
+            return
+        yield pairs if wanted(number) else None
+
+
+def _encode(task: Task, chunk: _Chunk, rules: PairRules) -> EncodedChunk:
     reasons = rules.judge_texts(chunk.pairs)
     left = [index for index, reason in enumerate(reasons) if not reason]
     examples = usable(chunk.pairs, left)
@@ -100,8 +131,9 @@ def _encode(task: Task, chunk: _Chunk, rules: PairRules) -> _Encoded:
         src, tgt = src.filter(kept), tgt.filter(kept)
         texts = [text for text, is_kept in zip(texts, kept.tolist(), strict=True) if is_kept]
     sources = SourceCounts.measure(texts, int(src.lengths.max(initial=0)))
-    drops = Drops.collect(chunk.pairs, decided, chunk.n_before)
-    return _Encoded(src, tgt, len(chunk.pairs), drops, sources)
+    drops = Drops.collect(chunk.pairs, decided, chunk.number * CHUNK)
+    n_unk = int(sum((side.ids == task.vocab.unk).sum() for side in (src, tgt)))
+    return EncodedChunk(chunk.number, src, tgt, len(chunk.pairs), n_unk, drops, sources)
 
 
 def _encode_checked(task: Task, examples: Sequence[Example]) -> Sequence[Encoded]:

@@ -103,6 +103,14 @@ class CorpusReport:
     sources: SourceCounts | None = None
     """What the sources of a training corpus are like; None: not measured"""
 
+    def add(self, other: CorpusReport) -> None:
+        """Count another part of the corpus as well."""
+        for name in ("n_read", "n_kept", "n_src", "n_tgt", "n_unk"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.drops.add(other.drops)
+        if self.sources and other.sources:
+            self.sources.add(other.sources)
+
     def summary(self, weight: float = 1.0) -> str:
         """The counts on one line, with the weight where it is not 1."""
         name = f"{self.split} {self.name}" + (f" (weight {weight:.3g})" if weight != 1 else "")

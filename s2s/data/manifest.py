@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MANIFEST", "Manifest"]
+__all__ = ["MANIFEST", "Manifest", "read_report"]
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -39,11 +39,12 @@ class Manifest:
         """The manifest of a folder; raises OSError, KeyError, TypeError or ValueError if it is missing or damaged."""
         read = read_record(directory / MANIFEST)
         inputs, outputs = ({name: FileStamp(**s) for name, s in read[key].items()} for key in ("inputs", "outputs"))
-        reports = [_report(report) for report in read["reports"]]
+        reports = [read_report(report) for report in read["reports"]]
         return cls(read["settings"], read["made"], inputs, outputs, reports)
 
 
-def _report(record: dict[str, Any]) -> CorpusReport:
+def read_report(record: dict[str, Any]) -> CorpusReport:
+    """The report of which `asdict` made a record."""
     sources, counts = record.get("sources"), record.pop("dropped", {})
     drops = _drops(**record["drops"]) if "drops" in record else Drops(counts)  # before there were samples
     return CorpusReport(**record | {"sources": SourceCounts.read(sources) if sources else None, "drops": drops})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["parallel_pairs"]
 
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from s2s.data.columns import PairReader, TextColumns
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from s2s.data.columns import Wanted
+
     AsPair = Callable[[Any, Any], Example | Rejected]  # of two lines
 
 
@@ -23,21 +26,23 @@ def parallel_pairs(src_path: Path, tgt_path: Path, invalid: Invalid, as_pair: As
 
     as_pair: a pair of two lines, of which any may be blank or no text.
     """
-    return PairReader(lambda n: _columns(src_path, tgt_path, invalid, as_pair, n))
 
+    def columns(n: int, wanted: Wanted) -> Iterator[TextColumns | None]:
+        sources, targets = LineReader(src_path, invalid), LineReader(tgt_path, invalid)
+        for number in count():
+            if wanted(number):
+                src, tgt = sources.take(n), targets.take(n)
+                n_src, n_tgt = len(src), len(tgt)
+            else:
+                n_src, n_tgt = sources.skip(n), targets.skip(n)
+            if n_src != n_tgt:
+                before = n * number
+                raise _unequal(src_path, tgt_path, before + n_src + sources.skip(), before + n_tgt + targets.skip())
+            if not n_src:
+                return
+            yield _paired(src, tgt, as_pair) if wanted(number) else None
 
-def _columns(src_path: Path, tgt_path: Path, invalid: Invalid, as_pair: AsPair, n: int) -> Iterator[TextColumns]:
-    sources, targets = LineReader(src_path, invalid), LineReader(tgt_path, invalid)
-    n_before = 0
-    while True:
-        src, tgt = sources.take(n), targets.take(n)
-        if len(src) != len(tgt):
-            n_src, n_tgt = n_before + len(src) + sources.skip(), n_before + len(tgt) + targets.skip()
-            raise _unequal(src_path, tgt_path, n_src, n_tgt)
-        if not src:
-            return
-        n_before += len(src)
-        yield _paired(src, tgt, as_pair)
+    return PairReader(columns)
 
 
 def _paired(src: list[Line], tgt: list[Line], as_pair: AsPair) -> TextColumns:

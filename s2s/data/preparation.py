@@ -7,7 +7,7 @@ complete, so that a crash leaves a complete folder or none.
 
 from __future__ import annotations
 
-__all__ = ["prepare"]
+__all__ = ["prepare", "prepare_shard"]
 
 import fcntl
 import hashlib
@@ -25,6 +25,7 @@ from s2s.data.file_stamp import FileStamp
 from s2s.data.ledger import CorpusReport
 from s2s.data.manifest import MANIFEST, Manifest
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
+from s2s.data.parts import Parts
 from s2s.data.preparation_spec import PreparationSpec
 from s2s.data.prepared_data import TOKENIZER, PreparedData
 from s2s.data.source_shape import SourceCounts, SourceShape
@@ -33,6 +34,7 @@ from s2s.io.atomic import write_file
 from s2s.io.atomic_folder import new_folder, remove_remnant
 from s2s.io.kernel_lock import flock
 from s2s.io.own_file import open_own
+from s2s.io.shard import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from s2s.data.held_out import HeldOutTexts
     from s2s.registry import Registry
     from s2s.task import Task
+
+IN_PARTS = 1 << 28
+"""Bytes of the inputs from which on one command makes parts as well: a killed one then continues"""
 
 
 class ProgressReporter:
@@ -164,21 +169,83 @@ def _restamped(directory: Path, manifest: Manifest, files: list[Path]) -> Manife
     return renewed
 
 
-def _build(spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
-    """Train the tokenisers, encode, and rename the complete folder."""
+def prepare_shard(
+    task: Task,
+    config: DataConfig,
+    shard: Shard,
+    report: Callable[[str], None] = lambda _: None,
+    every: float = 10.0,
+    *,
+    registry: Registry | None = None,
+) -> PreparedData | None:
+    """As `prepare`, by several commands on any machines that share the folder: each encodes a shard, and the last one
+    that finishes merges them. None: others have not finished yet."""
+    spec, progress = PreparationSpec(task, config, registry), ProgressReporter(report, every)
+    with _locked(spec.directory, progress):
+        manifest = _find(spec, progress, verify=True)
+        parts = None if manifest else _open_parts(spec, progress)
+    origin = "found" if manifest else "made"
+    if parts:
+        _encode_parts(parts, shard, progress)
+        with _locked(spec.directory, progress):
+            manifest = _find(spec, progress, verify=False)
+            if not manifest and parts.is_complete():
+                manifest = _build(spec, progress, parts)
+    if not manifest:
+        return None
+    task.load(spec.directory / TOKENIZER)
+    return _open(spec, manifest, origin)
+
+
+def _open_parts(spec: PreparationSpec, progress: ProgressReporter) -> Parts:
+    try:
+        parts = Parts.open(spec)
+        parts.provide_tokenizer(lambda folder: _provide_tokenizer(folder, spec, progress))
+    except OSError as error:
+        raise _unwritable(spec.directory, error) from error
+    return parts
+
+
+def _encode_parts(parts: Parts, shard: Shard, progress: ProgressReporter) -> None:
+    spec = parts.spec
+    held_out = spec.read_held_out()
+    try:
+        for number, (split, name, _) in enumerate(spec.corpora):
+            stage, n_pairs = f"encoding {split} {name}", 0
+            progress.begin(stage)
+            for n_read in parts.encode(
+                number, spec.rules(split, held_out), shard, spec.config.workers or usable_cores()
+            ):
+                n_pairs += n_read
+                progress.advance(stage, n_pairs)
+    except OSError as error:
+        raise _unwritable(spec.directory, error) from error
+
+
+def _build(spec: PreparationSpec, progress: ProgressReporter, parts: Parts | None = None) -> Manifest:
+    """Train the tokenisers, encode, or merge parts, and rename the complete folder."""
     directory = spec.directory
+    if not parts and sum(file.stat().st_size for file in spec.files if file.exists()) >= IN_PARTS:
+        parts = _open_parts(spec, progress)
+        _encode_parts(parts, Shard(1, 1), progress)
     try:
         with new_folder(directory) as temp:
             (temp / TOKENIZER).mkdir()
-            return _fill(temp, spec, progress)
+            manifest = _fill(temp, spec, progress, parts)
     except OSError as error:
         raise _unwritable(directory, error) from error
+    if parts:
+        parts.remove()
+    return manifest
 
 
-def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
-    inputs = {file: FileStamp.read(file) for file in spec.files}
-    _provide_tokenizer(temp / TOKENIZER, spec, progress)
-    reports = _encode_all(temp, spec, progress)
+def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter, parts: Parts | None) -> Manifest:
+    inputs = parts.inputs if parts else {file: FileStamp.read(file) for file in spec.files}
+    if parts:
+        parts.copy_tokenizer(temp / TOKENIZER)
+    else:
+        _provide_tokenizer(temp / TOKENIZER, spec, progress)
+    reports = _encode_all(temp, spec, progress, parts)
     for file, stamp in inputs.items():
         if not file.exists() or not stamp.has_time(file):
             raise DataError(f"{file}: has changed while it was read; start again when it is complete")
@@ -215,11 +282,13 @@ def _provide_tokenizer(target: Path, spec: PreparationSpec, progress: ProgressRe
         spec.task.extend(target, spec.config.new_tokens)
 
 
-def _encode_all(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> list[CorpusReport]:
+def _encode_all(
+    temp: Path, spec: PreparationSpec, progress: ProgressReporter, parts: Parts | None
+) -> list[CorpusReport]:
     """Encode the corpora, without training text that stands in development and test sets; with all of it if that would
     drop more than it leaves, as in a test that a model can overfit."""
     held_out, numbers = spec.read_held_out(), range(len(spec.corpora))
-    reports = [_encode(temp, number, spec, progress, held_out) for number in numbers]
+    reports = [_encode(temp, number, spec, progress, held_out, parts) for number in numbers]
     training = [report for report in reports if report.split == "train"]
     overlaps = [report.n_dropped(held_out.reasons) if held_out else 0 for report in reports]
     if sum(overlaps) <= sum(report.n_kept for report in training):
@@ -230,14 +299,21 @@ def _encode_all(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -
 
 
 def _encode(
-    temp: Path, number: int, spec: PreparationSpec, progress: ProgressReporter, held_out: HeldOutTexts | None = None
+    temp: Path,
+    number: int,
+    spec: PreparationSpec,
+    progress: ProgressReporter,
+    held_out: HeldOutTexts | None = None,
+    parts: Parts | None = None,
 ) -> CorpusReport:
     split, name, _ = spec.corpora[number]
     report = CorpusReport(split, name, sources=SourceCounts() if split == "train" else None)
-    vocab, stage, n_threads = spec.task.vocab, f"encoding {split} {name}", spec.config.workers or usable_cores()
+    vocab, n_threads = spec.task.vocab, spec.config.workers or usable_cores()
+    stage = f"{'merging' if parts else 'encoding'} {split} {name}"
     progress.begin(stage)
     with MappedCorpusWriter(temp / str(number), vocab.src, vocab.tgt) as writer:
-        for so_far in encode_corpus(spec.task, writer, report, spec.rules(split, held_out), n_threads):
+        whole = parts.merge(number, writer, report) if parts else None
+        for so_far in whole or encode_corpus(spec.task, writer, report, spec.rules(split, held_out), n_threads):
             progress.advance(stage, so_far.n_read)
     is_held_out = bool(held_out and report.n_dropped(held_out.reasons))
     if not report.n_kept and not is_held_out:  # the other corpora alone are not what was asked for

@@ -237,7 +237,9 @@ def _read(path: Path) -> Any:
         if (largest := max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)) >= MAX_TOKENS:
             raise ValueError(f"a token has the id {largest:,}; at most {MAX_TOKENS:,} tokens are read")
         ids = list(tokenizer.get_vocab(with_added_tokens=False).values())
-        if len(set(ids)) < len(ids):  # written again, one of the tokens would be gone, and the package panics at its merges
+        if len(set(ids)) < len(
+            ids
+        ):  # written again, one of the tokens would be gone, and the package panics at its merges
             raise ValueError("two tokens have the same id")
         return tokenizer
     except FileNotFoundError:

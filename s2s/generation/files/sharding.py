@@ -7,14 +7,12 @@ times, on any machine with access to the files.
 
 from __future__ import annotations
 
-__all__ = ["Shard", "ShardFile", "find_shard"]
+__all__ = ["OutputShard", "ShardFile", "find_shard"]
 
 import glob
 import os
-import re
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +21,7 @@ from s2s.data.text import blocks
 from s2s.errors import ConfigError, DataError, UserError
 from s2s.generation.files.resumable_file import ResumableFile
 from s2s.generation.files.streams import is_stream
+from s2s.io.shard import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,13 +29,8 @@ if TYPE_CHECKING:
     from s2s.config import GenerateConfig
 
 
-@dataclass(frozen=True)
-class Shard:
-    """A numbered part of the input."""
-
-    number: int
-    """From 1"""
-    of: int
+class OutputShard(Shard):
+    """A numbered part of the input, and its output."""
 
     def lines(self, n_lines: int, buffer_size: int) -> range:
         """The line numbers of this shard, from 0, of `n_lines`: whole buffers, nearly equally many in each shard."""
@@ -55,7 +49,7 @@ class ShardFile(ResumableFile):
     otherwise = how_to_begin_anew = "remove it"  # a shard is always resumed
     supports_resume = True
 
-    def __init__(self, shard: Shard, config: GenerateConfig) -> None:
+    def __init__(self, shard: OutputShard, config: GenerateConfig) -> None:
         super().__init__(shard.path(config.output), overwrite=config.overwrite)
         self.shard, self.config, self.whole = (
             shard,
@@ -85,15 +79,12 @@ class ShardFile(ResumableFile):
         merge(self)
 
 
-def find_shard(config: GenerateConfig, *, is_file: bool) -> Shard | None:
+def find_shard(config: GenerateConfig, *, is_file: bool) -> OutputShard | None:
     """The shard of the option, or of this rank under torchrun; None: the whole input."""
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    shard = Shard(rank + 1, size)
+    shard = OutputShard(rank + 1, size)
     if config.shard:
-        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", config.shard)
-        shard = Shard(int(match[1]), int(match[2])) if match else Shard(0, 0)
-        if not 1 <= shard.number <= shard.of:
-            raise ConfigError(f"shard={config.shard}: expected a number and how many shards there are, from 1/4 to 4/4")
+        shard = OutputShard.parse(config.shard)
         if size > 1:
             raise ConfigError(f"shard={config.shard}: torchrun has started {size} processes, which share all of it")
     if shard.of == 1 and not config.shard:
@@ -106,7 +97,7 @@ def find_shard(config: GenerateConfig, *, is_file: bool) -> Shard | None:
 def merge(file: ShardFile) -> None:
     """If all shards are finished, merge their outputs and remove the shards."""
     numbers = range(1, file.shard.of + 1)
-    shards = [ResumableFile(Shard(n, file.shard.of).path(str(file.whole.path))) for n in numbers]
+    shards = [ResumableFile(OutputShard(n, file.shard.of).path(str(file.whole.path))) for n in numbers]
     if not all(shard.path.exists() and shard.record.exists() for shard in shards):
         return
     whole = file.whole

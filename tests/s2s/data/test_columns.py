@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from s2s.data.columns import Wanted
     from s2s.data.text import Line
 
 
@@ -61,7 +62,7 @@ def test_columns_are_the_pairs_one_by_one(text: Path, n: int) -> None:
     pairs = [as_pair(src, tgt) for src, tgt in zip(lines, lines, strict=True)]
     reader = parallel_pairs(text, text, "drop", as_pair)
     assert isinstance(reader, PairReader)
-    columns = list(reader.columns(n))
+    columns = list(filter(None, reader.columns(n, lambda _: True)))
     assert {len(each) for each in columns[:-1]} <= {n}
     assert [pair for each in columns for pair in each] == pairs
     assert [each[i] for each in columns for i in range(len(each))] == pairs
@@ -85,7 +86,7 @@ def test_columns_are_sequences() -> None:
 
 
 def test_a_reader_reads_when_it_is_asked() -> None:
-    def columns(n: int) -> Iterator[TextColumns]:
+    def columns(n: int, wanted: Wanted) -> Iterator[TextColumns | None]:
         yield TextColumns(["a"] * n, ["b"] * n)
         raise AssertionError("read too far")
 

@@ -99,6 +99,6 @@ def test_every_template_is_on_the_page() -> None:
     assert [path.name for path in CLUSTERS.iterdir() if f"(clusters/{path.name})" not in page] == []
 
 
-@pytest.mark.parametrize("name", ["slurm.sh", "slurm-generate.sh"])
+@pytest.mark.parametrize("name", ["slurm.sh", "slurm-generate.sh", "slurm-prepare.sh"])
 def test_a_script_is_well_formed(name: str) -> None:
     subprocess.run(["bash", "-n", str(CLUSTERS / name)], check=True)

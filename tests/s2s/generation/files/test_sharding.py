@@ -13,7 +13,7 @@ from harness.forked_children import in_child, in_children
 from harness.tiny_runs import WORDS, train_tiny
 from s2s.cli.generate import main
 from s2s.generation.files.resumable_file import ResumableFile
-from s2s.generation.files.sharding import Shard
+from s2s.generation.files.sharding import OutputShard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("n_lines", [0, 1, 4, 29, 30, 1000])
 @pytest.mark.parametrize("of", [1, 2, 7, 40])
 def test_shares_are_whole_windows_and_every_line_is_in_one(n_lines: int, of: int) -> None:
-    parts = [Shard(number, of).lines(n_lines, 4) for number in range(1, of + 1)]
+    parts = [OutputShard(number, of).lines(n_lines, 4) for number in range(1, of + 1)]
     assert [line for part in parts for line in part] == list(range(n_lines))
     assert all(part.start % 4 == 0 for part in parts if part)
     assert max(map(len, parts)) - min(map(len, parts)) <= 4 + 3
