@@ -8,18 +8,21 @@ run=RUN source=FILE: a trained model on real sentences, with outputs until eos, 
 levers=true switches each lever off in turn; quantization=bf16|int8 applies to s2s and to every peer without its own, as
 in peer=s2s:none,ctranslate2:int8; latency=true times single sentences; memory=ENGINE prints the peak memory of one
 engine. Rates are output symbols per CPU second of one thread, including eos; each is the median of `repeats` runs, in
-which the engines take turns.
+which the engines take turns. device=cuda: per second of wall time, in s2s with captured steps; peer=auto takes the
+engines that are installed and run on that device; in bf16, s2s decodes under autocast.
 """
 
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
 import resource
 import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +32,16 @@ from rich.table import Table
 
 from decode_engines import PEERS, Decode, Work, build, ours
 from decode_marian import seconds_elsewhere
+from s2s.backend import device_of
 from s2s.backend.host import keep_freed_memory
+from s2s.distributed import pick_device
 
+CPU = torch.device("cpu")
 LEVERS = ("matmul", "native", "kernels", "queue")
 DEFAULTS = {
     "sizes": "small,base", "cases": "mt,parse", "beams": "4", "batches": "1,8,32", "peer": "", "levers": "false",
     "quantization": "none", "latency": "false", "memory": "", "run": "", "source": "", "lines": "400",
-    "repeats": "5", "out": "",
+    "repeats": "5", "out": "", "device": "cpu",
 }  # fmt: skip
 
 
@@ -47,10 +53,15 @@ def main(arguments: list[str]) -> None:
     options = DEFAULTS | given
     torch.set_num_threads(1)
     keep_freed_memory()
+    device = pick_device(options["device"], "device")
+    options["device"] = str(device)
+    if options["peer"] == "auto":
+        options["peer"] = ",".join(installed(device))
     if options["memory"]:
         return print(json.dumps(memory(options)))
     rows: list[dict[str, Any]] = []
-    append_row(rows, {"roofline": roofline(), "options": given, "torch": torch.__version__, **machine()}, options)
+    limits = roofline() if device.type == "cpu" else {}
+    append_row(rows, {"roofline": limits, "options": given, "torch": torch.__version__, **machine()}, options)
     if options["run"]:
         real(rows, options)
     else:
@@ -92,34 +103,37 @@ def news_lengths(n: int, draw: torch.Generator) -> list[int]:
 
 def engines(model: Any, vocab: Any, options: dict[str, str]) -> dict[str, Decode]:
     """s2s, s2s with single optimisations disabled, and the peers; s2s takes the model itself, the others copies."""
-    quantization, others = options["quantization"], {}
+    quantization, device, others = options["quantization"], options["device"], {}
     for lever in LEVERS if options["levers"] == "true" else ():
-        others[f"s2s without {lever}"] = ours(copy.deepcopy(model), vocab, quantization, lever)
+        others[f"s2s without {lever}"] = ours(copy.deepcopy(model), vocab, quantization, lever, device=device)
     for peer in filter(None, options["peer"].split(",")):
         name, _, own = peer.partition(":")
-        others[peer] = PEERS[name](copy.deepcopy(model) if name == "s2s" else model, vocab, own or quantization)
-    return {"s2s": ours(model, vocab, quantization), **others}
+        engine = PEERS[name] if device == "cpu" else partial(PEERS[name], device=device)
+        others[peer] = engine(copy.deepcopy(model) if name == "s2s" else model, vocab, own or quantization)
+    return {"s2s": ours(model, vocab, quantization, device=device), **others}
 
 
 def measured(rows: list[dict[str, Any]], size: str, options: dict[str, str]) -> None:
     """Rates of every engine on every workload of one model size."""
     compared = engines(*build(size), options)
     for name, work in workloads(size, options):
-        row = compare(name, work, compared, int(options["repeats"]))
+        row = compare(name, work, compared, int(options["repeats"]), torch.device(options["device"]))
         if options["latency"] == "true" and work.batch == 1:
             row["latency"] = latencies(work, compared)
         append_row(rows, row, options)
 
 
-def compare(name: str, work: Work, compared: dict[str, Decode], repeats: int) -> dict[str, Any]:
-    """Tokens per CPU second of each engine, and how many of its outputs equal those of the first engine."""
+def compare(
+    name: str, work: Work, compared: dict[str, Decode], repeats: int, device: torch.device = CPU
+) -> dict[str, Any]:
+    """Tokens per second of each engine, and how many of its outputs equal those of the first engine."""
     outputs = {engine: decode(work) for engine, decode in compared.items()}  # warms up, too
     rates: dict[str, list[float]] = {engine: [] for engine in compared}
     for _ in range(repeats):
         for engine, decode in compared.items():
-            begun = seconds()
+            begun = seconds(device)
             found = decode(work)
-            rates[engine].append(sum(len(output) + 1 for output in found) / (seconds() - begun))
+            rates[engine].append(sum(len(output) + 1 for output in found) / (seconds(device) - begun))
     first = outputs["s2s"]
     return {
         "case": name,
@@ -133,9 +147,23 @@ def compare(name: str, work: Work, compared: dict[str, Decode], repeats: int) ->
     }
 
 
-def seconds() -> float:
-    """Processor time of all engines so far."""
-    return time.process_time() + seconds_elsewhere()
+def seconds(device: torch.device) -> float:
+    """Processor time of all engines so far; beside a CPU, wall time when all work is done."""
+    if device.type == "cpu":
+        return time.process_time() + seconds_elsewhere()
+    device_of(device).synchronize()
+    return time.perf_counter()
+
+
+def installed(device: torch.device) -> list[str]:
+    """The peers that are installed and run on a device."""
+    found = ["hf"] if importlib.util.find_spec("transformers") else []
+    if device.type in ("cpu", "cuda") and importlib.util.find_spec("ctranslate2"):
+        import ctranslate2
+
+        if device.type == "cpu" or ctranslate2.get_cuda_device_count():
+            found.insert(0, "ctranslate2")
+    return found
 
 
 def latencies(work: Work, compared: dict[str, Decode]) -> dict[str, list[float]]:

@@ -18,12 +18,13 @@ import torch
 from omegaconf import OmegaConf
 
 from decode_marian import marian
-from s2s.backend import Operator
+from s2s.backend import Operator, device_of
 from s2s.backend.linear import LinearBackend, prepack
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig, GreedyConfig, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
+from s2s.generation.acceleration import capture_steps
 from s2s.plugin import load_plugins
 from s2s.registry import Choice
 from s2s.task import Vocab
@@ -99,10 +100,17 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
     return model, vocab
 
 
-def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str = "") -> Decode:
+def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str = "", device: str = "cpu") -> Decode:
     """s2s; `off` names an optimisation to disable: matmul, native, kernels or queue."""
     matmul: dict[str, LinearBackend] = {"matmul": "torch", "native": "onednn"}
-    prepack(model, matmul.get(off, "native"), quantization)
+    there = torch.device(device)
+    if there.type == "cpu":
+        prepack(model, matmul.get(off, "native"), quantization)
+    else:
+        model = model.to(there)
+        if device_of(there).supports_graphs:
+            capture_steps([model])
+    dtype = torch.bfloat16 if quantization == "bf16" and there.type != "cpu" else torch.float32
 
     def decode(work: Work) -> list[list[int]]:
         a, b = (1.0, 50) if work.n_out is None else (0.0, work.n_out)
@@ -117,9 +125,10 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
         n_tokens = -(-work.batch * sum(len(source.ids) for source in sources) // len(sources))
         batches = [sources[i : i + work.batch] for i in range(0, len(sources), work.batch)]
         queues = [FixedQueue(batch, 10**9) for batch in batches] if off == "queue" else [FixedQueue(sources, n_tokens)]
-        with patch.object(Operator, "use_implementations", False) if off == "kernels" else nullcontext():
+        kernels = patch.object(Operator, "use_implementations", False) if off == "kernels" else nullcontext()
+        with kernels, torch.no_grad(), device_of(there).autocast(dtype):
             for queue in queues:
-                for found in search(SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))):
+                for found in search(SearchRequest(model=model, vocab=vocab, queue=queue, device=there)):
                     for result in found:
                         outputs[result.index] = result.hypotheses[0].tokens
         return outputs
@@ -127,9 +136,12 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
     return decode
 
 
-def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
+def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none", device: str = "cpu") -> Decode:
     """CTranslate2 with one thread, which gives its highest rate per CPU second on any number of cores."""
-    if "avx512f" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):  # which it uses of itself on Intel's alone
+    kind, _, index = device.partition(":")
+    if kind == "cpu" and "avx512f" in Path("/proc/cpuinfo").read_text(
+        encoding="utf-8"
+    ):  # which it uses of itself on Intel's alone
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
     import ctranslate2 as ct2
 
@@ -139,7 +151,8 @@ def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none") ->
         else:
             CTranslate2Exporter(Choice()).write(_export_input(CTranslate2(), model, vocab), Path(folder))
         compute = {"none": "float32", "bf16": "bfloat16", "int8": "int8"}[quantization]
-        translator = ct2.Translator(folder, inter_threads=1, intra_threads=1, compute_type=compute)
+        place = {"device": kind, "device_index": int(index or 0)}
+        translator = ct2.Translator(folder, **place, inter_threads=1, intra_threads=1, compute_type=compute)
     names = token_names(_export_input(CTranslate2(), model, vocab))[0]
     ids = {name: i for i, name in enumerate(names)}
 
@@ -173,14 +186,16 @@ def write_t5(model: Transformer, vocab: Vocab, folder: Path) -> None:
     spec.save(str(folder))
 
 
-def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
-    """Hugging Face's `generate` in batches of similar length; fp32 only."""
-    if quantization != "none":
-        raise SystemExit("peer=hf has no 8-bit integers on a CPU")
+def hf(model: Transformer, vocab: Vocab, quantization: str = "none", device: str = "cpu") -> Decode:
+    """Hugging Face's `generate` in batches of similar length; fp32, and beside a CPU bf16, too."""
+    if quantization not in (("none",) if device == "cpu" else ("none", "bf16")):
+        raise SystemExit(f"peer=hf has no {quantization} on {device}")
     with tempfile.TemporaryDirectory() as folder:
         exporter, exported = HuggingFaceExporter(Choice()), _export_input(Marian(), model, vocab)
         exporter.write(exported, Path(folder))
-        marian = exporter.read(Path(folder), exported).model
+        marian = exporter.read(Path(folder), exported).model.to(device)
+    if quantization == "bf16":
+        marian = marian.to(torch.bfloat16)
 
     def decode(work: Work) -> list[list[int]]:
         least, most = (0, 300) if work.n_out is None else (work.n_out + 1, work.n_out + 1)
@@ -194,7 +209,7 @@ def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
         outputs: list[list[int]] = [[]] * len(order)
         for start in range(0, len(order), work.batch):
             places = order[start : start + work.batch]
-            batch = make_batch([(work.sources[i], []) for i in places], vocab)
+            batch = make_batch([(work.sources[i], []) for i in places], vocab).to(torch.device(device))
             found = marian.generate(batch.src, attention_mask=(~batch.src_pad).long(), **options)
             for place, row in zip(places, found[:, 1:].tolist(), strict=True):
                 ends = row.index(vocab.eos) if vocab.eos in row else len(row)
@@ -209,4 +224,4 @@ def _export_input(form: ForeignFormat, model: Transformer, vocab: Vocab) -> Expo
     return ExportInput(model.config, model.state_dict(), form, vocab, None, GreedyConfig())
 
 
-PEERS = {"ctranslate2": ctranslate2, "hf": hf, "marian": marian, "s2s": ours}
+PEERS: dict[str, Callable[..., Decode]] = {"ctranslate2": ctranslate2, "hf": hf, "marian": marian, "s2s": ours}

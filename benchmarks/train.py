@@ -34,6 +34,7 @@ from s2s.backend.matmul import select_matmul
 from s2s.backend.product_rate import matmul_rate
 from s2s.backend.selection import DTYPES
 from s2s.data.lazy_batch import pair_lengths
+from s2s.distributed import pick_device
 from s2s.task import Vocab
 from s2s.training.micro_batches import n_positions_of, n_tokens_of
 from s2s_transformer.cost import forward_operations
@@ -80,7 +81,7 @@ class Options:
     precision: str = "fp32,bf16"
     """Of ours; peers run in all of them, too"""
     device: str = "cpu"
-    """cpu or cuda"""
+    """As train.device, of torch's own: auto, cpu, cuda, …"""
     threads: int = 0
     """Threads to compare with one; 0: no comparison"""
     out: str = ""
@@ -109,6 +110,7 @@ class Measured:
 def main() -> None:
     """Run the measurements; print tables and a line of JSON."""
     options = parse(sys.argv[1:])
+    options.device = str(pick_device(options.device, "device"))
     torch.set_num_threads(1)
     vocab = Vocab(src=SYMBOLS[options.arch], tgt=SYMBOLS[options.arch], joint=True)
     config, device = arch_of(options.arch), torch.device(options.device)

@@ -53,8 +53,8 @@ class InMemory:
 
 def encoded(corpus: str, limit: int = 20_000) -> list[Pair]:
     """The first pairs of a corpus, as ids of 8,000 subwords trained on them."""
-    found = islice((pair for pair in _examples(corpus, limit) if isinstance(pair, Example)), limit)
-    src, tgt = zip(*found, strict=True)
+    found = list(islice((pair for pair in _examples(corpus, limit) if isinstance(pair, Example)), limit))
+    src, tgt = [pair.src for pair in found], [pair.tgt for pair in found]
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model"
         train_subwords([*src, *tgt], model, "bpe", N_SYMBOLS)

@@ -19,7 +19,7 @@ from unittest.mock import patch
 import torch
 from torch.nn import functional as F
 
-from s2s.backend import Operator
+from s2s.backend import Operator, device_of
 from s2s.backend.host import keep_freed_memory
 from s2s.backend.linear import apply_linear
 from s2s.backend.operators import add_dropout, add_dropout_norm, apply_dropout
@@ -179,11 +179,11 @@ def serve(
 
 def timed(engine: Engine, batch: Sequence[Pair], step: int, clock: Callable[[], float]) -> float:
     """Seconds of an update."""
-    wait = (lambda: None) if engine.device.type == "cpu" else torch.cuda.synchronize
-    wait()
+    device = device_of(engine.device)
+    device.synchronize()
     began = clock()
     engine.update(batch, step)
-    wait()
+    device.synchronize()
     return clock() - began
 
 

@@ -26,6 +26,15 @@ settings.register_profile("shared machine", deadline=None, suppress_health_check
 settings.load_profile("shared machine")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need a CUDA device are skipped with their reason where there is none."""
+    if torch.cuda.is_available():
+        return
+    for item in items:
+        if item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason="torch sees no CUDA device"))
+
+
 @pytest.fixture(autouse=True)
 def logging_of_the_test() -> Iterator[None]:
     """A server that a test starts in this process logs to its standard error, which is closed afterwards."""
