@@ -6,10 +6,11 @@ False, and every read by the host is counted with the place that reads. Values a
 
 from __future__ import annotations
 
-__all__ = ["NAME", "PretendTensor", "State", "register"]
+__all__ = ["NAME", "Graph", "PretendTensor", "State", "register"]
 
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -18,7 +19,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 NAME = "pretend"
 COPIES = ("aten::_to_copy", "aten::copy_")
@@ -59,6 +60,43 @@ class State:
     reads: ClassVar[Counter[tuple[str, str]]] = Counter()
     """(modules of s2s that are being executed, the innermost one with its function) -> reads"""
     float64: ClassVar[bool] = True
+    graphs: ClassVar[bool] = False
+    """Whether the device has them"""
+    recording: ClassVar[Graph | None] = None
+    n_replays: ClassVar[int] = 0
+
+
+class Graph:
+    """The operators of a function, which can be run again on the memory that they used."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Callable[..., Any], Any, Any, list[Tensor]]] = []
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record what is computed in the block; a read, and a copy from the host, raises RuntimeError."""
+        assert State.recording is None
+        State.recording = self
+        try:
+            yield
+        finally:
+            State.recording = None
+
+    def add(self, function: Callable[..., Any], args: Any, kwargs: Any, result: Any) -> None:
+        """A call on data, and what it returned."""
+        self.calls.append((function, args, kwargs, tensors_of(result)))
+
+    @torch.inference_mode()
+    def replay(self) -> None:
+        """Write to every result what the operator gives now; views of other tensors, and those, are up to date."""
+        State.n_replays += 1
+        for function, args, kwargs, results in self.calls:
+            for old, new in zip(results, tensors_of(function(*args, **kwargs)), strict=True):
+                if old.untyped_storage().data_ptr() == new.untyped_storage().data_ptr():
+                    continue
+                if old.shape != new.shape:
+                    raise RuntimeError(f"a result of {function} has another shape than when it was recorded")
+                old.copy_(new)
 
 
 class PretendTensor(Tensor):
@@ -103,9 +141,14 @@ class PretendTensor(Tensor):
         raise TypeError(f"a tensor on {NAME} has no numpy array; use cpu() first")
 
 
+def tensors_of(tree: Any) -> list[Tensor]:
+    """All tensors in it."""
+    return [x for x in pytree.tree_leaves(tree) if isinstance(x, Tensor)]
+
+
 def compute(func: Any, args: Any, kwargs: Any) -> Any:
     """An operator on the data of its arguments."""
-    tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+    tensors = tensors_of((args, kwargs))
     here = {id(x.data_on_host): x for x in tensors if isinstance(x, PretendTensor)}
     hosts = {id(x): x for x in tensors if not isinstance(x, PretendTensor)}
     name = func._schema.name
@@ -120,6 +163,8 @@ def compute(func: Any, args: Any, kwargs: Any) -> Any:
     is_copied_to_host = name in COPIES and here and (id(args[0]) in hosts if name == COPIES[1] else not is_result_here)
     if (name in READS and here) or reads_mask or is_copied_to_host:
         count_read()
+    if State.recording and is_result_here and name in (*COPIES, *INDEXING) and any(x.dim() for x in hosts.values()):
+        raise RuntimeError(f"{name} in a captured function: a tensor of the host is copied to {NAME}")
     args, kwargs = pytree.tree_map(lambda x: x.data_on_host if isinstance(x, PretendTensor) else x, (args, kwargs))
 
     # torch tracks the versions of a tensor's views, which those made in inference mode do not have
@@ -135,7 +180,11 @@ def compute(func: Any, args: Any, kwargs: Any) -> Any:
         with torch.inference_mode(torch.is_inference_mode_enabled() and not is_tracked):
             return PretendTensor(x)
 
-    return pytree.tree_map(wrapped, WITHOUT_CPU_KERNEL.get(name, func)(*args, **kwargs))
+    function = WITHOUT_CPU_KERNEL.get(name, func)
+    result = function(*args, **kwargs)
+    if State.recording:
+        State.recording.add(function, args, kwargs, result)
+    return pytree.tree_map(wrapped, result)
 
 
 def lstm_cell(
@@ -201,7 +250,9 @@ def moves(apply: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Modul
 
 
 def count_read() -> None:
-    """Count a read where it happens."""
+    """Count a read where it happens; raises RuntimeError in a captured function."""
+    if State.recording:
+        raise RuntimeError(f"a captured function reads from {NAME}")
     frame, modules, place = sys._getframe(1), list[str](), ""
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
@@ -242,7 +293,10 @@ class Module:
 
 def arange(*limits: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None) -> Tensor:
     """torch's own would resize an empty tensor, which a wrapper cannot be."""
-    return PretendTensor(torch.arange(*limits, dtype=dtype))
+    numbers = torch.arange(*limits, dtype=dtype)
+    if State.recording:
+        State.recording.add(lambda: torch.arange(*limits, dtype=dtype), (), {}, numbers)
+    return PretendTensor(numbers)
 
 
 def tensor_maker(make: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -1,7 +1,8 @@
 """Runs on the CPU and on the device of `pretend_device`, compared: `python -m harness.rehearsal FOLDER GROUP…`.
 
-Prints a line of JSON for each case of `rehearsal_cases`: how far the weights of both devices are apart, whether outputs
-are equal, and how often the host read from the device beyond what is allowed, with the places.
+Prints a line of JSON for each case of `rehearsal_cases`: how far the weights of both runs are apart, whether outputs
+are equal, and how often the host read from the device beyond what is allowed, with the places. Where functions are
+captured, both runs are of the device, one of them without.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors.torch import load_file
 
-from harness.pretend_device import NAME, State, register
+from harness.pretend_device import NAME, Graph, State, register
 from harness.rehearsal_cases import GROUPS, N_UPDATES, TRAINING, Case
 from harness.tiny_runs import write_corpus
 from s2s.cli import generate, train
@@ -29,7 +30,6 @@ from s2s.nn.kv_cache import KVCacheState
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-DEVICES = ("cpu", NAME)
 PLUGIN = f"plugins=[{Path(__file__).with_name('pretend_plugin.py')}]"
 
 
@@ -69,7 +69,7 @@ class Searches:
     @classmethod
     def clear(cls) -> None:
         """Count from 0, reads too."""
-        cls.n_steps = cls.n_other = 0
+        cls.n_steps = cls.n_other = State.n_replays = 0
         State.reads.clear()
 
 
@@ -98,6 +98,27 @@ def check_device() -> None:
         raise AssertionError("a mistake is not noticed")
     torch.ones(2, device=NAME).tolist()
     assert State.reads.total() == 1
+    check_graph()
+
+
+def check_graph() -> None:
+    """Raise AssertionError if a captured function may read or use the host's memory, or is not run again as it was."""
+    x, y = torch.ones(2, device=NAME), torch.zeros(2, device=NAME)
+    for mistake in (lambda: float(x.sum()), lambda: x + torch.tensor([1.0, 2.0], device=NAME), lambda: x[[0]]):
+        try:
+            with Graph().recording():
+                mistake()
+        except RuntimeError:
+            continue
+        raise AssertionError("a mistake in a captured function is not noticed")
+    graph = Graph()
+    with graph.recording():
+        y.add_(x.view(2, 1)[:, 0] * 2)
+    x.mul_(10)
+    graph.replay()
+    assert y.tolist() == [22, 22]
+    State.reads.clear()
+    State.n_replays = 0
 
 
 def prepare() -> None:
@@ -115,25 +136,26 @@ def prepare() -> None:
 
 
 def compared(name: str, case: Case) -> dict[str, Any]:
-    """A case on both devices."""
-    runs = {device: f"{device}-{name}".replace(" ", "-") for device in DEVICES}
+    """A case on the CPU and on the device, or without graphs and with them."""
+    State.float64, State.graphs = case.float64, bool(case.captured)
+    sides = ((NAME, "graph=false"), (NAME, "")) if case.captured else (("cpu", ""), (NAME, ""))
+    runs = [f"{number}-{name}".replace(" ", "-") for number in range(2)]
     result: dict[str, Any] = {}
-    State.float64 = case.float64
     if case.train:
-        for device, run in runs.items():
+        for (device, graph), run, steps in zip(sides, runs, ((), case.devices), strict=True):
             Searches.clear()
-            steps = case.devices if device == NAME else ()
+            own = [f"train.{graph}"] if graph else []
             for number, other in enumerate(steps[:-1], start=1):
-                trained(case, other, run, f"train.steps={number}")
-            trained(case, steps[-1] if steps else device, run)
+                trained(case, other, run, f"train.steps={number}", *own)
+            trained(case, steps[-1] if steps else device, run, *own)
         result["training"] = excess(case, case.reads * N_UPDATES, "s2s.training.train_step", "s2s.decoding")
-        result["weights"] = distance(*runs.values())
+        result["weights"] = distance(*runs)
     result["decoding"] = []
     for options in case.generate:
         texts = []
-        for device, run in runs.items():
+        for (device, graph), run in zip(sides, runs, strict=True):
             Searches.clear()
-            texts.append(decoded(case, device, run, options))
+            texts.append(decoded(case, device, run, [*options, graph] if graph else options))
         result["decoding"].append({"options": options, "equal": texts[0] == texts[1], **excess(case, 2, "s2s")})
     return result
 
@@ -158,7 +180,8 @@ def excess(case: Case, n_allowed: float, *modules: str) -> dict[str, Any]:
         if any(caller.startswith(modules) for caller in callers.split()):
             places[place] += n
     n_allowed += Searches.n_steps * (1 + case.step_reads) + Searches.n_other
-    return {"excess": places.total() - n_allowed, "allowed": n_allowed, "places": places.most_common()}
+    found = {"excess": places.total() - n_allowed, "allowed": n_allowed, "places": places.most_common()}
+    return {**found, "replays": State.n_replays}
 
 
 def plugins(device: str) -> list[str]:

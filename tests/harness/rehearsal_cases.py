@@ -52,6 +52,8 @@ class Case:
     """Why there are more"""
     float64: bool = True
     """Whether the device has it"""
+    captured: Sequence[str] = ()
+    """What is captured in graphs: training, decoding"""
     devices: Sequence[str] = ()
     """Of each update of the run on the device, if they are not all made there"""
 
@@ -147,4 +149,27 @@ DECODING = {
         why="automata of phrases are the host's",
     ),
 }
-GROUPS = {"transformers": TRANSFORMERS, "others": OTHERS, "learning": LEARNING, "decoding": DECODING, "slow": SLOW}
+CAPTURED = {
+    "captured": Case(
+        TINY,
+        [(), ["search.beam=4", "nbest=2", "format=tsv"], ["search=sample", "search.seed=1"]],
+        captured=("training", "decoding"),
+    ),
+}
+SLOW |= {
+    "captured adamw": Case(
+        [*TINY, "optim=adamw", "schedule.lr=1e-4", "train.ema=0.9"],
+        [["search=greedy"], ["precision=bf16"]],
+        captured=("training", "decoding"),
+    ),
+    "captured modern": Case(["arch=transformer_modern_tiny", *SIZES, NOTHING], captured=("training", "decoding")),
+    "captured convs2s": Case(["arch=convs2s_tiny"], captured=["decoding"]),
+}
+GROUPS = {
+    "transformers": TRANSFORMERS,
+    "others": OTHERS,
+    "learning": LEARNING,
+    "decoding": DECODING,
+    "slow": SLOW,
+    "captured": CAPTURED,
+}

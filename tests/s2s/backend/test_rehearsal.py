@@ -35,6 +35,9 @@ def test_runs_on_a_device_equal_those_on_a_cpu(group: str, tmp_path: Path) -> No
             assert part["places"], (name, part)  # each of them ends with a read
         for decoding in result["decoding"]:
             assert decoding["equal"], (name, decoding["options"])
+            assert (decoding["replays"] > 0) is ("decoding" in case.captured), (name, decoding)
+        if case.train:
+            assert (result["training"]["replays"] > 0) is ("training" in case.captured), (name, result["training"])
 
 
 def rehearsed(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
