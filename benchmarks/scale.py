@@ -1,10 +1,11 @@
 """What grows with the corpus and what does not, and the constants for the calculations in docs/scale.md.
 
-    python benchmarks/scale.py [pairs=10_000_000] [text=1_000_000] [parameters=20_000_000] [out=FOLDER]
+    python benchmarks/scale.py [pairs=10_000_000] [text=10_000_000] [parameters=20_000_000] [out=FOLDER]
+    python benchmarks/scale.py only=preparation
 
 Corpora of a hundredth, a tenth and all of the pairs are generated and written by the writer of preparation, opened in a
-separate process, and removed. Preparation itself is measured on `text` sentence pairs of the synthetic corpus, and on a
-tenth of them.
+separate process, and removed. Preparation itself, and reading an epoch of what it made, are measured on `text` sentence
+pairs of the synthetic corpus, a tenth and a hundredth of them; from 100,000 pairs on these are repeated.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 SEED = 1
 CHUNK = 500_000
+REPEATED = 100_000
+"""Different pairs of a text"""
 VOCAB = 32_000
 TOKENS = 25_000
 
@@ -40,15 +43,18 @@ def main(arguments: list[str]) -> None:
     n_pairs, n_parameters = int(given.get("pairs", "10_000_000")), int(given.get("parameters", "20_000_000"))
     n_text = int(given.get("text", "1_000_000"))
     out = Path(given.get("out", "benchmarks/results/scale"))
-    found: dict[str, Any] = {"seed": SEED, "cores": os.cpu_count(), "command": " ".join(sys.argv)}
+    record = out / "scale.json"
+    found: dict[str, Any] = json.loads(record.read_text()) if "only" in given else {}
+    found |= {"seed": SEED, "cores": os.cpu_count(), "command": " ".join(sys.argv)}
     with tempfile.TemporaryDirectory(dir=given.get("scratch")) as folder:
-        found["corpora"] = [measure_corpus(Path(folder), n_pairs // part) for part in (100, 10, 1)]
-        found["preparation"] = [measure_preparation(Path(folder), n) for n in (n_text // 10, n_text)]
-        found["checkpoint"] = in_process(measure_checkpoint, Path(folder), n_parameters)
-        found["global_batch"] = [in_process(measure_global_batch, Path(folder), n) for n in (1, 16, 256)]
-    found["all_reduce"] = measure_all_reduce(n_parameters)
+        found["preparation"] = [measure_preparation(Path(folder), n_text // part) for part in (100, 10, 1)]
+        if "only" not in given:
+            found["corpora"] = [measure_corpus(Path(folder), n_pairs // part) for part in (100, 10, 1)]
+            found["checkpoint"] = in_process(measure_checkpoint, Path(folder), n_parameters)
+            found["global_batch"] = [in_process(measure_global_batch, Path(folder), n) for n in (1, 16, 256)]
+            found["all_reduce"] = measure_all_reduce(n_parameters)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "scale.json").write_text(json.dumps(found, indent=1) + "\n")
+    record.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 
 
@@ -99,23 +105,37 @@ def open_and_draw(place: Path) -> dict[str, Any]:
 
 
 def measure_preparation(folder: Path, n_pairs: int) -> dict[str, Any]:
-    """Prepare two text files, including subword training, by the command's own function; then reopen the corpus."""
+    """Prepare two text files, including subword training, by the command's own function; then read an epoch of it."""
     files = [folder / f"text.{side}" for side in ("en", "de")]
     in_process(write_text, files, n_pairs)
     facts = in_process(prepare_text, files, folder / "prepared")
     text = sum(file.stat().st_size for file in files)
+    disk = sum(file.stat().st_size for file in (folder / "prepared").rglob("*") if file.is_file())
+    facts["epoch"] = in_process(read_epoch, next((folder / "prepared").glob("translation-*/0")))
     shutil.rmtree(folder / "prepared")
-    return {"pairs": n_pairs, "text_bytes": text, "pairs_per_cpu_s": n_pairs / facts["cpu_s"], **facts}
+    rate = n_pairs / facts["cpu_s"]
+    return {"pairs": n_pairs, "text_bytes": text, "prepared_bytes": disk, "pairs_per_cpu_s": rate, **facts}
+
+
+def read_epoch(place: Path) -> dict[str, Any]:
+    """The cost of all batches of an epoch with their pairs, in the order of training."""
+    corpus, before = MappedCorpus(place), memory()
+    batches, began = Batches([(corpus, 1.0)], TOKENS, SEED), time.process_time()
+    n_pairs = sum(len(batches.pairs(rows)) for rows in batches.epoch(0))
+    used, after = time.process_time() - began, memory()
+    anonymous, resident = after[0] - before[0], sum(after)
+    return {"pairs": n_pairs, "cpu_s": used, "anonymous_growth_mib": anonymous, "resident_mib": resident}
 
 
 def write_text(files: list[Path], n_pairs: int) -> None:
     """Write pairs of the synthetic corpus."""
     from s2s_synthetic_corpus.generate import pairs
 
-    with files[0].open("w") as en, files[1].open("w") as de:
-        for pair in pairs(SEED, n_pairs):
-            en.write(pair.en + "\n")
-            de.write(pair.de + "\n")
+    some = list(pairs(SEED, min(n_pairs, REPEATED)))
+    for file, lines in zip(files, ([pair.en for pair in some], [pair.de for pair in some]), strict=True):
+        text = "".join(line + "\n" for line in lines)
+        with file.open("w") as written:
+            written.writelines([text] * (n_pairs // len(some)))
 
 
 def prepare_text(files: list[Path], place: Path) -> dict[str, Any]:

@@ -29,11 +29,15 @@ class SideTokenizers:
     def __init__(self, kind: TokenizerKind, sizes: Mapping[str, tuple[str, int]], *, lowercase: bool) -> None:
         """sizes: as `TextConfig.sizes` gives them. lowercase: whether the task lower-cases texts."""
         self.kind, self.sizes, self.lowercase = kind, sizes, lowercase
+        self.samples: dict[str, str] = {}
+        """Which of its lines each was learnt from, if not from all"""
 
     def learn(self, directory: Path, lines: Callable[[str], Iterable[str]], symbols: Sequence[str]) -> None:
         """Train them; lines: the texts of a side, or of `joint`."""
         for side, (option, size) in self.sizes.items():
-            self.kind.learn(lines(side), _file(directory, side), size, symbols=symbols, option=option)
+            sample = self.kind.learn(lines(side), _file(directory, side), size, symbols=symbols, option=option)
+            if sample:
+                self.samples[side] = sample
         self._record(directory)
 
     def extend(self, directory: Path, lines: Callable[[str], Iterable[str]], n_tokens: int) -> None:
@@ -56,7 +60,7 @@ class SideTokenizers:
                 f"{directory}: made with task.lowercase={str(written['lowercase']).lower()}; "
                 "configure the same, or prepare again"
             )
-        models = self._models(directory)
+        models, self.samples = self._models(directory), dict(written.get("samples", {}))
         for side, model in models.items():
             if model.identity != written["models"].get(side):
                 raise DataError(
@@ -73,6 +77,8 @@ class SideTokenizers:
         """Write which tokenisers these are."""
         models = {side: model.identity for side, model in self._models(directory).items()}
         written = {"lowercase": self.lowercase, "models": models}
+        if self.samples:
+            written["samples"] = self.samples
         (directory / TASK_FILE).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
 
 

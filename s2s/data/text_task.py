@@ -142,6 +142,12 @@ class TextTask(CorpusTask):
         """task.vocab_size, unless it is set or the tokeniser has all its tokens."""
         return "task.vocab_size" if self.tokenizer_kind.learns and self.config.vocab_size is None else ""
 
+    def describe(self) -> Iterable[str]:
+        """The lines of the corpora, and from which sample the vocabulary was learnt, if it is known."""
+        yield from super().describe()
+        for side, sample in self.tokenizers.samples.items():
+            yield f"{side} vocabulary: learnt from {sample}"
+
     def learn(self, directory: Path) -> None:
         """Train one tokeniser on both sides, or one on each, from all usable training pairs with noise."""
         learn_noises(self.noises, lambda: ((example.src, example.tgt) for example in self.usable()), directory)

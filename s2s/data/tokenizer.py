@@ -177,12 +177,16 @@ class TokenizerKind(ABC):
     """Whether `learn` makes a vocabulary of the size asked for; False: the options name a complete one."""
 
     @abstractmethod
-    def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
+    def learn(
+        self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str
+    ) -> str | None:
         """Write to `path`, which does not exist, a file or a folder from which `load` makes a tokeniser.
 
         size: number of its tokens, special ones and `symbols` included. symbols: texts of which each is one token
         wherever it occurs, such as the tag <2de>; `check_symbols` refuses what cannot be one. option: the option that
         sets the size, for error messages.
+
+        Returns which sample of the lines it has used, for the first screen; empty or None: all of them.
 
         lines: the training text. path: a file or folder of the tokeniser.
         """

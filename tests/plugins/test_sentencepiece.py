@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from s2s.data import Tokenizer
 from s2s.data.text import MAX_LINE
 from s2s.errors import ConfigError, DataError
+from s2s.plugin import load_plugins
 from s2s_sentencepiece import SentencePieceConfig
 from s2s_sentencepiece import subwords as subword_module
 from s2s_sentencepiece.byte_fallback import ByteFallback
@@ -43,7 +44,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def subwords(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Subwords:
     path = tmp_path_factory.mktemp("subwords") / "joint.model"
-    assert train_subwords(text(), path, kind, 60) == Trained(400, 0)  # type: ignore[arg-type]
+    assert train_subwords(text(), path, kind, 60) == Trained(400, 0, 400)  # type: ignore[arg-type]
     return Subwords(path)
 
 
@@ -179,7 +180,7 @@ def test_words_are_not_spelt_in_bytes_unless_it_is_requested() -> None:
 
 def test_lines_that_are_too_long_are_counted(tmp_path: Path) -> None:
     lines = [*text(), "é" * 3000, "x" * 4192, "x" * 4193]
-    assert train_subwords(lines, tmp_path / "m", "bpe", 60) == Trained(401, 2)
+    assert train_subwords(lines, tmp_path / "m", "bpe", 60) == Trained(401, 2, 401)
 
 
 def test_what_the_lines_raise_comes_through(tmp_path: Path) -> None:
@@ -196,12 +197,30 @@ def test_half_surrogates_in_the_text_do_not_stop_training(tmp_path: Path) -> Non
     assert Subwords(tmp_path / "m").size == 60
 
 
-def test_of_very_many_lines_an_even_sample_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subword_module, "MAX_LINES", 100)
-    trained = train_subwords(text(1000), tmp_path / "m", "bpe", 60)
+def test_of_very_many_lines_an_even_sample_is_used(tmp_path: Path) -> None:
+    trained = train_subwords(text(1000), tmp_path / "m", "bpe", 60, max_lines=100)
     assert 50 <= trained.n_lines <= 100
-    sample = subword_module._Sample([str(i) for i in range(1000)])
+    assert trained.n_usable == 1000
+    sample = subword_module._Sample([str(i) for i in range(1000)], 100)
     assert sample.lines == [str(i) for i in range(0, 1000, 16)]
+
+
+def test_the_first_screen_says_which_sample_a_vocabulary_was_learnt_from(tmp_path: Path) -> None:
+    for side in ("en", "de"):
+        (tmp_path / f"c.{side}").write_text("".join(f"{line}\n" for line in text(1000)))
+    entry = load_plugins().registry.get("task", "translation")
+    files = [str(tmp_path / f"c.{side}") for side in ("en", "de")]
+    expected = ["joint vocabulary: learnt from 63 of 2,000 lines, evenly spread"]
+    for max_lines, lines in ((100, expected), (2000, [])):
+        subword = {"name": "bpe", "max_lines": max_lines}
+        task = entry.build(entry.config(name="translation", train=files, subword=subword, vocab_size=60))
+        folder = tmp_path / str(max_lines)
+        folder.mkdir()
+        task.learn(folder)
+        assert list(task.describe()) == lines
+        again = entry.build(entry.config(name="translation", train=files, subword=subword, vocab_size=60))
+        again.load(folder)
+        assert list(again.describe()) == lines
 
 
 def test_training_and_encoding_say_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

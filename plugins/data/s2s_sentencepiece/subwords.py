@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Algorithm = Literal["bpe", "unigram", "char", "word"]
 BLANK, UNKNOWN = "▁", "⁇"
 MAX_BYTES = 4192  # sentencepiece silently skips longer lines
-MAX_LINES = 10_000_000  # more lines do not change the vocabulary, but must fit into memory
+MAX_LINES = 10_000_000
 N_THREADS = 16  # fixed: the vocabulary of unigram depends on it
 
 
@@ -45,6 +45,8 @@ class Trained:
     """Lines used"""
     n_too_long: int
     """Lines of more than 4192 bytes, which were skipped"""
+    n_usable: int
+    """Lines that could have been used"""
 
 
 def train_subwords(
@@ -56,6 +58,7 @@ def train_subwords(
     character_coverage: float = 1.0,
     byte_fallback: bool | None = False,
     invisible: Literal["drop", "keep"] = "drop",
+    max_lines: int = MAX_LINES,
     symbols: Sequence[str] = (),
     option: str = "task.vocab_size",
 ) -> Trained:
@@ -66,7 +69,7 @@ def train_subwords(
     """
     if size < 5:
         raise ConfigError(f"{option}={size} must be 5 or more: four tokens are special")
-    sample = _Sample(lines)
+    sample = _Sample(lines, max_lines)
     fallback = ByteFallback.decide(sample.lines, size, byte_fallback, character_coverage)
     model = io.BytesIO()
     check_threads(N_THREADS)
@@ -91,20 +94,21 @@ def train_subwords(
     except (RuntimeError, ValueError) as error:
         raise _explained(str(error), option, size, sample) from None
     write_file(path, model.getvalue())
-    return Trained(sample.n_lines, sample.n_too_long)
+    return Trained(sample.n_lines, sample.n_too_long, sample.n_usable)
 
 
 class _Sample:
-    """The training lines: all, or every second, fourth, … of more than MAX_LINES; deterministic."""
+    """The training lines: all, or every second, fourth, … of more than `max_lines`; deterministic."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
-        self.n_too_long = 0
+    def __init__(self, lines: Iterable[str], max_lines: int) -> None:
+        self.n_too_long = self.n_usable = 0
         self.lines: list[str] = []
         stride = 1
-        for index, line in enumerate(self._short_enough(lines)):
-            if index % stride == 0:
+        for line in self._short_enough(lines):
+            if self.n_usable % stride == 0:
                 self.lines.append(line)
-            if len(self.lines) > MAX_LINES:
+            self.n_usable += 1
+            if len(self.lines) > max_lines:
                 del self.lines[1::2]
                 stride *= 2
         self.n_lines = len(self.lines)
@@ -158,11 +162,11 @@ class SentencePiece(TokenizerKind):
         if config.byte_fallback is None and self.algorithm == "word":
             self.byte_fallback = False  # most unknown words have no new character
 
-    def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> None:
+    def learn(self, lines: Iterable[str], path: Path, size: int, *, symbols: Sequence[str] = (), option: str) -> str:
         """Train a model and write it to the file `path`."""
         symbols = list(dict.fromkeys([*symbols, *self.config.symbols]))
         self.check_symbols(symbols)
-        train_subwords(
+        trained = train_subwords(
             lines,
             path,
             self.algorithm,
@@ -170,9 +174,13 @@ class SentencePiece(TokenizerKind):
             character_coverage=self.config.character_coverage,
             byte_fallback=self.byte_fallback,
             invisible=self.config.invisible,
+            max_lines=self.config.max_lines,
             symbols=symbols,
             option=option,
         )
+        if trained.n_lines == trained.n_usable:
+            return ""
+        return f"{trained.n_lines:,} of {trained.n_usable:,} lines, evenly spread"
 
     def extend(self, lines: Iterable[str], path: Path, n_tokens: int) -> None:
         """Append pieces to the model in the file `path`."""
