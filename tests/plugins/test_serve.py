@@ -27,6 +27,7 @@ from s2s.generation import Segment
 from s2s.generation.writing import Writer
 from s2s_serve import command
 from s2s_serve.app import create_app
+from s2s_serve.engine import SHORT
 from s2s_serve.generating import lines_of
 from s2s_serve.refusal import RefusedError
 from s2s_serve.request_queue import QueueClosedError
@@ -324,7 +325,7 @@ def test_a_refused_request_leaves_no_work_behind(run: str) -> None:
     assert not [one for one in warned if "never awaited" in str(one.message)]
 
 
-def test_outputs_are_written_outside_of_the_event_loop(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_outputs_are_written_outside_of_the_event_loop(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """And pieces only where a request asks for them."""
     engine = server.server.engines["en-de"]
     joined, pieces = [], []
@@ -340,10 +341,30 @@ def test_outputs_are_written_outside_of_the_event_loop(server: Served, monkeypat
     monkeypatch.setattr(engine.generator.write, "join_segments", join)
     monkeypatch.setattr(engine.task, "pieces", readable)
     server.post("/v1/generate", {"text": TEXT})
-    assert (len(joined), pieces) == (1, [])
-    assert joined[0].startswith("en-de-text")
+    server.post("/v1/generate", {"text": "a cat " * 100})
+    assert (len(joined), pieces) == (2, [])
+    assert [name.startswith("en-de-text") for name in joined] == [False, True]
     server.post("/v1/generate", {"text": "a cat", "fields": ["pieces"]})
     assert pieces == ["a cat"]
+
+
+def test_no_two_functions_use_the_tokeniser_at_once(server: Served) -> None:
+    """A short text, too, waits for the text thread while that works on a long one."""
+    engine = server.server.engines["en-de"]
+
+    async def names() -> list[str]:
+        go_on, name = threading.Event(), lambda: threading.current_thread().name
+        long = asyncio.create_task(engine.process_text(lambda: (go_on.wait(10), name())[1], SHORT + 1))
+        await asyncio.sleep(0)
+        short = asyncio.create_task(engine.process_text(name, 1))
+        await asyncio.sleep(0)
+        go_on.set()
+        during = [await long, await short]
+        await asyncio.sleep(0)
+        return [*during, await engine.process_text(name, 1)]
+
+    during_long, during_short, after = asyncio.run(names())
+    assert during_long == during_short != after
 
 
 def test_a_client_that_goes_takes_its_sentences_out_of_the_batch(run: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s import make_batch
+from s2s_serve.engine import SHORT
 from s2s_serve.generating import join_lines
 
 if TYPE_CHECKING:
@@ -47,12 +48,13 @@ async def sentence_fields(engine: Engine, sentence: Sentence, output: Output, bo
     def write() -> list[dict[str, Any]]:
         return [_candidate(engine, each, segment.src, body) for each in output.nbest[: body.nbest]]
 
-    candidates = await engine.in_text_thread(write)
+    n_chars = SHORT + 1 if body.views else len(segment.src) * body.nbest
+    candidates = await engine.process_text(write, n_chars)
     fields = {"line": sentence.line, "src": segment.src, **candidates[0]}
     if body.nbest > 1:
         fields["nbest"] = candidates
     if "attention" in body.fields and segment.ids:
-        pieces = await engine.in_text_thread(lambda: engine.task.pieces(best.tokens, segment.src))
+        pieces = await engine.process_text(lambda: engine.task.pieces(best.tokens, segment.src), len(segment.src))
         fields["attention"] = await engine.call(lambda: attention_of(engine, segment, best.tokens, pieces))
     return fields
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Engine", "warm_up_text"]
+__all__ = ["SHORT", "Engine", "warm_up_text"]
 
 import asyncio
 import logging
@@ -31,6 +31,8 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 WARM_UP = "a"
+SHORT = 500
+"""Characters that are read or written in less time than another thread takes to begin on a busy core"""
 
 
 class Engine:
@@ -49,7 +51,9 @@ class Engine:
         self.rate = 0.0
         """Source tokens per second, a running mean over answers"""
         self.text = ThreadPoolExecutor(1, f"{name}-text")
-        """Tokenises and writes outputs"""
+        """Tokenises and writes what is long"""
+        self.n_in_text_thread = 0
+        """Functions that it has not finished"""
         self.queue = self._new_queue()
         self.thread = threading.Thread(target=self._run, name=f"{name}-search", daemon=True)
         self.closing = False
@@ -127,9 +131,22 @@ class Engine:
         """Run a function that uses the model in the search thread, between two steps."""
         return await asyncio.wrap_future(self._enqueue(lambda queue: queue.call(function)))
 
+    async def process_text(self, function: Callable[[], T], n_chars: int) -> T:
+        """Run a function that reads or writes `n_chars` characters, outside the event loop unless they are few.
+
+        Never two at once, as a tokeniser need not allow that: while the text thread is busy, it runs all functions.
+        """
+        return function() if n_chars <= SHORT and not self.n_in_text_thread else await self.in_text_thread(function)
+
     async def in_text_thread(self, function: Callable[[], T]) -> T:
         """Run a function that reads or writes text, such as the tokeniser, outside the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self.text, function)
+        loop, running = asyncio.get_running_loop(), self.text.submit(function)
+        self.n_in_text_thread += 1
+        running.add_done_callback(lambda _: loop.call_soon_threadsafe(self._leave_text_thread))
+        return await asyncio.wrap_future(running)
+
+    def _leave_text_thread(self) -> None:
+        self.n_in_text_thread -= 1
 
     def _put(self, segment: Segment, nbest: int = 1) -> Future[list[Hypothesis]]:
         ids, constraint, start = self.task.vocab.ended(segment.ids), segment.constraint, segment.starting_tokens

@@ -61,7 +61,7 @@ class Sentence:
 
 async def read_text(engine: Engine, text: str, options: TextOptions) -> list[Sentence]:
     """The sentences of a text; raises RefusedError if one is invalid."""
-    return await engine.in_text_thread(lambda: _read(engine.generator, text, options))
+    return await engine.process_text(lambda: _read(engine.generator, text, options), len(text))
 
 
 def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentence]:
@@ -124,6 +124,9 @@ def lines_of(text: str) -> list[tuple[str, str, str]]:
 async def outputs(engine: Engine, sentences: Sequence[Sentence], options: TextOptions) -> AsyncGenerator[Output]:
     """The output of each sentence, in order; closing the generator removes the others from the batch."""
     window = asyncio.Semaphore(WINDOW)
+    if len(sentences) == 1:  # most requests, which need no task of their own
+        yield await _output(engine, sentences[0], options, window)
+        return
     tasks = [asyncio.create_task(_output(engine, sentence, options, window)) for sentence in sentences]
     try:
         for task in tasks:
@@ -140,7 +143,8 @@ async def _output(engine: Engine, sentence: Sentence, options: TextOptions, wind
     output: Output | None = None
     while segment is not None:
         output = await _segment_output(engine, segment, options, window, output)
-        segment = await engine.in_text_thread(partial(segment.again, output.hyp))
+        is_final = segment.instead is None and segment.revision is None
+        segment = None if is_final else await engine.process_text(partial(segment.again, output.hyp), len(segment.src))
     assert output is not None
     return output
 
@@ -158,7 +162,8 @@ async def _segment_output(
     except Exception as error:  # of the search; the engine has logged it
         raise unavailable("the search has failed on this batch; try again") from error
     write = (engine.aligning_generator if options.align and engine.aligning_generator else engine.generator).write
-    return await engine.in_text_thread(lambda: write.output(segment, hypotheses, previous))
+    n_chars = len(segment.src) * len(hypotheses)
+    return await engine.process_text(lambda: write.output(segment, hypotheses, previous), n_chars)
 
 
 async def text_outputs(engine: Engine, text: str, options: TextOptions) -> list[Candidate]:
@@ -176,5 +181,7 @@ async def join_lines(
     segments = [sentence.segment for sentence in sentences]
     text = "".join(segment.before + segment.src + segment.after for segment in segments)
     write = engine.generator.write
-    joined = await engine.in_text_thread(lambda: write.join_segments(Input(text, spans=spans), segments, outputs))
+    n_chars = len(text) * max(len(output.nbest) for output in outputs)
+    source = Input(text, spans=spans)
+    joined = await engine.process_text(lambda: write.join_segments(source, segments, outputs), n_chars)
     return joined.nbest[:n]
