@@ -1,9 +1,9 @@
 """s2s-serve under load, over the loopback: python benchmarks/serve_load.py run=demo seconds=10 rounds=3.
 
-For 1, 8 and 64 clients, each with a connection of its own and one sentence per request: requests per second, median and
-99th percentile of the latency, and the server's CPU time per request; the same with CTranslate2 behind the same server,
-with the model that s2s-export run=demo format=ctranslate2 wrote. Both servers run all the time and take turns, so that
-other load affects both equally; the idle one uses no CPU time.
+For 1, 8, 32 and 256 clients, each with a connection of its own and one sentence per request: requests per second,
+median and 95th percentile of the latency, and the server's CPU time per request; the same with CTranslate2 behind a few
+lines of FastAPI (serve_peer.py), with the model that s2s-export run=demo format=ctranslate2 wrote. Both servers run all
+the time and take turns, so that other load affects both equally; the idle one uses no CPU time.
 Then malformed=10000 malformed requests from 8 clients, while one sends valid ones; malformed=0: none.
 """
 
@@ -18,11 +18,11 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 
-from serve_process import Answers, Server, generate_body, post, sentences, serving
+from serve_process import Answers, Server, generate_body, post, sentences, serving, started
 
-CLIENTS = (1, 8, 64)
-BACKENDS = ("native", "ctranslate2")
+CLIENTS = (1, 8, 32, 256)
 PATHS = ("/v1/generate", "/v1/score", "/v1/parse", "/translate", "/detect")
 
 
@@ -39,7 +39,7 @@ class Load:
         n, answers = len(self.answers.seconds), self.answers
         return (
             f"| {n_clients} | {backend} | {n / self.wall:.1f} | {answers.quantile(0.5):,.0f} ms | "
-            f"{answers.quantile(0.99):,.0f} ms | {1000 * self.cpu / n:.1f} ms | {server.memory:.0f} MB | "
+            f"{answers.quantile(0.95):,.0f} ms | {1000 * self.cpu / n:.1f} ms | {server.memory:.0f} MB | "
             f"{', '.join(f'{k} × {status}' for status, k in answers.statuses.items())} |"
         )
 
@@ -48,10 +48,11 @@ def main(run: str, seconds: float, rounds: int, n_malformed: int) -> None:
     """Run all measurements and print them."""
     texts = sentences(400)
     with ExitStack() as stack:
-        servers = {name: stack.enter_context(serving(run, f"generate.backend={name}")) for name in BACKENDS}
+        peer = started(str(Path(__file__).with_name("serve_peer.py")), str(Path("runs", run, "export", "ctranslate2")))
+        servers = {"s2s": stack.enter_context(serving(run)), "ctranslate2": stack.enter_context(peer)}
         for server in servers.values():
-            load(server, texts, 64, 5.0)  # warm
-        print("| clients | engine | requests/s | p50 | p99 | CPU a request | memory | answers |")
+            load(server, texts, 32, 3.0)  # warm
+        print("| clients | engine | requests/s | p50 | p95 | CPU a request | memory | answers |")
         print("|---:|---|---:|---:|---:|---:|---:|---|", flush=True)
         for n_clients in CLIENTS:
             found = {name: Load() for name in servers}
@@ -59,8 +60,17 @@ def main(run: str, seconds: float, rounds: int, n_malformed: int) -> None:
                 measure(found[name], server, texts, n_clients, seconds)
             for name, server in servers.items():
                 print(found[name].row(n_clients, name, server), flush=True)
+            print(ratios(*found.values()), flush=True)
         if n_malformed:
-            malformed(servers["native"], texts, n_malformed)
+            malformed(servers["s2s"], texts, n_malformed)
+
+
+def ratios(ours: Load, theirs: Load) -> str:
+    """How many times as good we are as the other server, as a row of the table."""
+    more = len(ours.answers.seconds) / len(theirs.answers.seconds)
+    p50, p95 = (theirs.answers.quantile(share) / ours.answers.quantile(share) for share in (0.5, 0.95))
+    rate, cpu = more * theirs.wall / ours.wall, more * theirs.cpu / ours.cpu
+    return f"| | ratio | {rate:.2f} | {p50:.2f} | {p95:.2f} | {cpu:.2f} | | |"
 
 
 def measure(found: Load, server: Server, texts: list[str], n_clients: int, seconds: float) -> None:

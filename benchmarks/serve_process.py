@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["Answers", "Server", "post", "sentences", "serving"]
+__all__ = ["Answers", "Server", "post", "sentences", "serving", "started"]
 
 import http.client
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 TICKS = os.sysconf("SC_CLK_TCK")
 HEADERS = {"content-type": "application/json"}
@@ -95,10 +97,15 @@ def generate_body(text: str) -> bytes:
     return json.dumps({"text": text, "split": False}).encode()
 
 
+def serving(run: str, *options: str) -> AbstractContextManager[Server]:
+    """Start s2s-serve on a free port; see `started`."""
+    return started("-m", "s2s_serve.command", f"run={{en-de: {run}}}", "port=0", *options)
+
+
 @contextmanager
-def serving(run: str, *options: str) -> Iterator[Server]:
-    """Start the server on a free port; yields it when it is ready, and checks that it exits without an error."""
-    command = [sys.executable, "-m", "s2s_serve.command", f"run={{en-de: {run}}}", "port=0", *options]
+def started(*arguments: str) -> Iterator[Server]:
+    """Start a Python program that serves; yields it when it says where, and checks that it exits without an error."""
+    command = [sys.executable, *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -111,7 +118,7 @@ def serving(run: str, *options: str) -> Iterator[Server]:
             yield Server(port, process.pid)
         finally:
             process.terminate()
-        assert process.wait(60) == 0, "it ends well"
+        assert process.wait(60) in (0, -signal.SIGTERM), "it ends well"
 
 
 def sentences(n: int) -> list[str]:
