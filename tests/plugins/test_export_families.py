@@ -71,7 +71,7 @@ def test_a_pruned_family_goes_out(name: str, tmp_path: Path) -> None:
     assert outputs_of_transformers(tmp_path / "back", len(FAMILIES[name].start)) == [text.strip() for text in ours]
 
 
-@pytest.mark.parametrize("name", ["bart", "nllb", "mbart"])
+@pytest.mark.parametrize("name", ["bart", "nllb", "mbart", "t5", "madlad"])
 def test_ctranslate2_gives_the_same_outputs_and_scores(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,7 @@ from s2s.foreign import open_tensors
 from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_export import ExportInput
-from s2s_export.ctranslate2 import CTranslate2Exporter
+from s2s_export.ctranslate2 import CTranslate2Exporter, CTranslate2Model
 from s2s_export.hugging_face import HuggingFaceExporter
 from s2s_transformer import TransformerConfig
 from s2s_transformer.ctranslate2 import CTranslate2
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 V = 23
 VOCAB = Vocab(src=V, tgt=V, joint=True)
 SMALL = {"n_encoder_layers": 2, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2, "norm_eps": 1e-5}
+
+T5: dict[str, Any] = {"norm_kind": "rms", "bias": False, "attention_score": "dot", "positions": "relative_bias"}
+T5 |= {"scale_embeddings": False, "d_k": 6, "d_v": 6, "n_decoder_layers": 2}
 
 
 def build(**options: Any) -> Transformer:
@@ -139,6 +142,9 @@ def test_sinusoids_in_a_file_are_compared(tmp_path: Path) -> None:
         {"share_embeddings": "none", "output_bias": True},
         {"share_embeddings": "target", "norm_eps": 1e-3},
         {"share_embeddings": "inputs", "activation": "gelu_tanh"},
+        {**T5, "norm": "pre", "scale_output": True},
+        {**T5, "norm": "pre", "gated": True, "activation": "gelu_tanh", "share_embeddings": "inputs"},
+        {"d_k": 6, "d_v": 6, "gated": True, "positions": "relative_bias", "bias_buckets": 8, "bias_distance": 20},
     ],
     ids=lambda options: "-".join(map(str, options.values())) or "paper",
 )
@@ -180,3 +186,26 @@ def read_ctranslate2(path: Path) -> dict[str, Tensor]:
         at += n
     aliases = [(text(), text()) for _ in range(number("I"))]
     return variables | {alias: variables[name] for alias, name in aliases}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"norm": "pre", "scale_output": True, "output_bias": True},
+        {"norm": "pre", "gated": True, "activation": "gelu_tanh", "share_embeddings": "inputs"},
+        {"norm": "post", "gated": True, "activation": "silu", "bias": True, "attention_score": "scaled_dot"},
+    ],
+    ids=["1.0", "1.1", "biased"],
+)
+@torch.no_grad()
+def test_ctranslate2_scores_as_t5_does_at_all_distances(options: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
+    model = build(**{**T5, **options, "bias_distance": 40})
+    write(model, tmp_path, CTranslate2())
+    src, tgt = (torch.randint(4, V, (1, n)) for n in (70, 60))
+    theirs = CTranslate2Model(tmp_path, intra_threads=1).log_probs(src.tolist(), tgt.tolist())
+    source = torch.cat([src, torch.tensor([[VOCAB.src_eos]])], 1)
+    target = torch.cat([torch.tensor([[*VOCAB.starting_tokens]]), tgt], 1)
+    logits = model.project(model(source, source == VOCAB.pad, target))
+    expected = logits.log_softmax(-1).gather(2, torch.tensor([[*tgt[0], VOCAB.eos]])[..., None])[..., 0]
+    torch.testing.assert_close(torch.tensor(theirs), expected, atol=1e-4, rtol=0)

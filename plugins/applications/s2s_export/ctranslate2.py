@@ -7,8 +7,10 @@ __all__ = ["CTranslate2Exporter", "CTranslate2Model", "compute_types", "open_tra
 import json
 import logging
 import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sentencepiece
 
 from s2s import CheckpointError, ConfigError, Example
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    import torch
-
     from s2s import Choice, Task, Vocab
     from s2s_export import ExportInput
 
@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 N_POSITIONS = 4096
 """Rows of the written position encodings; CTranslate2 itself computes only sinusoids with its own wavelengths"""
 TOKENS = "tokens.json"
+GIVEN = ("num_layers", "num_heads", "pre_norm", "activation")
+"""Scalars that the constructor of a specification takes"""
 
 
 class CTranslate2Exporter:
@@ -45,7 +47,7 @@ class CTranslate2Exporter:
         written = {
             "src": sides[0],
             "tgt": sides[1],
-            "positions": min(len(side.position_encodings.encodings) for side in (spec.encoder, spec.decoder)),
+            "positions": _n_positions(spec),
             "eos": sides[1][vocab.eos],
             "end": sides[0][vocab.src_eos],
             "prefix": [sides[1][i] for i in prefix],
@@ -206,28 +208,38 @@ def _specification(model: ExportInput) -> Any:
     from ctranslate2.specs import common_spec, transformer_spec
 
     options, table = foreign_options(model, "ctranslate2"), model.format.names(model.arch)
+    names = {name for row in table.tensors for name in row.foreign}
     spec = transformer_spec.TransformerSpec.from_config(
         (options["encoder/num_layers"], options["decoder/num_layers"]),
         options["encoder/num_heads"],
         pre_norm=options["encoder/pre_norm"],
         activation=common_spec.Activation(options["encoder/activation"]),
-        layernorm_embedding=any("layernorm_embedding" in name for row in table.tensors for name in row.foreign),
+        layernorm_embedding=any("layernorm_embedding" in name for name in names),
+        relative_attention_bias=any(name.endswith("relative_attention_bias") for name in names),
+        ffn_glu=any("linear_0_noact" in name for name in names),
+        rms_norm=not any(name.endswith("beta") for name in names),
     )
-    spec.decoder.start_from_zero_embedding = options["decoder/start_from_zero_embedding"]
-    for side in ("encoder", "decoder"):
-        getattr(spec, side).scale_embeddings = options[f"{side}/scale_embeddings"]
+    for name, value in options.items():
+        if "/" in name and name.split("/")[-1] not in GIVEN:
+            _set(spec, name, np.int32(value) if type(value) is int else value)
     for name, tensor in table.to_foreign(model.weights):
-        _set(spec, name, tensor)
+        _set(spec, name, tensor.detach().float().cpu().numpy().copy())
     for name, compute in table.computed.items():
-        _set(spec, name, compute(N_POSITIONS))
+        _set(spec, name, compute(N_POSITIONS).numpy())
     spec.config.layer_norm_epsilon = options["layer_norm_epsilon"]
     return spec
 
 
-def _set(spec: Any, name: str, tensor: torch.Tensor) -> None:
+def _n_positions(spec: Any) -> int:
+    """Of the shorter table; without tables there is no limit."""
+    encodings = [getattr(side, "position_encodings", None) for side in (spec.encoder, spec.decoder)]
+    return min((len(one.encodings) for one in encodings if one is not None), default=sys.maxsize)
+
+
+def _set(spec: Any, name: str, value: Any) -> None:
     """Set a variable by its name, such as encoder/layer_0/ffn/linear_1/weight."""
     *parents, variable = name.split("/")
     for parent in parents:
         members, _, index = parent.rpartition("_")
         spec = getattr(spec, parent) if hasattr(spec, parent) else getattr(spec, members)[int(index)]
-    setattr(spec, variable, tensor.detach().float().cpu().numpy().copy())
+    setattr(spec, variable, value)
