@@ -114,8 +114,8 @@ def test_log_probabilities_are_those_of_the_model(form: str, options: dict[str, 
         ("hf", {"positions": "sinusoid_t2t"}, "sinusoid_t2t: MarianMTModel has only sinusoid"),
         ("hf", {"positions": "none"}, "none: MarianMTModel has only sinusoid"),
         ("hf", {"d_k": 4}, "heads of width"),
-        ("ctranslate2", {"d_k": 4}, "heads of width"),
-        ("ctranslate2", {"d_v": 4}, "heads of width"),
+        ("ctranslate2", {"d_k": 4}, "heads of one width"),
+        ("ctranslate2", {"d_v": 4}, "heads of one width"),
     ],
 )
 def test_what_a_format_cannot_express_is_refused_by_name(
