@@ -54,21 +54,27 @@ static void spread_relative(const Relative *relative, int64_t a, int64_t T, cons
     }
 }
 
+/* Adds the products of n rows of numbers x, `stride` floats apart, with `count` rows of WIDE or fewer vectors w, `width`
+floats apart. */
+INLINE void add_products(const int n, const int parts, const float *x, int64_t stride, int64_t count, const float *w,
+                         int64_t width, vf sums[ROWS][WIDE]) {
+    for (int64_t i = 0; i < count; i++, w += width) {
+        vf row[WIDE];
+        UNROLLED for (int c = 0; c < parts; c++) row[c] = load(w + c * W);
+        UNROLLED for (int r = 0; r < n; r++) {
+            vf number = splat(x[r * stride + i]);
+            UNROLLED for (int c = 0; c < parts; c++) sums[r][c] += number * row[c];
+        }
+    }
+}
+
 /* Scores of n queries with WIDE or fewer vectors of keys from t on, and the largest of each query and lane.
 distances: those of the first query and these keys; the next query's begin a number before. */
 INLINE void score(const int n, const int parts, const Head *head, int64_t t, const float *distances, vf most[ROWS]) {
-    const float *keys = head->keys + t * head->d_k;
     vf sums[ROWS][WIDE];
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < parts; c++) sums[r][c] = load(head->bias + t + c * W);
-    for (int64_t j = 0; j < head->d_k; j++, keys += KEYS) {
-        vf key[WIDE];
-        UNROLLED for (int c = 0; c < parts; c++) key[c] = load(keys + c * W);
-        UNROLLED for (int r = 0; r < n; r++) {
-            vf query = splat(head->query[r * head->d_k + j]);
-            UNROLLED for (int c = 0; c < parts; c++) sums[r][c] += query * key[c];
-        }
-    }
+    add_products(n, parts, head->query, head->d_k, head->d_k, head->keys + t * head->d_k, KEYS, sums);
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < parts; c++) {
             vf found = sums[r][c] + load(distances - r + c * W);
@@ -80,18 +86,10 @@ INLINE void score(const int n, const int parts, const Head *head, int64_t t, con
 /* Sums of n queries' weights times WIDE or fewer vectors of values from o on, divided by the sums of the weights. */
 INLINE void weigh(const int n, const int parts, const Head *head, int64_t o, const float totals[ROWS], float *out,
                   int64_t stride) {
-    const float *values = head->values + o;
     vf sums[ROWS][WIDE];
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < parts; c++) sums[r][c] = splat(0);
-    for (int64_t t = 0; t < head->S; t++, values += head->n_values) {
-        vf value[WIDE];
-        UNROLLED for (int c = 0; c < parts; c++) value[c] = load(values + c * W);
-        UNROLLED for (int r = 0; r < n; r++) {
-            vf weight = splat(head->weights[r * head->n_keys + t]);
-            UNROLLED for (int c = 0; c < parts; c++) sums[r][c] += weight * value[c];
-        }
-    }
+    add_products(n, parts, head->weights, head->n_keys, head->S, head->values + o, head->n_values, sums);
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < parts; c++) {
             vf found = sums[r][c] / splat(totals[r]);
