@@ -12,7 +12,6 @@ __all__ = ["prepare", "prepare_shard"]
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 import time
 from contextlib import contextmanager, nullcontext
@@ -27,10 +26,10 @@ from s2s.data.manifest import MANIFEST, Manifest
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.parts import Parts
 from s2s.data.preparation_spec import PreparationSpec
+from s2s.data.prepared_check import find_prepared
 from s2s.data.prepared_data import TOKENIZER, PreparedData
 from s2s.data.source_shape import SourceCounts, SourceShape
 from s2s.errors import DataError
-from s2s.io.atomic import write_file
 from s2s.io.atomic_folder import new_folder, remove_remnant
 from s2s.io.kernel_lock import flock
 from s2s.io.own_file import open_own
@@ -87,7 +86,7 @@ def prepare(
     """
     spec, progress = PreparationSpec(task, config, registry), ProgressReporter(report, every)
     with _locked(spec.directory, progress):
-        existing = _find(spec, progress, verify=verify)
+        existing = find_prepared(spec, progress.begin, verify=verify)
         remove_remnant(spec.directory)
         manifest = existing or _build(spec, progress)
         task.load(spec.directory / TOKENIZER)
@@ -126,49 +125,6 @@ def _unwritable(directory: Path, error: OSError) -> DataError:
     )
 
 
-def _find(spec: PreparationSpec, progress: ProgressReporter, *, verify: bool) -> Manifest | None:
-    """The manifest of an up-to-date folder, or None; reports why an existing folder cannot be used."""
-    directory = spec.directory
-    if not directory.exists():
-        return None
-    is_whole, is_current = FileStamp.has_contents, FileStamp.has_contents
-    if verify:
-        is_whole, is_current = FileStamp.is_intact, FileStamp.is_current
-    present = [file for file in spec.files if file.exists()]
-    gone = next((file for file in spec.files if file not in present), None)
-    try:
-        manifest = Manifest.read(directory)
-        broken = [name for name, stamp in manifest.outputs.items() if not is_whole(stamp, directory / name)]
-    except (KeyError, TypeError, ValueError, AttributeError, OSError):
-        broken = [MANIFEST]
-    if broken and gone:
-        raise DataError(
-            f"{directory / broken[0]} is damaged or missing, and so is {gone}, from which it was made; put one of them "
-            "back"
-        )
-    if broken:
-        progress.begin(f"{directory / broken[0]} is damaged or missing; preparing again")
-        return None
-    stamps = {file: manifest.inputs.get(str(file)) for file in present}
-    changed = [file for file, stamp in stamps.items() if stamp is None or not is_current(stamp, file)]
-    if changed:
-        progress.begin(f"{changed[0]} has changed; preparing again")
-        return None
-    if gone:
-        progress.begin(f"{gone} is gone; using what was prepared from it in {directory}")
-    return _restamped(directory, manifest, present)
-
-
-def _restamped(directory: Path, manifest: Manifest, files: list[Path]) -> Manifest:
-    """The manifest with the new times of files that were touched or copied, so that they are not hashed next time."""
-    inputs = {str(file): manifest.inputs[str(file)].renewed(file) for file in files}
-    outputs = {name: stamp.renewed(directory / name) for name, stamp in manifest.outputs.items()}
-    renewed = replace(manifest, inputs=manifest.inputs | inputs, outputs=outputs)
-    if renewed != manifest and os.access(directory, os.W_OK):
-        write_file(directory / MANIFEST, renewed.dump())
-    return renewed
-
-
 def prepare_shard(
     task: Task,
     config: DataConfig,
@@ -182,13 +138,13 @@ def prepare_shard(
     that finishes merges them. None: others have not finished yet."""
     spec, progress = PreparationSpec(task, config, registry), ProgressReporter(report, every)
     with _locked(spec.directory, progress):
-        manifest = _find(spec, progress, verify=True)
+        manifest = find_prepared(spec, progress.begin, verify=True)
         parts = None if manifest else _open_parts(spec, progress)
     origin = "found" if manifest else "made"
     if parts:
         _encode_parts(parts, shard, progress)
         with _locked(spec.directory, progress):
-            manifest = _find(spec, progress, verify=False)
+            manifest = find_prepared(spec, progress.begin, verify=False)
             if not manifest and parts.is_complete():
                 manifest = _build(spec, progress, parts)
     if not manifest:
