@@ -342,7 +342,6 @@ def test_options_without_the_plugin_are_refused(
     [
         ({"freeze": ["("]}, "train.freeze: '(' is no regular expression: missing ), unterminated subpattern"),
         ({"init_map": {"[": None}}, "train.init_map: '[' is no regular expression: unterminated character set"),
-        ({"init_map": {"a": "b"}}, "train.init_map says what to take of another run; give train.init_from=RUN, too"),
     ],
     ids=str,
 )
@@ -350,6 +349,14 @@ def test_options_that_make_no_sense_are_refused(given: dict[str, Any], message: 
     with pytest.raises(ConfigError) as caught:
         FineTuningOptions(**given)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("given", ["train.init_map={a: b}", "arch=lora_per_tag"])
+def test_what_to_take_of_another_run_needs_the_run(here: Path, capsys: pytest.CaptureFixture[str], given: str) -> None:
+    arch = [] if "arch" in given else TRANSFORMER
+    assert main([*SMALL, "task=alphabet", *arch, given, "run=stage", "--quiet"]) == 2
+    assert "train.init_from=" in capsys.readouterr().err
+    assert not Path("runs/stage").exists()
 
 
 @pytest.mark.parametrize("given", [{"init_map": {"a": None}}, {"init_map": {"a": "b", "c": None}, "init_from": "x"}])

@@ -5,7 +5,7 @@ train.init_from, train.init_map and train.freeze; no torch at import.
 
 from __future__ import annotations
 
-__all__ = ["FineTuningOptions", "s2s_prepare_model", "s2s_register", "s2s_settings"]
+__all__ = ["FineTuningOptions", "s2s_plan", "s2s_prepare_model", "s2s_register", "s2s_settings"]
 
 import re
 from collections.abc import Mapping
@@ -59,8 +59,6 @@ class FineTuningOptions(TrainConfig):
         for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
             for pattern in patterns:
                 _check_expression(f"train.{option}", pattern)
-        if self.init_from is None and any(name is not None for name in self.init_map.values()):
-            raise ConfigError("train.init_map says what to take of another run; give train.init_from=RUN, too")
 
 
 def _check_expression(option: str, pattern: str) -> None:
@@ -73,6 +71,17 @@ def _check_expression(option: str, pattern: str) -> None:
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.options(FineTuningOptions)
+
+
+@hookimpl(tryfirst=True)
+def s2s_plan(config: Config) -> None:
+    """Raise ConfigError for a map without a run: not in the options, as an architecture may bring one by default."""
+    options = cast("FineTuningOptions", config.train)
+    if options.init_from is None and any(name is not None for name in options.init_map.values()):
+        raise ConfigError(
+            f"train.init_map, given or the default of arch={config.arch.name}, says what to take of another run; "
+            "give train.init_from=RUN, too"
+        )
 
 
 @hookimpl
