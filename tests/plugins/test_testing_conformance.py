@@ -24,7 +24,7 @@ VOCABS = {"multidecoder": Vocab(src=19, tgt=19, tags=2)}
 """Of the architectures that ask more of a task than symbols"""
 
 
-WITHIN_ANOTHER = ("lora",)
+WITHIN_ANOTHER = ("lora", "lora_per_tag")
 """Architectures that freeze the one that they wrap, so that alone they learn little: they have tests of their own"""
 
 
