@@ -35,7 +35,8 @@ class MovingMeans:
         skipped = not (math.isfinite(record["loss"]) and math.isfinite(record["gnorm"]))
         tokens = 0 if skipped else record["tokens"]
         sums = {name: 0.0 if skipped else tokens * record[name] for name in ("loss", *self.extras)}
-        speed = {"used": (record["mfu"] or 0.0) * record["seconds"], "flops": record["flops"] or 0.0}
+        busy = record["device_seconds"]
+        speed = {"device": busy, "used": (record["mfu"] or 0.0) * busy, "flops": record["flops"] or 0.0}
         self.updates.append({"seconds": seconds, "tokens": tokens, "wait": record["wait"], **speed, **sums})
 
     def sum(self, name: str) -> float:
@@ -50,11 +51,13 @@ class MovingMeans:
         return f"loss {self.per_token('loss'):.3f}", extras
 
     def speed(self) -> str:
-        """The model's floating-point operations per second, and their share of the device's peak rate."""
-        return f"mfu {self.per_second('used'):.0%} ({self.per_second('flops') / 1e9:,.0f} GFLOP/s)"
+        """The model's floating-point operations per second of the device's own time, and their share of its peak rate:
+        other processes do not count."""
+        used, flops = (self.sum(name) / max(self.sum("device"), 1e-9) for name in ("used", "flops"))
+        return f"mfu {used:.0%} ({flops / 1e9:,.0f} GFLOP/s)"
 
     def per_second(self, name: str) -> float:
-        """`tokens`, `flops`: the rate; `wait`: the share of time spent waiting for data; `used`: that at full speed."""
+        """`tokens`: the rate; `wait`: the share of time spent waiting for data."""
         return self.sum(name) / max(self.sum("seconds"), 1e-9)
 
     def remaining(self, n_updates: int) -> float:

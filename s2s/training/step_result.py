@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 RESERVED = {
     *("kind", "step", "epoch", "loss", "lr", "gnorm", "tokens", "src_tokens", "padding", "micro_batches", "pairs"),
-    *("seconds", "wait", "flops", "mfu", "memory", "used", "tokens_per_second", "ppl", "best", "search", "signatures"),
-    *("sentences", "of_sentences", "empty", "length_ratio"),
+    *("seconds", "device_seconds", "wait", "flops", "mfu", "memory", "used", "tokens_per_second", "ppl", "best"),
+    *("search", "signatures", "sentences", "of_sentences", "empty", "length_ratio"),
 }
 """Keys of the log's records, which no metric and no extra value of an objective may use"""
 

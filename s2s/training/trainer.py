@@ -100,7 +100,8 @@ class Trainer:
 
     def update(self, batch: Sequence[Pair]) -> None:
         """Train on one global batch."""
-        state, began = self.state, time.monotonic()
+        state, device = self.state, device_of(self.world.device)
+        began, busy = time.monotonic(), device.clock()
         result = self.train_step(batch, state.step)
         if result.is_finite:
             state.n_tokens += result.n_tokens
@@ -109,9 +110,9 @@ class Trainer:
                 self.ema.update(state.step)
         else:
             self.record_skipped(batch, result)
-        seconds = time.monotonic() - began
+        seconds, busy = time.monotonic() - began, max(device.clock() - busy, 1e-9)
         state.seconds += seconds
-        rate = result.flops / seconds if result.flops and self.peak_flops else 0.0
+        rate = result.flops / busy if result.flops and self.peak_flops else 0.0
         self.peak_flops = max(self.peak_flops, rate)  # a measured rate must be possible
         record = {
             "step": state.step,
@@ -119,10 +120,11 @@ class Trainer:
             **result.record(),
             "pairs": len(batch),
             "seconds": seconds,
+            "device_seconds": busy,
             "wait": self.data_loader.wait,
             "flops": result.flops,
             "mfu": rate / self.peak_flops if rate else None,
-            "memory": device_of(self.world.device).peak_memory(),
+            "memory": device.peak_memory(),
         }
         for observer in self.observers:
             observer.updated(record)

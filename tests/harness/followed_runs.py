@@ -75,5 +75,5 @@ def make(
 
 def update(step: int, **more: Any) -> dict[str, Any]:
     numbers = {"loss": 3.214, "nll": 1.98, "lr": 6.3e-4, "gnorm": 0.41, "tokens": 41_200, "padding": 0.062}
-    numbers |= {"seconds": 0.2, "wait": 0.005, "mfu": 0.5, "flops": 9.4e9, "memory": 1.94e9}
+    numbers |= {"seconds": 0.2, "device_seconds": 0.2, "wait": 0.005, "mfu": 0.5, "flops": 9.4e9, "memory": 1.94e9}
     return {"step": step, **numbers, **more}

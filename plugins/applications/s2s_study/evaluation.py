@@ -101,7 +101,11 @@ def _known(cost: dict[str, float | None], run: Run, examples: Sequence[Example])
 
 def _measured_rate(updates: Sequence[Mapping[str, Any]]) -> float | None:
     """Median rate of large products on all devices in operations per second, recovered from the log's mfu."""
-    rates = sorted(r["flops"] / (r["mfu"] * r["seconds"]) for r in updates if r.get("flops") and r.get("mfu"))
+    rates = sorted(
+        r["flops"] / (r["mfu"] * r["device_seconds"])
+        for r in updates
+        if r.get("flops") and r.get("device_seconds") and r.get("mfu")
+    )
     return rates[len(rates) // 2] if rates else None
 
 

@@ -31,7 +31,7 @@ def test_an_update_is_one_line_with_everything_in_it(
             run.updated(update(step))
     assert capsys.readouterr().out == (
         "update  12,400/100,000   12%  loss 3.214  nll 1.98  lr 6.3e-4  gnorm 0.41  176.4k tok/s  "
-        "mfu 43% (40 GFLOP/s)  pad 6%  wait 2%  1.9 GB  ETA 05:41:03\n"
+        "mfu 50% (47 GFLOP/s)  pad 6%  wait 2%  1.9 GB  ETA 05:41:03\n"
     )
 
 

@@ -119,8 +119,9 @@ class Records:
 
 
 def updated(monkeypatch: pytest.MonkeyPatch, outcome: StepResult, **parts: Any) -> tuple[Any, dict[str, Any]]:
-    """After update 7, which took 2 s by the clock, of a batch of 3 pairs."""
-    looks = iter([10.0, 12.0])
+    """After update 7, which took 2 s of the device and 5 s by the clock on the wall, of a batch of 3 pairs."""
+    looks, device_looks = iter([10.0, 15.0]), iter([3.0, 5.0])
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.clock", lambda _: next(device_looks))
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(looks)))
     monkeypatch.setattr("s2s.backend.core_devices.CPU.peak_memory", lambda _: 99)
     observer, state = Records(), TrainerState(step=7, epoch=2, n_tokens=100, n_bad=1, seconds=5.0)
@@ -132,9 +133,10 @@ def updated(monkeypatch: pytest.MonkeyPatch, outcome: StepResult, **parts: Any) 
 
 def test_an_update_is_recorded_with_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
     one, record = updated(monkeypatch, result(), peak_flops=1200.0)
-    own = {"step": 7, "epoch": 2, "pairs": 3, "seconds": 2.0, "wait": 0.25, "flops": 600.0, "mfu": 0.25, "memory": 99}
+    own = {"step": 7, "epoch": 2, "pairs": 3, "seconds": 5.0, "device_seconds": 2.0, "wait": 0.25}
+    own |= {"flops": 600.0, "mfu": 0.25, "memory": 99}
     assert record == {**result().record(), **own}
-    assert (one.state.n_tokens, one.state.n_bad, one.state.seconds) == (120, 0, 7.0)
+    assert (one.state.n_tokens, one.state.n_bad, one.state.seconds) == (120, 0, 10.0)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_a_skipped_update_counts_no_tokens(monkeypatch: pytest.MonkeyPatch) -> N
     ema = SimpleNamespace(update=lambda step: 1 / 0)
     bad = result(loss=float("nan"))
     one, record = updated(monkeypatch, bad, ema=ema, record_skipped=lambda *of: skipped.append(of[0]))
-    assert (one.state.n_tokens, one.state.n_bad, len(skipped), record["seconds"]) == (100, 1, 1, 2.0)
+    assert (one.state.n_tokens, one.state.n_bad, len(skipped), record["seconds"]) == (100, 1, 1, 5.0)
 
 
 @pytest.mark.parametrize(("reached", "is_main"), [(False, True), (True, False)])
