@@ -61,7 +61,7 @@ class Tables(griffe.Extension):
         for one in fields:
             default = "required" if one.value is None else f"`{FACTORY.sub(_made, str(one.value))}`"
             rows.append((one.name, one.annotation, default, one.docstring.value if one.docstring else ""))
-            del cls.members[one.name]
+            cls.members.pop(one.name, None)  # not there: it is inherited
         cls.docstring.value = f"{cls.docstring.value}\n\n{table('field', rows)}"
 
 
