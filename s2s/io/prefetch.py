@@ -39,9 +39,13 @@ class Job(Generic[T]):
         """Whether `result` returns without waiting."""
         return self._done.is_set()
 
+    def wait(self) -> None:
+        """Wait until the function has returned, or raised an error."""
+        self._done.wait()
+
     def result(self) -> T:
         """Wait until the function has returned; its value, or the error that it raised."""
-        self._done.wait()
+        self.wait()
         if self._error is not None:
             raise self._error
         return self._results[0]

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from s2s.backend.memory import available_memory
 from s2s.checkpoint import directory as checkpoint
 from s2s.checkpoint.manifest import manifest_hash
 from s2s.checkpoint.state_tree import flatten_state, unflatten_state
@@ -39,6 +40,8 @@ OBSERVERS = "observers"
 """The group of tensors, and the part of the state, that belong to observers"""
 MAX_FAILED_SAVES = 5
 """Consecutive saves that may fail, e.g. because the disk is full, before the run is aborted."""
+MAX_COPIED = 0.5
+"""Share of the available memory that a copy of what is saved may take; without it, training waits for the disk"""
 MAX_SPLIT = 1 << 20
 """Largest split factor that is accepted from a checkpoint"""
 
@@ -245,7 +248,8 @@ class CheckpointManager:
         return weights + 2 * trained + n_bytes(self.ema.mean if self.ema else {})
 
     def _start(self, state: TrainerState, content: CheckpointContent, *, interim: bool, may_fail: bool) -> None:
-        """Copy everything that changes and write the copy in a thread; training waits only until it is copied."""
+        """Copy everything that changes and write the copy in a thread; training waits only until it is copied, or where
+        memory is scarce until it is written."""
         assert self.pending is None, "one checkpoint at a time"
         began, state = time.monotonic(), copy.deepcopy(state)
         saved = {
@@ -258,7 +262,12 @@ class CheckpointManager:
         }
         modules = self.train_step.modules
         frozen = {group: frozen_names(module) for group, module in modules.items()}
-        tensors = {group: snapshot(each, frozen.get(group, ())) for group, each in content.tensors.items()}
+        changing = (
+            {n: t for n, t in each.items() if n not in frozen.get(g, ())} for g, each in content.tensors.items()
+        )
+        has_room = n_bytes(*changing) <= MAX_COPIED * available_memory().n_bytes
+        kept = frozen if has_room else content.tensors  # what is not copied
+        tensors = {group: snapshot(each, kept.get(group, ())) for group, each in content.tensors.items()}
         learnt = {group: named for group, named in tensors.items() if group != OBSERVERS}
         name, previous_interim = checkpoint.step_name(state.step), self.interim
         parameters = {name for module in modules.values() for name, _ in module.named_parameters()}
@@ -270,3 +279,5 @@ class CheckpointManager:
             return path
 
         self.pending = PendingSave(Job(write), state, interim, began, may_fail)
+        if not has_room:
+            self.pending.job.wait()

@@ -111,6 +111,34 @@ def test_an_optimizer_s_state_keeps_its_types(tmp_path: Path) -> None:
         assert (state["moment"].dtype, int(state["seen"])) == (torch.bfloat16, (1 << 40) + 1)
 
 
+@pytest.mark.parametrize("n_available", [0, 1 << 40])
+def test_where_memory_is_scarce_training_waits_and_nothing_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_available: int
+) -> None:
+    own, begin, places = manager(tmp_path), threading.Event(), list[int]()
+    monkeypatch.setattr(checkpointing, "available_memory", lambda: SimpleNamespace(n_bytes=n_available))
+    save = checkpoint.save
+
+    def waits(folder: Path, name: str, tensors: Any, state: Any) -> Path:
+        if n_available:
+            begin.wait()
+        places.extend(tensor.data_ptr() for group in tensors.values() for tensor in group.values())
+        return save(folder, name, tensors, state)
+
+    monkeypatch.setattr(checkpoint, "save", waits)
+    content = own.gather({})
+    then = {name: tensor.clone() for name, tensor in content.tensors["model"].items()}
+    own.save(TrainerState(step=1), content)
+    assert own.save_is_done == (not n_available)
+    for p in own.train_step.parameters:  # the next update
+        p.data.zero_()
+    begin.set()
+    own.finish_save()
+    assert all(torch.equal(then[n], t) for n, t in checkpoint.load(own.folder / "step-000001").tensors["model"].items())
+    originals = {tensor.data_ptr() for group in content.tensors.values() for tensor in group.values()}
+    assert (originals == set(places)) == (not n_available)
+
+
 def test_without_a_checkpoint_nothing_is_restored(tmp_path: Path) -> None:
     own: Any = manager(tmp_path)
     assert (own.restore(), own.saved, own.interim, own.n_failed, own.log.texts) == (None, None, "", 0, [])
