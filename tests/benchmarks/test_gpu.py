@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import torch
 
 from harness.benchmark_scripts import load_benchmark
 from harness.folders import ROOT
+from s2s.compose import compose
+from s2s.config import Config
 from s2s.plugin import load_plugins
 
 if TYPE_CHECKING:
@@ -130,6 +133,16 @@ def test_numbers_are_near_float64_and_outputs_equal(arch: str, device: str) -> N
     assert found["fp32 as expected"], found
     assert found["bf16 as expected"], found
     assert found["outputs, beam 1"] == found["outputs, beam 4"] == "6/6", found
+
+
+@pytest.mark.parametrize("arch", gpu.ARCHS)
+def test_no_architecture_draws_random_numbers(arch: str) -> None:
+    """Two models of the same weights would otherwise differ by more than their devices."""
+    plugins, chosen = load_plugins(), [f"arch={arch}", "task=translation_tiny"]
+    options = list(checks.without_noise(compose(Config, chosen, plugins).config.arch))
+    config: Any = compose(Config, [*chosen, *options], plugins).config.arch
+    left = re.findall(r"\w*(?:drop|noisy)\w*=(?!0\.0|False|None)[^,)]*", repr(config))
+    assert not left
 
 
 def test_a_number_that_is_wrong_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
