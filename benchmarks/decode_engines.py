@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -101,7 +102,7 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
 
 
 def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str = "", device: str = "cpu") -> Decode:
-    """s2s; `off` names an optimisation to disable: matmul, native, kernels or queue."""
+    """s2s; `off` names an optimisation to disable: matmul, native, kernels, queue or sentence."""
     matmul: dict[str, LinearBackend] = {"matmul": "torch", "native": "onednn"}
     there = torch.device(device)
     if there.type == "cpu":
@@ -125,8 +126,11 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
         n_tokens = -(-work.batch * sum(len(source.ids) for source in sources) // len(sources))
         batches = [sources[i : i + work.batch] for i in range(0, len(sources), work.batch)]
         queues = [FixedQueue(batch, 10**9) for batch in batches] if off == "queue" else [FixedQueue(sources, n_tokens)]
-        kernels = patch.object(Operator, "use_implementations", False) if off == "kernels" else nullcontext()
-        with kernels, torch.no_grad(), device_of(there).autocast(dtype):
+        without: Any = {
+            "kernels": partial(patch.object, Operator, "use_implementations", False),
+            "sentence": partial(patch.object, BeamSearch, "search_alone", return_value=None),
+        }
+        with without.get(off, nullcontext)(), torch.no_grad(), device_of(there).autocast(dtype):
             for queue in queues:
                 for found in search(SearchRequest(model=model, vocab=vocab, queue=queue, device=there)):
                     for result in found:

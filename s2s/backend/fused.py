@@ -2,7 +2,8 @@
 arithmetic.
 
 An architecture describes what its layers consist of; a plugin that can compute such layers as one function implements
-`fused_encoder` and `fused_decoder`, and `fused_steps` for several steps of a beam search at once.
+`fused_encoder` and `fused_decoder`, `fused_steps` for several steps of a beam search at once, and `sentence_search` for
+the whole search of a sentence.
 
 Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, S source length, h heads, V tokens, P positions,
 D = d_model.
@@ -15,18 +16,23 @@ __all__ = [
     "FusedDecoder",
     "FusedEncoder",
     "FusedModel",
+    "FusedSource",
     "FusedState",
     "HasFusedState",
+    "HasSentenceSearch",
     "LayerStack",
+    "SentencePositions",
+    "SentenceSearch",
     "Sublayers",
     "TreeCache",
     "fused_decoder",
     "fused_encoder",
+    "sentence_search",
 ]
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -35,6 +41,7 @@ from s2s.backend.operators.operator import Operator
 
 if TYPE_CHECKING:
     from s2s.backend.growing_state import GrowingState
+    from s2s.decoding import BeamSearch, SearchResult, SourceSentence
     from s2s.model import State
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
@@ -151,3 +158,49 @@ class HasFusedState(Protocol):
     def fused_state(self, state: State, beam: int) -> tuple[FusedState, GrowingState] | None:
         """The same state for `fused_steps`, which give it `beam` hypotheses, and the state after them once
         `after_step` is applied: they write into its buffers. None: only `step` can compute this model's steps."""
+
+
+class FusedSource(NamedTuple):
+    """For each layer of a decoder, keys_values(encoder(scale * embedding[token] + position)), h keys, then h values."""
+
+    encoder: FusedEncoder
+    n_tokens: int
+    """V of the source"""
+    embedding: Tensor | None
+    """[V, D], fp32; None: the weight of `FusedModel.output`"""
+    scale: float
+    keys_values: Sequence[LinearMap]
+    """[..., D] -> [..., h * (d_k + d_v)]"""
+
+
+class SentenceSearch(Protocol):
+    """The beam search of one sentence without a constraint, from its tokens to its outputs."""
+
+    def __call__(
+        self, search: BeamSearch, run: Any, sentence: SourceSentence, limit: int, positions: SentencePositions
+    ) -> SearchResult | None:
+        """The result, bit-identical to that of single steps; None: the sentence must be started and searched so.
+
+        run: what `search.begin` returned. limit: most tokens of an output, without eos.
+        """
+
+
+class SentencePositions(NamedTuple):
+    """[P, D], encodings of at least as many positions as are needed; None: the model adds none."""
+
+    src: Tensor | None
+    tgt: Tensor | None
+    """Of the starting token, too"""
+
+
+@Operator
+def sentence_search(source: FusedSource, target: FusedModel) -> SentenceSearch | None:
+    """The search of a sentence as one function, made once for a model; None: there is no such function."""
+
+
+@runtime_checkable
+class HasSentenceSearch(Protocol):
+    """A model that may have a function for the search of one sentence."""
+
+    def sentence_search(self, n_source: int, n_target: int) -> tuple[SentenceSearch, SentencePositions] | None:
+        """For up to so many tokens, eos included; None: `encode`, `start` and `step` must be called."""

@@ -8,7 +8,7 @@ Sentences do not affect each other, so an output does not depend on its batch.
 A custom search may derive from `BeamSearch`. Its public methods are called in every mode, whether operators run as
 implemented by plugins or as references, so overriding one of them replaces that part of the search everywhere.
 Several steps run as one call where they can (see `fused_steps`), unless one of the methods that this replaces
-(`REPLACED`) is overridden.
+(`REPLACED`) is overridden. So does the whole search of a sentence that no others join (see `search_alone`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from s2s.backend.fused import HasSentenceSearch
 from s2s.backend.operators import (
     merge_candidates,
     merge_finished,
@@ -34,7 +35,7 @@ from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
 from s2s.decoding.config import BeamConfig, GreedyConfig
 from s2s.decoding.contract import Hypothesis, SearchResult
 from s2s.decoding.history import ROOT
-from s2s.decoding.starting import start_sentences
+from s2s.decoding.starting import check_starting_tokens, max_output_length, start_sentences
 from s2s.decoding.streaming import StreamingSearch
 from s2s.errors import ConfigError, PluginError
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 REPLACED = ("step", "allowed", "select", "expand", "finish", "unfinished", "is_done", "cannot_improve")
 """Methods of `BeamSearch` that `fused_steps` does not call"""
+REPLACED_TOO = ("admit", "start", "steps", "without_done", "drop", "results", "result", "outputs")
+"""Those that `search_alone` does not call either"""
 
 
 def greedy(config: GreedyConfig) -> BeamSearch:
@@ -79,14 +82,30 @@ class BeamSearch(StreamingSearch[Beams]):
             )
         fused = all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED)
         request = request.with_options(self.config)
-        return BeamRun(request, ban_unk=self.config.ban_unk, fused=fused)
+        run = BeamRun(request, ban_unk=self.config.ban_unk, fused=fused)
+        run.whole = run.fused and all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED_TOO)
+        return run
+
+    def search_alone(self, run: BeamRun, sentence: SourceSentence) -> SearchResult | None:
+        """The result of a sentence that no other can join, in one call; None: it must be started."""
+        request, model, start = run.request, run.request.model, run.request.starting_tokens(sentence)
+        restricted = request.constraint or sentence.constraint or (request.shortlist and model.reads_shortlists)
+        if not run.whole or not isinstance(model, HasSentenceSearch) or restricted or len(start) > 1:
+            return None
+        check_starting_tokens(start, request.vocab)
+        limit = max_output_length(self.config, model, len(sentence.ids) - 1)
+        if request.queue.steps_at_once <= limit:
+            return None
+        if (found := model.sentence_search(len(sentence.ids), limit + 1)) is None:
+            return None
+        self._extend_penalties(run, limit)
+        search_one, positions = found
+        return search_one(self, run, sentence, limit, positions)
 
     def start(self, run: BeamRun, sentences: list[SourceSentence]) -> Beams:
         """One live hypothesis for each sentence, since several would be identical in the first step."""
         started, device = start_sentences(run, self.config, sentences), run.request.device
-        longest = max(started.limits)
-        if len(run.penalties) < longest + 3:  # `search_finished` reads up to index limit + 2
-            run.penalties = self._penalties(2 * longest + 3).to(device)
+        self._extend_penalties(run, max(started.limits))
         zeros = torch.zeros(len(sentences), 1, dtype=torch.long, device=device)
         return Beams(
             run=run,
@@ -186,6 +205,11 @@ class BeamSearch(StreamingSearch[Beams]):
         """
         return PENALTIES[self.config.length_penalty](length, self.config.alpha)
 
+    def _extend_penalties(self, run: BeamRun, limit: int) -> None:
+        """Let the run have the penalties of outputs of up to `limit` tokens without eos."""
+        if len(run.penalties) < limit + 3:  # `search_finished` reads up to index limit + 2
+            run.penalties = self._penalties(2 * limit + 3).to(run.request.device)
+
     def _penalties(self, n: int) -> Tensor:
         """The penalties of outputs of 0 to n - 1 tokens, in fp32: [n]; raises PluginError for numbers that are none."""
         length = torch.arange(n, dtype=torch.float)
@@ -237,7 +261,5 @@ class BeamSearch(StreamingSearch[Beams]):
         for score, node, log_prob in zip(scores, nodes, log_probs, strict=True):
             if score > -torch.inf:
                 tokens, before = batch.run.history.backtrace(node)
-                finished = batch.sentences[row].ends_itself(len(tokens), log_prob)
-                total = sum(before) + log_prob
-                hypotheses.append(Hypothesis(tokens, score, total, [*before, log_prob], finished=finished))
+                hypotheses.append(batch.sentences[row].hypothesis(tokens, score, before, log_prob))
         return hypotheses

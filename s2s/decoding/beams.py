@@ -42,6 +42,8 @@ class BeamRun(Run["Beams"]):
         """Length penalties of outputs of 0, 1, 2, … tokens, eos included; computed for the lengths that occur"""
         self.fused = fused and not self.transforms.needs_output
         """Whether `fused_steps` may take the place of `BeamSearch.step`"""
+        self.whole = False
+        """Whether `BeamSearch.search_alone` may take the place of all that happens to a sentence"""
 
 
 @dataclass(frozen=True, kw_only=True)

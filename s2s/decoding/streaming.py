@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
+from s2s.decoding.contract import Hypothesis
 from s2s.decoding.transforms import Transforms, pad_to_same, trim
 from s2s.model import State
 from s2s.tensors import join_tensors, select_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Generator, Iterator, Sequence
 
     from s2s.decoding.contract import SearchRequest, SearchResult
     from s2s.decoding.queue import SourceSentence
@@ -45,6 +46,11 @@ class ActiveSentence:
     def ends_itself(self, n_tokens: int, eos_log_prob: float) -> bool:
         """Whether an output of `n_tokens`, without eos, was not cut: at its limit eos has a probability over 0.5."""
         return n_tokens < self.limit or eos_log_prob > HALF
+
+    def hypothesis(self, tokens: list[int], score: float, before: list[float], last: float) -> Hypothesis:
+        """An output of the sentence; before: the log-probabilities of its tokens, last: that of eos."""
+        finished = self.ends_itself(len(tokens), last)
+        return Hypothesis(tokens, score, sum(before) + last, [*before, last], finished=finished)
 
 
 S = TypeVar("S", bound=ActiveSentence)
@@ -137,7 +143,7 @@ class StreamingSearch(ABC, Generic[B]):
     def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
         """Results in the order in which sentences finish, each as soon as it is known."""
         run = self.begin(request)
-        batch, n_before = self.admit(run, None), 0
+        batch, n_before = (yield from self.admit(run, None)), 0
         while batch is not None:
             if len(batch.sentences) > n_before:  # newly admitted sentences have taken a step, and may have finished
                 batch, results = self.without_done(batch)
@@ -146,7 +152,7 @@ class StreamingSearch(ABC, Generic[B]):
                 batch, results = self.without_done(self.steps(_released(batch), request.queue.steps_at_once))
                 yield from results
             n_before = len(batch.sentences) if batch is not None else 0
-            batch = self.admit(run, batch)
+            batch = yield from self.admit(run, batch)
 
     def begin(self, request: SearchRequest) -> Run[B]:
         """What the steps of this call share."""
@@ -204,14 +210,24 @@ class StreamingSearch(ABC, Generic[B]):
         dropped = [sentence.index in cancelled for sentence in batch.sentences]
         return self.drop(batch, torch.tensor(dropped)) if any(dropped) else batch
 
-    def admit(self, run: Run[B], batch: B | None) -> B | None:
-        """The batch with those queued sentences that fit and whose states can join; None if all are finished."""
+    def search_alone(self, run: Any, sentence: SourceSentence) -> SearchResult | None:
+        """The result of a sentence that no other can join, in one call; None: it must be started."""
+        return None
+
+    def admit(self, run: Run[B], batch: B | None) -> Generator[list[SearchResult], None, B | None]:
+        """The batch with those queued sentences that fit and whose states can join; None if all are finished.
+
+        Yields the results of sentences before them that were searched alone.
+        """
         if batch is None and run.waiting:
             batch = run.waiting.popleft()
         if run.waiting or (batch is not None and not batch.state.supports_join):
             return batch
         queue = run.request.queue
         sentences = queue.admit(0 if batch is None else batch.n_source)
+        while batch is None and len(sentences) == 1 and (result := self.search_alone(run, sentences[0])):
+            yield [result]
+            sentences = queue.admit(0)
         if not sentences:
             return batch
         batch = self._constrain(run, batch, sentences)

@@ -76,6 +76,12 @@ class Embeddings(nn.Module):
         table: Tensor | None = getattr(self, self._target)
         return table
 
+    @property
+    def source_table(self) -> Tensor | None:
+        """The same of `source`"""
+        table: Tensor | None = getattr(self, self._source)
+        return table
+
     def free_table(self) -> None:
         """Free the softmax's matrix, whose rows `prepacked` has, unless source words are sums of them."""
         if not (self.has_words and self._source == self._softmax):

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["fused_decoder", "fused_encoder", "fused_model", "fused_state", "has_hooks"]
+__all__ = [
+    "first_positions",
+    "fused_decoder",
+    "fused_encoder",
+    "fused_model",
+    "fused_source",
+    "fused_state",
+    "has_hooks",
+]
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from s2s.nn import Embeddings
     from s2s_transformer import TransformerConfig
     from s2s_transformer.decoding import TransformerState
+    from s2s_transformer.positions import Positions
     from s2s_transformer.relative_bias import RelativeBias
 
 
@@ -86,6 +95,24 @@ def fused_model(
     table = None if table is None else table.detach()
     maps = (table, embeddings.scale, embeddings.prepacked)
     return fused.FusedModel(decoder, *maps, output_scale, _norm(norm), config.zero_start)
+
+
+def fused_source(
+    encoder: fused.FusedEncoder, n_tokens: int, embeddings: Embeddings, layers: Iterable[DecoderLayer]
+) -> fused.FusedSource:
+    """The model from source tokens to the keys and values of a decoder's layers, all with cross-attention."""
+    maps = [linear.linear_function(layer.cross_attention.kv) for layer in layers if layer.cross_attention]
+    table = embeddings.source_table
+    table = None if table is None else table.detach()
+    return fused.FusedSource(encoder, n_tokens, table, embeddings.scale, maps)
+
+
+def first_positions(positions: Positions | None, n: int) -> torch.Tensor | None:
+    """[P, D], encodings of the first n positions, on a CPU; None: the model adds none."""
+    if positions is None:
+        return None
+    positions.check(n)
+    return positions.first(n, torch.float32, torch.device("cpu"))
 
 
 def fused_state(

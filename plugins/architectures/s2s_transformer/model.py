@@ -31,7 +31,15 @@ from s2s.nn import (
 from s2s_transformer.attention_weights import attention_maps, cross_attention_weights, layer_number, mean_of_heads
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.decoding import GuidedMemory, TransformerState, first_state, listed_logits
-from s2s_transformer.fused import fused_decoder, fused_encoder, fused_model, fused_state, has_hooks
+from s2s_transformer.fused import (
+    first_positions,
+    fused_decoder,
+    fused_encoder,
+    fused_model,
+    fused_source,
+    fused_state,
+    has_hooks,
+)
 from s2s_transformer.initialization import init_weights
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, norm, stack, stack_norm
 from s2s_transformer.layouts import source_layout, step_layouts, target_layout
@@ -76,6 +84,7 @@ class Transformer(Seq2Seq):
         self.max_len = config.max_positions if config.positions == "learned" else None
         self.fused_encoder: fused.FusedEncoder | None = None
         self.fused_decoder: fused.FusedDecoder | None = None
+        self.fused_search: fused.SentenceSearch | None = None
         self.words, self.pooled = SourceWords(vocab), config.words == "pooled"
         self.guidance: Guidance | None = None
         if config.guide != "none":
@@ -149,12 +158,9 @@ class Transformer(Seq2Seq):
 
     def _encode_padded(self, x: Tensor, pad: Tensor) -> Tensor:
         """x [B, S, D], pad [B, S] -> [B, S, D], by one function if a plugin has it and no hook is to be called"""
-        if not self.training and not torch.is_grad_enabled() and not has_hooks(self.encoder):
-            self.fused_encoder = self.fused_encoder or fused_encoder(
-                self.encoder, self.encoder_norm, self.config, self.src_bias
-            )
-            if self.fused_encoder:
-                return self.fused_encoder(x, pad)
+        may_fuse = not self.training and not torch.is_grad_enabled() and not has_hooks(self.encoder)
+        if may_fuse and (encoder := self._fuse_encoder()):
+            return encoder(x, pad)
         return self._encode(x, source_layout(self.config, self.kernel, pad, x.dtype, self.src_bias))
 
     def _encode(self, x: Tensor, layout: Layout) -> Tensor:
@@ -239,10 +245,18 @@ class Transformer(Seq2Seq):
 
     def start(self, memory: Memory) -> TransformerState:
         """Each layer's keys and values of the source, once per sentence, and none of the target yet."""
-        self.fused_decoder = self.fused_decoder or fused_decoder(
-            self.decoder, self.decoder_norm, self.config, self.tgt_bias
-        )
+        self._fuse_decoder()
         return first_state(self.decoder, memory)
+
+    def _fuse_encoder(self) -> fused.FusedEncoder | None:
+        norm, bias = self.encoder_norm, self.src_bias
+        self.fused_encoder = self.fused_encoder or fused_encoder(self.encoder, norm, self.config, bias)
+        return self.fused_encoder
+
+    def _fuse_decoder(self) -> fused.FusedDecoder | None:
+        norm, bias = self.decoder_norm, self.tgt_bias
+        self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, norm, self.config, bias)
+        return self.fused_decoder
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]. All hypotheses of a sentence attend to one copy of its source."""
@@ -268,8 +282,7 @@ class Transformer(Seq2Seq):
 
     def fused_state(self, state: State, beam: int) -> tuple[fused.FusedState, State] | None:
         """See `HasFusedState`; not available if a step differs from the one defined here."""
-        same = type(self).step is Transformer.step and type(self).project is Transformer.project
-        same = same and "step" not in vars(self) and not self.training and not self.guidance
+        same = self._computes("step", "project") and not self.training and not self.guidance
         if not same or not isinstance(state, TransformerState) or self.fused_decoder is None:
             return None
         model = fused_model(self.fused_decoder, self.embeddings, self.tgt_embedding_norm, self.config)
@@ -279,6 +292,32 @@ class Transformer(Seq2Seq):
         if self.tgt_positions is not None:
             state = state.with_positions(self.tgt_positions, state.max_length + 1, self.max_len)
         return fused_state(model, state, beam)
+
+    def sentence_search(
+        self, n_source: int, n_target: int
+    ) -> tuple[fused.SentenceSearch, fused.SentencePositions] | None:
+        """See `HasSentenceSearch`; not available if the steps are not, or if the encoder's input or output are read."""
+        plain = isinstance(self.src_embedding_norm, nn.Identity) and not (self.pooled or self.labels or self.guidance)
+        same = self._computes("encode", "start", "step", "project", "fused_state") and not self.training
+        if not plain or not same or has_hooks(self.encoder):
+            return None
+        self.fused_search = self.fused_search or self._fuse_search()
+        if self.fused_search is None:
+            return None
+        positions = first_positions(self.src_positions, n_source), first_positions(self.tgt_positions, n_target)
+        return self.fused_search, fused.SentencePositions(*positions)
+
+    def _fuse_search(self) -> fused.SentenceSearch | None:
+        if (encoder := self._fuse_encoder()) is None or (decoder := self._fuse_decoder()) is None:
+            return None
+        model = fused_model(decoder, self.embeddings, self.tgt_embedding_norm, self.config)
+        source = fused_source(encoder, self.vocab.src, self.embeddings, self.decoder)
+        return fused.sentence_search(source, model) if model else None
+
+    def _computes(self, *methods: str) -> bool:
+        """Whether these are the methods of this class, which fused functions replace."""
+        own, kind = vars(self), type(self)
+        return all(name not in own and getattr(kind, name) is getattr(Transformer, name) for name in methods)
 
     def _step(self, x: Tensor, state: TransformerState) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""

@@ -9,7 +9,7 @@ Before the first step K is 1, and then `beam`.
 
 from __future__ import annotations
 
-__all__ = ["beam_search_steps", "run_steps"]
+__all__ = ["beam_search_steps", "model_struct", "run_steps", "search_settings", "search_struct"]
 
 import ctypes
 import itertools
@@ -26,7 +26,7 @@ from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
 from s2s_cpu.rows import norm_struct
 from s2s_cpu.search_constraint import SearchConstraint, search_constraint
-from s2s_cpu.structs import ModelStruct, SearchStruct
+from s2s_cpu.structs import SEARCH_WRITTEN, LayerStruct, ModelStruct, SearchStruct
 
 if TYPE_CHECKING:
     from s2s.decoding import AffineTransform, Beams, BeamSearch
@@ -80,10 +80,10 @@ class SearchSettings(NamedTuple):
     """Length penalties of outputs of 0, 1, 2, … tokens"""
     admission_threshold: int
     """Steps end once a sentence is done and the unfinished ones have no more source tokens than this"""
-    constraint: SearchConstraint
-    """The constraint on the next steps"""
     affine: AffineTransform | None = None
     """Changes the logits"""
+    constraint: SearchConstraint = SearchConstraint()
+    """The constraint on the next steps"""
 
 
 class NewNodes(NamedTuple):
@@ -115,7 +115,7 @@ def beam_search_steps(search: BeamSearch, batch: Beams, max_steps: int) -> Beams
         # Making room for a step may have moved nodes, so that the paths of `batch.state` are out of date.
         return search.step(replace(batch, state=state)) if n_hypotheses == beam else None  # else there are no nodes yet
     arrays = _arrays(batch, beam)
-    settings = _settings(search, batch)
+    settings = search_settings(search, run)._replace(constraint=search_constraint(batch, beam))
     allowed, _, states = settings.constraint
     max_steps = max_steps if allowed is None else 1
     n_steps, new = run_steps(fused_state, arrays, n_hypotheses, settings, run.history.n_nodes, max_steps)
@@ -151,8 +151,9 @@ def _copy(x: Tensor) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format)
 
 
-def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
-    beam, stop, run = search.config.beam, search.config.stop, batch.run
+def search_settings(search: BeamSearch, run: Any) -> SearchSettings:
+    """Those of a search without a constraint; run: what `search.begin` returned."""
+    beam, stop = search.config.beam, search.config.stop
     return SearchSettings(
         eos=run.request.vocab.eos,
         n=2 * beam,
@@ -163,7 +164,6 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
         banned=run.banned,
         penalties=run.penalties,
         admission_threshold=run.request.queue.stop_threshold,
-        constraint=search_constraint(batch, beam),
         affine=run.transforms.affine,
     )
 
@@ -188,29 +188,45 @@ def run_steps(
     new = NewNodes(*(x.new_empty(size) for x in (arrays.node, arrays.score, arrays.token)))
     layers, step, _alive = decoder.structures(cache)
     step.K = n_hypotheses
-    positions = None if state.positions is None else state.positions.data_ptr()
-    first = ctypes.cast(layers, ctypes.c_void_p)
-    table = None if model.embedding is None else model.embedding.data_ptr()
-    changes = (model.scale, model.output_scale, model.zero_start, positions, norm_struct(model.embedding_norm))
-    columns = () if state.columns is None else _pointers(state.columns)
-    model_struct = ModelStruct(first, len(layers), output.struct, table, *changes, *columns)
+    model_of = model_struct(model, layers)
+    if state.positions is not None:
+        model_of.positions = state.positions.data_ptr()
+    if state.columns is not None:
+        _point_to(state.columns, model_of)
     written = (*arrays, cache.path, cache.length, state.n_nodes, *new)
     assert all(x.is_contiguous() for x in (*written, cache.seen, *itertools.chain(*cache.sources)))
-    ranks = (settings.n, settings.n_finishable, settings.stop_rank)
-    rules = (settings.first_k, settings.normalize, len(settings.banned))
-    sizes = (settings.eos, *ranks, *rules, first_node, settings.admission_threshold)
-    allowed, automaton, _structure = settings.constraint.pointers()
-    affine = [x.data_ptr() for x in (settings.affine.scale, settings.affine.bias)] if settings.affine else [None, None]
-    pointers = [x.data_ptr() for x in (settings.banned, settings.penalties, *written)]
-    beam, n_finished = arrays.token.size(1), arrays.finished_score.size(1)
-    search = SearchStruct(beam, n_finished, *sizes, *pointers, 0, 0, allowed, automaton, *affine)
-    call("s2s_beam_search_steps", *map(ctypes.byref, (model_struct, step, search)), max_steps)
+    search = search_struct(settings, arrays.token.size(1), arrays.finished_score.size(1))
+    search.first_node = first_node
+    for name, x in zip(SEARCH_WRITTEN, written, strict=True):
+        setattr(search, name, x.data_ptr())
+    search.allowed, search.automaton, _structure = settings.constraint.pointers()
+    call("s2s_beam_search_steps", *map(ctypes.byref, (model_of, step, search)), max_steps)
     return search.n_steps, NewNodes(*(x[: search.n_new] for x in new))
 
 
-def _pointers(columns: fused.Columns) -> tuple[Any, ...]:
-    """The last fields of a `ModelStruct`."""
+def model_struct(model: fused.FusedModel, layers: ctypes.Array[LayerStruct]) -> ModelStruct:
+    """The structure of a model without positions and columns, whose memory it points to."""
+    assert isinstance(model.output, PrepackedLinear)
+    table = None if model.embedding is None else model.embedding.data_ptr()
+    changes = (model.scale, model.output_scale, model.zero_start, None, norm_struct(model.embedding_norm))
+    return ModelStruct(ctypes.cast(layers, ctypes.c_void_p), len(layers), model.output.struct, table, *changes)
+
+
+def search_struct(settings: SearchSettings, beam: int, n_finished: int) -> SearchStruct:
+    """The structure of a search without constraint and arrays, which points to the memory of its settings."""
+    ranks = (settings.n, settings.n_finishable, settings.stop_rank)
+    rules = (settings.first_k, settings.normalize, len(settings.banned), 0, settings.admission_threshold)
+    tables = (settings.banned.data_ptr(), settings.penalties.data_ptr())
+    struct = SearchStruct(beam, n_finished, settings.eos, *ranks, *rules, *tables)
+    if settings.affine:
+        struct.logit_scale, struct.logit_bias = settings.affine.scale.data_ptr(), settings.affine.bias.data_ptr()
+    return struct
+
+
+def _point_to(columns: fused.Columns, struct: ModelStruct) -> None:
+    """Let a model compute the logits of these columns alone."""
     assert isinstance(columns.output, PrepackedLinear)
     assert columns.ids.is_contiguous()
     assert columns.listed.is_contiguous()
-    return columns.output.struct, columns.ids.data_ptr(), columns.listed.data_ptr()
+    struct.of_columns = columns.output.struct
+    struct.columns, struct.listed = columns.ids.data_ptr(), columns.listed.data_ptr()

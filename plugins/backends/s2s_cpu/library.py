@@ -41,6 +41,7 @@ SIGNATURES = {
     "s2s_unfinished_candidates": [c_void_p, *[c_int64] * 4, c_void_p],
     "s2s_search_finished": [*[c_void_p] * 5, *[c_int64] * 4, c_void_p],
     "s2s_beam_search_steps": [*[c_void_p] * 3, c_int64],
+    "s2s_search_sentence": [c_void_p] * 4,
     "s2s_extend_paths": [*[c_void_p] * 3, *[c_int64] * 3],
     "s2s_reorder_paths": [*[c_void_p] * 2, *[c_int64] * 4, c_void_p],
     "s2s_label_smoothing": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, *[c_float] * 2, *[c_void_p] * 3],

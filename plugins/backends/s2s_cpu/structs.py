@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "ACTIVATIONS",
+    "SEARCH_WRITTEN",
     "STRUCTS",
     "AutomatonStruct",
     "EncoderLayerStruct",
@@ -17,7 +18,9 @@ __all__ = [
     "ModelStruct",
     "NormStruct",
     "SearchStruct",
+    "SentenceStruct",
     "ShortAttentionStruct",
+    "SourceModelStruct",
     "StackStruct",
     "StepStruct",
     "TokenListsStruct",
@@ -36,11 +39,12 @@ SEARCH_SIZES = (
     *("beam", "E", "eos", "n", "n_finishable", "stop_rank", "first_k", "normalize"),
     *("n_banned", "first_node", "admission_threshold"),
 )
-SEARCH_ARRAYS = (
-    *("banned", "penalty", "sentence", "n_source", "limit", "token", "node", "score", "length"),
+SEARCH_WRITTEN = (
+    *("sentence", "n_source", "limit", "token", "node", "score", "length"),
     *("finished_score", "finished_node", "finished_log_prob", "parent", "path", "n_cached", "n_nodes"),
     *("new_token", "new_log_prob", "new_parent"),
 )
+"""What steps change"""
 
 
 class LinearStruct(ctypes.Structure):
@@ -118,7 +122,7 @@ class SearchStruct(ctypes.Structure):
 
     _fields_ = (
         *((name, c_int64) for name in SEARCH_SIZES),
-        *((name, c_void_p) for name in SEARCH_ARRAYS),
+        *((name, c_void_p) for name in ("banned", "penalty", *SEARCH_WRITTEN)),
         *((name, c_int64) for name in ("n_steps", "n_new")),
         *((name, c_void_p) for name in ("allowed", "automaton", "logit_scale", "logit_bias")),
     )
@@ -161,6 +165,29 @@ class EncodingStruct(ctypes.Structure):
     )
 
 
+class SourceModelStruct(ctypes.Structure):
+    """From a source's tokens to the keys and values of a decoder's layers."""
+
+    _fields_ = (
+        ("layers", c_void_p),
+        ("n_layers", c_int64),
+        *((name, ctypes.POINTER(StackStruct)) for name in ("stack", "decoder")),
+        ("embedding", c_void_p),
+        ("scale", c_double),
+        ("keys_values", c_void_p),
+    )
+
+
+class SentenceStruct(ctypes.Structure):
+    """A sentence, and its outputs."""
+
+    _fields_ = (
+        ("token", c_void_p),
+        *((name, c_int64) for name in ("S", "limit", "n", "start")),
+        *((name, c_void_p) for name in ("src_positions", "tgt_positions", "length", "output", "log_prob", "score")),
+    )
+
+
 class HeadRowsStruct(ctypes.Structure):
     """A tensor [B, h, T, d]."""
 
@@ -182,6 +209,6 @@ STRUCTS = (
     *(LinearStruct, NormStruct, LayerStruct, StepStruct),
     *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
     *(TokenListsStruct, AutomatonStruct, HeadRowsStruct, ShortAttentionStruct),
-    StackStruct,
+    *(StackStruct, SourceModelStruct, SentenceStruct),
 )
 """In the order in which `s2s_struct_size` numbers them"""

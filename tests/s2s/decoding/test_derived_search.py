@@ -140,8 +140,8 @@ DERIVED: dict[str, type[BeamSearch]] = {
     "steps": Steps,
     "unfinished": Unfinished,
 }
-NO_EFFECT_ON_VALUES = {"drop"}
-"""Called where nothing is decided"""
+NO_EFFECT_ON_VALUES = {"drop", "search_alone"}
+"""Called where nothing is decided, or where the model has a function for it"""
 
 
 def hypotheses(search: BeamSearch, nbest: int = 4) -> list[list[tuple[float, list[int]]]]:

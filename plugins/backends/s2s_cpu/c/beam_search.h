@@ -62,6 +62,28 @@ typedef struct { /* steps change the arrays that are not const */
     const float *logit_scale, *logit_bias; /* [V]: logits become logits * scale + bias; null: they stay */
 } Search;
 
+typedef struct { /* from a source's tokens to the keys and values of a decoder's layers */
+    const EncoderLayer *layers;
+    int64_t n_layers;
+    const Stack *stack, *decoder; /* what the layers share, those of the encoder and those of the decoder */
+    const float *embedding;       /* [V, D]; null: the weight of the model's `output` */
+    double scale;                 /* of the embedding */
+    const Linear *keys_values;    /* for each layer of the decoder: h keys, then h values */
+} SourceModel;
+
+typedef struct { /* a sentence, and its `n` best outputs, best first */
+    const int64_t *token; /* [S], of the source */
+    int64_t S, limit, n, start; /* limit: most tokens of an output, without eos; start: the token before them */
+    const float *src_positions, *tgt_positions; /* [S, D], [limit + 1, D], added to the embeddings; null: none */
+    int64_t *length;                            /* [n], without eos; -1: there is no such output */
+    int64_t *output;                            /* [n, limit], without eos */
+    float *log_prob;                            /* [n, limit + 1], of each token and of eos */
+    float *score;                               /* [n] */
+} Sentence;
+
+void s2s_embed(const float *table, const Linear *packed, float scale, const int64_t *token, int64_t n, int64_t D,
+               float *out);
+int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t max_steps);
 int64_t s2s_extend_paths(int64_t *path, const int64_t *length, const int64_t *n_nodes, int64_t B, int64_t K, int64_t L);
 int64_t s2s_reorder_paths(const int64_t *path, const int64_t *parents, int64_t B, int64_t K, int64_t n, int64_t L,
                           int64_t *out);

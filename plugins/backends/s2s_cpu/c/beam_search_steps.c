@@ -5,20 +5,24 @@ thread; see beam_search.h.
 #include "beam_search.h"
 #include "panels.h"
 
-/* out [R, D] = scale * embedding of each token. In a function apart from `add_positions`: otherwise the compiler would
-contract both and round once instead of twice. */
-static __attribute__((noinline)) void embed(const Model *m, const Search *s, const Step *step, float *out) {
-    const int64_t *token = s->token, R = step->B * step->K, D = step->stack->D;
-    const float scale = m->scale;
-    for (int64_t r = 0; r < R; r++, out += D) {
+/* out [n, D] = scale * embedding of each token, in rows of `table`, or if that is null of the fp32 map `packed`. Functions
+that add to it are apart: otherwise the compiler would contract both and round once instead of twice. */
+__attribute__((noinline)) void s2s_embed(const float *table, const Linear *packed, float scale, const int64_t *token,
+                                         int64_t n, int64_t D, float *out) {
+    for (int64_t r = 0; r < n; r++, out += D) {
         const int64_t panel = token[r] / C * C * D, column = token[r] % C;
-        if (m->zero_start && s->n_cached[r / step->K] == 1)
-            memset(out, 0, D * sizeof(float));
-        else if (m->embedding)
-            for (int64_t j = 0; j < D; j++) out[j] = m->embedding[token[r] * D + j] * scale;
+        if (table)
+            for (int64_t j = 0; j < D; j++) out[j] = table[token[r] * D + j] * scale;
         else
-            for (int64_t j = 0; j < D; j++) out[j] = ((const float *)m->output.weight)[panel + j * C + column] * scale;
+            for (int64_t j = 0; j < D; j++) out[j] = ((const float *)packed->weight)[panel + j * C + column] * scale;
     }
+}
+
+static void embed(const Model *m, const Search *s, const Step *step, float *x) {
+    const int64_t R = step->B * step->K, D = step->stack->D;
+    s2s_embed(m->embedding, &m->output, m->scale, s->token, R, D, x);
+    for (int64_t r = 0; m->zero_start && r < R; r++)
+        if (s->n_cached[r / step->K] == 1) memset(x + r * D, 0, D * sizeof(float));
 }
 
 static __attribute__((noinline)) void add_positions(const Model *m, const Search *s, const Step *step, float *x) {

@@ -11,8 +11,8 @@ int64_t s2s_struct_size(int64_t which) {
                              sizeof(Step),         sizeof(Model),      sizeof(Search),
                              sizeof(EncoderLayer), sizeof(Encoding),   sizeof(TokenLists),
                              sizeof(Automaton),    sizeof(HeadRows),   sizeof(ShortAttention),
-                             sizeof(Stack)};
-    return which >= 0 && which < 13 ? sizes[which] : -1;
+                             sizeof(Stack),        sizeof(SourceModel), sizeof(Sentence)};
+    return which >= 0 && which < 15 ? sizes[which] : -1;
 }
 
 static int64_t self_attention(const void *of, const void *given, const float *x, float *scratch, float *out) {

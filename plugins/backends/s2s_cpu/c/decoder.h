@@ -90,6 +90,7 @@ int64_t s2s_recurrent_unit(const void *layer, const void *given, const float *x,
 int64_t s2s_residual(Sublayer sublayer, const void *layer, const void *given, const Norm *norm, const Stack *stack,
                      int64_t R, float *x, float *scratch);
 int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x);
+int64_t s2s_encoder(const EncoderLayer *layers, int64_t n_layers, const Encoding *e, float *x);
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
                   int64_t n_banned, const float *score, int64_t K, int64_t n_best, float *lse, float *values,
                   int64_t *ids);
