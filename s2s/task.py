@@ -153,6 +153,12 @@ class Task(ABC):
         """
         return None
 
+    def scored_group(self, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
+        """The group of inputs that has scores of its own, such as en-de, to which one with these fields belongs, and
+        the options of metrics on it. None: all inputs have one score.
+        """
+        return None
+
     @abstractmethod
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """The raw pairs of one corpus, in order, with a `Rejected` in place of each that cannot be used."""

@@ -26,6 +26,7 @@ from s2s.metrics import build_metrics
 from s2s.model import AttentionMap, evaluating
 from s2s.task import Example
 from s2s.text_lists import as_texts
+from s2s.training.dev_set import grouped, scores_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -162,6 +163,9 @@ class TrainedModel:
     ) -> dict[str, Score]:
         """The scores of the outputs for `src`, under the names of `metrics`: by default the task's.
 
+        Of inputs in several directions of task=multilingual these are means, and each direction has scores of its own,
+        such as en-de/bleu.
+
         src: as for `generate`. refs: one for each source. metrics: as for `s2s.evaluate`. samples: of the bootstrap for
         the 95% intervals; 0: none. options: as for `translate`.
         """
@@ -170,8 +174,12 @@ class TrainedModel:
             raise DataError("there is nothing to score: no sources are given")
         if not isinstance(samples, Integral) or samples < 0:
             raise ConfigError(f"samples={samples!r} must be a number from 0 up")
-        built = build_metrics(self.task, self._plugins.registry, metrics)
+        registry, fields = self._plugins.registry, [self._complete(one, **options).fields for one in sources]
+        parts = grouped(self.task, registry, fields, metrics)
+        built = parts[0].metrics if len(parts) == 1 else build_metrics(self.task, registry, metrics)
         hyps = [output.hyp for output in self.generate(sources, **options)]
+        if len(parts) > 1:
+            return {score.name: score for score in scores_of(parts, hyps, references, samples)}
         return {metric.name: metric.scored(hyps, [references], samples) for metric in built}
 
     @torch.no_grad()
@@ -201,10 +209,14 @@ class TrainedModel:
 
     def _example(self, one: AnyInput, tgt: str = "") -> Example:
         """The source as the task encodes it: `raw`, given to `load`, means raw text for every method."""
+        complete = self._complete(one)
+        return Example(complete.src, tgt, complete.fields)
+
+    def _complete(self, one: AnyInput, **options: Any) -> Input:
+        """The input with all its fields."""
         given = as_input(one)
         read = replace(given, src=self.task.read_raw(given.src)) if self._raw else given
-        complete = self.generator().read.complete(read)
-        return Example(complete.src, tgt, complete.fields)
+        return self.generator(**options).read.complete(read)
 
     def _following(self, inputs: Iterable[AnyInput]) -> Iterator[Input]:
         return map(self.generator().follower(), map(as_input, as_inputs(inputs)))

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["DevPart", "DevSet", "check_best", "dev_parts", "dev_set", "losses_of", "scores_of"]
+__all__ = ["DevPart", "DevSet", "check_best", "dev_parts", "dev_set", "grouped", "losses_of", "scores_of"]
 
 import hashlib
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.errors import ConfigError, DataError, did_you_mean
 from s2s.metrics import Metric, Score, build_metrics
 from s2s.task import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from s2s.config import Config
     from s2s.distributed import World
@@ -46,19 +47,45 @@ def dev_parts(task: Task, registry: Registry) -> list[DevPart]:
     ]
 
 
+def grouped(task: Task, registry: Registry, fields: Iterable[Mapping[str, Any]], requested: Any) -> list[DevPart]:
+    """The groups of inputs that a task scores apart, all with the same weight; none for any other task.
+
+    fields: of every input. requested: metrics, as for `build_metrics`.
+    """
+    groups = [task.scored_group(of) for of in fields]
+    options = dict(group for group in groups if group is not None)
+    rows = defaultdict[str, list[int]](list)
+    for row, group in enumerate(groups):
+        if group is not None:
+            rows[group[0]].append(row)
+    return [
+        DevPart(name, 1.0, build_metrics(task, registry, requested, defaults=own), rows[name])
+        for name, own in options.items()
+    ]
+
+
 def losses_of(parts: Sequence[DevPart], values: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean of each value over the parts, then nll of every part; values: of each part."""
     means = {name: _mean(parts, [own[name] for own in values]) for name in values[0]}
     return {**means, **{f"{part.name}/nll": own["nll"] for part, own in zip(parts, values, strict=True)}}
 
 
-def scores_of(parts: Sequence[DevPart], hyps: Sequence[str], refs: Sequence[str]) -> list[Score]:
-    """The mean of each metric over the parts that have outputs, then the scores of every part."""
+def scores_of(parts: Sequence[DevPart], hyps: Sequence[str], refs: Sequence[str], samples: int = 0) -> list[Score]:
+    """The mean of each metric over the parts that have outputs, then the scores of every part.
+
+    samples: of the bootstrap for the intervals of the parts; means have none.
+    """
     present = [part for part in parts if part.rows]
-    of_parts = [[metric.scored(*_own(part, hyps, refs)) for metric in part.metrics] for part in present]
+    of_parts = [[metric.scored(*_own(part, hyps, refs), samples) for metric in part.metrics] for part in present]
     counted = sum(part.weight > 0 for part in present) or len(present)
     means = [
-        replace(same[0], value=_mean(present, [one.value for one in same]), signature=f"mean of {counted} corpora")
+        replace(
+            same[0],
+            value=_mean(present, [one.value for one in same]),
+            low=None,
+            high=None,
+            signature=f"mean of {counted} corpora",
+        )
         for same in zip(*of_parts, strict=True)
     ]
     apart = [

@@ -124,9 +124,14 @@ class Multilingual(TextTask):
 
     def scored_apart(self, corpus: str) -> Mapping[str, Any]:
         """Every direction; the language of its outputs, for metrics that depend on it."""
-        tgt = next(one.tgt for one in chain.from_iterable(self._directed.values()) if one.direction == corpus)
-        units = {"tokenize": UNITS[base_of(tgt)]} if base_of(tgt) in UNITS else {}
-        return {"lang": base_of(tgt), **units} if tgt else {}
+        return _metric_options(
+            next(one.tgt for one in chain.from_iterable(self._directed.values()) if one.direction == corpus)
+        )
+
+    def scored_group(self, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """The direction; mul-en, from any language, where the model does not read which and none is given."""
+        src, tgt = (str(fields[side]) for side in ("src_lang", "tgt_lang"))
+        return f"{src or 'mul'}-{tgt}", _metric_options(tgt)
 
     def weights(self, n_pairs: Mapping[str, int]) -> Mapping[str, float]:
         """Those of the options, times what gives each direction its share by task.temperature."""
@@ -206,3 +211,9 @@ class Multilingual(TextTask):
         zero_shot = [name for name, weight in self.corpora("valid") if not weight]
         yield f"directions: {', '.join(trained)}" + (f"; zero-shot: {', '.join(zero_shot)}" if zero_shot else "")
         yield from super().describe()
+
+
+def _metric_options(tgt: str) -> dict[str, str]:
+    """The options of metrics on outputs in a language; none if it is not known."""
+    units = {"tokenize": UNITS[base_of(tgt)]} if base_of(tgt) in UNITS else {}
+    return {"lang": base_of(tgt), **units} if tgt else {}

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sacrebleu
 import torch
 
 from harness.small_runs import build, letters_config, letters_plugins
@@ -108,6 +109,35 @@ def test_outputs_are_scored_by_the_metrics_of_the_task(load: Any, monkeypatch: p
     assert asked[0] == (model.task, PLUGINS.registry, "bleu")
     assert asked[1] == (hyps[0], [["c", "d"]], 1000)
     assert asked[2:] == [(model.task, PLUGINS.registry, None), (hyps[1], [["c"]], 3)]
+
+
+def test_inputs_that_the_task_scores_apart_have_scores_of_their_own(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics get the options of each group, and a mean is of the groups, not of the sentences."""
+    model = load()
+    sources, groups = ["abcab", "b", "cacb", "cccc"], ["en-ja", "en-de", "en-ja", "en-ja"]
+    hyps = model.translate(sources)
+    refs = [f"{hyp} c" if number % 2 else hyp[1:] + "b" for number, hyp in enumerate(hyps)]
+    units = {"en-ja": "char", "en-de": "13a"}
+
+    def evaluated(names: Sequence[str], n: int) -> dict[str, Any]:
+        found = iter((name, {"tokenize": units[name]}) for name in names)
+        monkeypatch.setattr(model.task, "scored_group", lambda fields: next(found))
+        return dict(model.evaluate(sources[:n], refs[:n], "bleu", samples=20))
+
+    scores = evaluated(groups, 4)
+    assert list(scores) == ["bleu", "en-ja/bleu", "en-de/bleu"]
+    for name, rows in {"en-ja": (0, 2, 3), "en-de": (1,)}.items():
+        part, ref = ([of[row] for row in rows] for of in (hyps, refs))
+        expected = sacrebleu.corpus_bleu(part, [ref], tokenize=units[name])
+        assert scores[f"{name}/bleu"].value == pytest.approx(expected.score)
+        assert scores[f"{name}/bleu"].low is not None
+    mean = scores["bleu"]
+    assert mean.value == pytest.approx((scores["en-ja/bleu"].value + scores["en-de/bleu"].value) / 2)
+    assert (mean.low, mean.high, mean.signature) == (None, None, "mean of 2 corpora")
+    alone = evaluated(["en-ja"] * 2, 2)
+    assert list(alone) == ["bleu"]
+    assert "tok:char" in alone["bleu"].signature
+    assert alone["bleu"].value == pytest.approx(sacrebleu.corpus_bleu(hyps[:2], [refs[:2]], tokenize="char").score)
 
 
 def test_attention_is_that_of_one_pair_with_the_names_of_its_tokens(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from s2s import ConfigError, DataError, Example, load_plugins, make_batch
 from s2s.generation.inputs import InputFields, as_input
-from s2s.training.dev_set import dev_parts
+from s2s.training.dev_set import dev_parts, grouped
 from s2s_multilingual import MultilingualConfig
 from s2s_multilingual.languages import Languages, short_codes
 from s2s_multilingual.task import Multilingual
@@ -189,6 +189,18 @@ def test_each_direction_is_scored_by_itself(files: Path) -> None:
     parts = dev_parts(made(files, metrics=["bleu", "bleu_moses"]), load_plugins().registry)
     assert [(part.name, part.weight) for part in parts][3:5] == [("fr-en", 1.0), ("de-fr", 0.0)]
     assert [part.metrics[1].config.lang for part in parts[:3]] == ["de", "en", "fr"]  # type: ignore[attr-defined]
+
+
+def test_inputs_are_scored_by_their_direction(files: Path) -> None:
+    """Inputs need not name their language where the model does not read it."""
+    task = made(files, languages=["jpn_Jpan"])
+    english = {"src_lang": "en", "tgt_lang": "de"}
+    given = [english, {"src_lang": "de", "tgt_lang": "ja"}, {"tgt_lang": "en"}, english]
+    read = InputFields(task, [], {})
+    fields = [read(as_input({"src": "x", **one})) for one in given]
+    parts = grouped(task, load_plugins().registry, fields, ["bleu"])
+    assert [(part.name, part.rows) for part in parts] == [("en-de", [0, 3]), ("de-jpn_Jpan", [1]), ("mul-en", [2])]
+    assert [part.metrics[0](["x"], [["x"]]).signature.count("tok:char") for part in parts] == [0, 1, 0]
 
 
 CODES = ["eng_Latn", "deu_Latn", "zho_Hans", "zho_Hant", "nob_Latn"]
