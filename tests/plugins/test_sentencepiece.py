@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
@@ -202,7 +204,19 @@ def test_of_very_many_lines_an_even_sample_is_used(tmp_path: Path) -> None:
     assert 50 <= trained.n_lines <= 100
     assert trained.n_usable == 1000
     sample = subword_module._Sample([str(i) for i in range(1000)], 100)
-    assert sample.lines == [str(i) for i in range(0, 1000, 16)]
+    taken = [i for i in range(1000) if i * (1 + 5**0.5) / 2 % 1 < 1 / 16]
+    assert sample.lines == [str(i) for i in taken]
+    assert max(b - a for a, b in pairwise([*taken, 1000])) < 3 * 16
+    for period in (2, 3, 4, 5):  # two sides of each pair, or more texts in turns
+        counts = Counter(i % period for i in taken)
+        assert max(counts.values()) - min(counts[i] for i in range(period)) <= 4
+
+
+def test_a_vocabulary_of_a_sample_has_tokens_of_both_sides(tmp_path: Path) -> None:
+    """They take turns, of which every second line would be one side alone."""
+    lines = [line for i in range(1000) for line in (f"abc ab c{'ab' * (i % 3)}", f"xyz xy z{'xy' * (i % 3)}")]
+    train_subwords(lines, tmp_path / "m", "bpe", 14, max_lines=100)
+    assert set("abcxyz") <= {letter for piece in Subwords(tmp_path / "m").pieces for letter in str(piece)}
 
 
 def test_the_first_screen_says_which_sample_a_vocabulary_was_learnt_from(tmp_path: Path) -> None:
@@ -210,7 +224,7 @@ def test_the_first_screen_says_which_sample_a_vocabulary_was_learnt_from(tmp_pat
         (tmp_path / f"c.{side}").write_text("".join(f"{line}\n" for line in text(1000)))
     entry = load_plugins().registry.get("task", "translation")
     files = [str(tmp_path / f"c.{side}") for side in ("en", "de")]
-    expected = ["joint vocabulary: learnt from 63 of 2,000 lines, evenly spread"]
+    expected = ["joint vocabulary: learnt from 62 of 2,000 lines, evenly spread"]
     for max_lines, lines in ((100, expected), (2000, [])):
         subword = {"name": "bpe", "max_lines": max_lines}
         task = entry.build(entry.config(name="translation", train=files, subword=subword, vocab_size=60))

@@ -26,8 +26,8 @@ class SentencePieceConfig(Choice):
     """Invisible characters that carry no meaning, such as soft hyphens and joiners in Latin words: drop leaves them out
     of every text, as a part of the normalisation in the model's file."""
     max_lines: int = field(default=10_000_000, metadata=Mark.earlier(10_000_000))
-    """Most lines that a vocabulary is learnt from. Of more, every second, every fourth, … is taken: the same ones in
-    every process, from all of the text. Of 10,000,000 short lines learning needs 2 GiB of memory."""
+    """Most lines that a vocabulary is learnt from. Of more, a half, a quarter, … is taken: the same ones in every
+    process, evenly from all of the text. Of 10,000,000 short lines learning needs 2 GiB of memory."""
     symbols: list[str] = field(default_factory=list)
     """Texts that are one token wherever they occur, such as tags: ['<BT>']."""
 

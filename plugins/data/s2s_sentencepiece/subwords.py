@@ -7,6 +7,7 @@ __all__ = ["SentencePiece", "Subwords", "Trained", "train_subwords"]
 import io
 import re
 import unicodedata
+from array import array
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise
@@ -34,6 +35,7 @@ Algorithm = Literal["bpe", "unigram", "char", "word"]
 BLANK, UNKNOWN = "▁", "⁇"
 MAX_BYTES = 4192  # sentencepiece silently skips longer lines
 MAX_LINES = 10_000_000
+GOLDEN_RATIO = (1 + 5**0.5) / 2
 N_THREADS = 16  # fixed: the vocabulary of unigram depends on it
 
 
@@ -98,19 +100,26 @@ def train_subwords(
 
 
 class _Sample:
-    """The training lines: all, or every second, fourth, … of more than `max_lines`; deterministic."""
+    """The training lines: all, or a half, a quarter, … of more than `max_lines`; deterministic.
+
+    Lines are taken by the fractional parts of multiples of the golden ratio, which spread them evenly over the text and
+    over the lines of any period: every second line would be one side of a joint vocabulary.
+    """
 
     def __init__(self, lines: Iterable[str], max_lines: int) -> None:
         self.n_too_long = self.n_usable = 0
         self.lines: list[str] = []
-        stride = 1
+        parts, share = array("d"), 1.0
         for line in self._short_enough(lines):
-            if self.n_usable % stride == 0:
+            part = self.n_usable * GOLDEN_RATIO % 1
+            if part < share:
                 self.lines.append(line)
+                parts.append(part)
             self.n_usable += 1
-            if len(self.lines) > max_lines:
-                del self.lines[1::2]
-                stride *= 2
+            while len(self.lines) > max_lines:
+                share /= 2
+                self.lines = [one for one, part in zip(self.lines, parts, strict=True) if part < share]
+                parts = array("d", (part for part in parts if part < share))
         self.n_lines = len(self.lines)
 
     def feed(self) -> Iterator[str]:
