@@ -38,8 +38,10 @@ def examples_of(task: Task, evaluate: Mapping[str, Any]) -> list[Example]:
 def inputs_of(task: Task, evaluate: Mapping[str, Any], stamps: Mapping[str, FileStamp]) -> dict[str, Any]:
     """Stamps of the training and development files when they were read, and the hash of the decoded examples, for
     JSON."""
+    named = _files(task)  # preparation reads test sets, too, of which the examples tell more than files
     files = {str(Path(name).absolute()): asdict(stamp) for name, stamp in stamps.items()}
-    return {"files": files, "examples": _digest(task, evaluate)}
+    kept = {name: stamp for name, stamp in files.items() if name in named}
+    return {"files": kept, "examples": _digest(task, evaluate)}
 
 
 class InputCheck:
@@ -60,7 +62,7 @@ class InputCheck:
         changed = [name for name, stamp in inputs["files"].items() if not self._is_unchanged(name, stamp)]
         gone = [name for name in inputs["files"] if not Path(name).is_file()]
         if not gone:
-            changed += sorted(self._files(config).symmetric_difference(inputs["files"]))
+            changed += sorted(_files(self._task(config)).symmetric_difference(inputs["files"]))
         if not changed and not gone and self._examples(job, config) != inputs["examples"]:
             changed = [f"{job.evaluate['split']} split"]
         if changed:
@@ -80,15 +82,16 @@ class InputCheck:
         task: Task = self.plugins.registry.get("task", config.task.name).build(config.task)
         return task
 
-    def _files(self, config: Config) -> set[str]:
-        """The files that the task names now: a folder may have others than before."""
-        return {str(Path(file).absolute()) for file in self._task(config).dependencies().files}
-
     def _examples(self, job: Job, config: Config) -> str:
         key = repr((config.task, job.evaluate))
         if key not in self.digests:
             self.digests[key] = _digest(self._task(config), job.evaluate)
         return self.digests[key]
+
+
+def _files(task: Task) -> set[str]:
+    """The training and development files that the task names now: a folder may have others than before."""
+    return {str(Path(file).absolute()) for file in task.dependencies().files}
 
 
 def _digest(task: Task, evaluate: Mapping[str, Any]) -> str:
