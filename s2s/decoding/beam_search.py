@@ -72,6 +72,7 @@ class BeamSearch(StreamingSearch[Beams]):
 
     def __init__(self, config: BeamConfig) -> None:
         self.config = config
+        self._known_penalties = torch.empty(0)
 
     def begin(self, request: SearchRequest) -> BeamRun:
         """What the steps of this call share."""
@@ -208,7 +209,10 @@ class BeamSearch(StreamingSearch[Beams]):
     def _extend_penalties(self, run: BeamRun, limit: int) -> None:
         """Let the run have the penalties of outputs of up to `limit` tokens without eos."""
         if len(run.penalties) < limit + 3:  # `search_finished` reads up to index limit + 2
-            run.penalties = self._penalties(2 * limit + 3).to(run.request.device)
+            known = self._known_penalties  # of earlier calls; another thread may put fewer there
+            if len(known) < limit + 3:
+                self._known_penalties = known = self._penalties(2 * limit + 3)
+            run.penalties = known.to(run.request.device)
 
     def _penalties(self, n: int) -> Tensor:
         """The penalties of outputs of 0 to n - 1 tokens, in fp32: [n]; raises PluginError for numbers that are none."""

@@ -174,6 +174,22 @@ def test_penalties_may_have_any_type_and_layout(changed: Callable[[Tensor], Tens
     assert hypotheses(Other(config)) == hypotheses(Penalty(config))
 
 
+def test_penalties_are_computed_once_for_many_lengths() -> None:
+    calls = list[int]()
+
+    class Other(Penalty):
+        def penalty(self, length: Tensor) -> Tensor:
+            calls.append(len(length))
+            return super().penalty(length)
+
+    search = Other(BeamConfig(beam=4, max_len_a=0.0, max_len_b=5))
+    assert hypotheses(search) == hypotheses(search)
+    assert calls == [13]
+    search.config.max_len_b = 11
+    assert hypotheses(search) == hypotheses(Penalty(search.config))
+    assert calls == [13, 25]
+
+
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
