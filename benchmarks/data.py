@@ -2,7 +2,9 @@
 
     python benchmarks/data.py [corpus.en corpus.de] [key=value …]
 
-Encoding is compared with sentencepiece's own encode in one run, in turns. Without files: the synthetic corpus.
+Encoding is compared with sentencepiece's own encode in one run, in turns; `relative` is the CPU time of the first
+operation of each group divided by that of the row, with the least and the most of the rounds. Without files: the
+synthetic corpus.
 """
 
 from __future__ import annotations
@@ -98,6 +100,8 @@ class Measured:
     per_second: float
     per_cpu_second: float
     unit: str
+    relative: list[float]
+    """The CPU time of the first operation, divided by that of this one: median, least and most of the rounds"""
 
 
 def measure(unit: str, count: int, **actions: Callable[[], object]) -> list[Measured]:
@@ -110,9 +114,15 @@ def measure(unit: str, count: int, **actions: Callable[[], object]) -> list[Meas
             action()
             wall[name].append(time.perf_counter() - began)
             cpu[name].append(time.process_time() - used)
+    first = cpu[next(iter(actions))]
+    ratios = {name: [a / b for a, b in zip(first, cpu[name], strict=True)] for name in actions}
     return [
         Measured(
-            name.replace("_", " "), count / statistics.median(wall[name]), count / statistics.median(cpu[name]), unit
+            name.replace("_", " "),
+            count / statistics.median(wall[name]),
+            count / statistics.median(cpu[name]),
+            unit,
+            [statistics.median(ratios[name]), min(ratios[name]), max(ratios[name])],
         )
         for name in actions
     ]
@@ -249,9 +259,13 @@ def main() -> None:
             measured += more
         more, fills[f"batches of 25,000, {options.large:,} pairs"] = measure_large(options.large, 25_000)
         measured += more
-    table = Table("what", "a second", "a CPU second", "of", title=f"{len(corpus):,} pairs, {os.cpu_count()} cores")
+    table = Table(
+        "what", "a second", "a CPU second", "of", "relative", title=f"{len(corpus):,} pairs, {os.cpu_count()} cores"
+    )
     for row in measured:
-        table.add_row(row.what, f"{row.per_second:,.0f}", f"{row.per_cpu_second:,.0f}", row.unit)
+        relative, least, most = row.relative
+        rates = (f"{rate:,.0f}" for rate in (row.per_second, row.per_cpu_second))
+        table.add_row(row.what, *rates, row.unit, f"{relative:.2f} [{least:.2f}, {most:.2f}]")
     for which, shares in fills.items():
         for name, share in shares.items():
             table.add_row(f"fill, {which}, {name}", f"{share:.1%}", "", "not padding")

@@ -137,8 +137,8 @@ TABLES = {
     "restricted": script("restricted", small="{out}/restricted.json", full="{out}/restricted.json"),
     "scale": script(
         *("scale", "out={out}"),
-        small="pairs=100_000 text=20_000 parameters=1_000_000",
-        full="pairs=10_000_000 text=1_000_000",
+        small="pairs=100_000 text=200_000 parameters=1_000_000",
+        full="pairs=10_000_000 text=10_000_000",
     ),
     "table1": script("table1", "{out}/table1"),
 }
@@ -156,6 +156,7 @@ BY_HAND = {
     "pretrained_tuning": "benchmarks/pretrained_tuning.py TATOEBA HELP MULTI30K WORK --pymarian PYMARIAN",
     "markup": "benchmarks/markup.py RUN, a run of the plain pairs of LibreOffice's help",
     "multi30k_en_de": "benchmarks/multi30k.sh FOLDER",
+    "multilingual": "benchmarks/multilingual.py HELP WORK",
     "parsing": "benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST",
     "recipe": "benchmarks/recipe.py FOLDER NAME TIME",
     "serve": "benchmarks/serve_load.py run=demo, which asks for a network of one's own",
