@@ -16,9 +16,9 @@ __all__ = [
     "tree_keys_values",
 ]
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -26,6 +26,8 @@ from torch.nn import functional as F
 
 from s2s.backend.operators.operator import Operator
 from s2s.backend.operators.rows import apply_dropout
+
+R = TypeVar("R")
 
 BLOCKED = -3e4
 """Added to the score of a position that may not be seen. Finite, so that a row with nothing to see gives no
@@ -67,6 +69,19 @@ def padded_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
 
+class computed_once(Generic[R]):  # noqa: N801  used like functools.cached_property
+    """That of Python 3.12 and later: the lock of 3.11's cannot be traced by torch.compile."""
+
+    def __init__(self, function: Callable[[Any], R]) -> None:
+        self.function, self.__doc__ = function, function.__doc__
+
+    def __get__(self, instance: object, owner: type | None = None) -> R:
+        """Called once for an instance, whose attribute of the same name then hides this one."""
+        value = self.function(instance)
+        setattr(instance, self.function.__name__, value)
+        return value
+
+
 @dataclass
 class TreePaths:
     """The paths of hypotheses in the trees of their sentences, after their newest nodes were added."""
@@ -80,13 +95,13 @@ class TreePaths:
     max_length: int
     max_nodes: int
 
-    @functools.cached_property
+    @computed_once
     def newest(self) -> Tensor:
         """[B, K], the newest node of each hypothesis"""
         beam = self.path.size(1)
         return self.n_nodes[:, None] - beam + torch.arange(beam, device=self.path.device)
 
-    @functools.cached_property
+    @computed_once
     def visible(self) -> Tensor:
         """[B, K, max_nodes], True at the nodes of each path"""
         path = self.path[..., : self.max_length]
@@ -94,7 +109,7 @@ class TreePaths:
         visible = torch.zeros(*path.shape[:2], self.max_nodes + 1, dtype=torch.bool, device=path.device)
         return visible.scatter_(2, path.masked_fill(after, self.max_nodes), True)[..., : self.max_nodes]
 
-    @functools.cached_property
+    @computed_once
     def distance(self) -> Tensor:
         """[B, K, max_nodes], of each node of a path from its newest, at most 0; arbitrary at other nodes"""
         path = self.path[..., : self.max_length]
@@ -104,7 +119,7 @@ class TreePaths:
         position = position.scatter_(2, path.masked_fill(after, self.max_nodes), at.expand_as(path))[..., :-1]
         return position - self.length[:, None, None] + 1
 
-    @functools.cached_property
+    @computed_once
     def bias(self) -> Tensor:
         """[B, 1, K, max_nodes] in fp32, BLOCKED at nodes that are not on a hypothesis's path"""
         return ~self.visible[:, None] * BLOCKED
