@@ -115,11 +115,12 @@ CHOICES = (
 )
 CONSTRAINTS = (
     "s2s-generate input=lexical.jsonl search.beam=8 nbest=2 format=jsonl fields=[align,tokens]",
-    "s2s-generate input=lexical.jsonl search.beam=8 search.num_beam_groups=2 no_repeat_ngram_size=2 format=jsonl",
+    "s2s-generate input=lexical.jsonl search.num_beam_groups=2 search.no_repeat_ngram_size=2 search.beam=8 "
+    "format=jsonl",
     "s2s-generate input=lexical.jsonl search=greedy format=jsonl",
     "s2s-generate input=lexical.jsonl search=sample format=jsonl",
-    "s2s-generate no_repeat_ngram_size=2 min_len=12 bad_words=[der,'ein Hund']",
-    "s2s-generate search=sample no_repeat_ngram_size=1 min_len=5",
+    "s2s-generate search.no_repeat_ngram_size=2 search.min_len=12 bad_words=[der,'ein Hund']",
+    "s2s-generate search=sample search.no_repeat_ngram_size=1 search.min_len=5",
 )
 ALIGNMENTS = (
     "s2s-generate format=aligned",

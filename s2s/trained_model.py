@@ -75,7 +75,7 @@ class TrainedModel:
         """The output text of a text, or of each of several; with nbest=N > 1, the list of the N best.
 
         texts: one with fields is a mapping, {"src": "A cat.", "language": "de"}; `input_fields` are fields of all.
-        options: those of s2s-generate that do not concern the models: search={"beam": 8}, min_len=3, raw=True, ….
+        options: those of s2s-generate that do not concern the models: search={"beam": 8, "min_len": 3}, raw=True, ….
         """
         if isinstance(texts, INPUT_TYPES):
             return self.translate([texts], **options)[0]

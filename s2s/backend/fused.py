@@ -41,7 +41,6 @@ from s2s.backend.operators.operator import Operator
 
 if TYPE_CHECKING:
     from s2s.backend.growing_state import GrowingState
-    from s2s.decoding import BeamSearch, SearchResult, SourceSentence
     from s2s.model import State
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
@@ -176,10 +175,9 @@ class FusedSource(NamedTuple):
 class SentenceSearch(Protocol):
     """The beam search of one sentence without a constraint, from its tokens to its outputs."""
 
-    def __call__(
-        self, search: BeamSearch, run: Any, sentence: SourceSentence, limit: int, positions: SentencePositions
-    ) -> SearchResult | None:
-        """The result, bit-identical to that of single steps; None: the sentence must be started and searched so.
+    def __call__(self, search: Any, run: Any, sentence: Any, limit: int, positions: SentencePositions) -> Any | None:
+        """The `SearchResult` of a `SourceSentence` by a `BeamSearch`, all of `s2s.decoding`, bit-identical to that of
+        single steps; None: the sentence must be started and searched so.
 
         run: what `search.begin` returned. limit: most tokens of an output, without eos.
         """

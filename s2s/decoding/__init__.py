@@ -28,6 +28,7 @@ __all__ = [
     "SourceSentence",
     "StackAutomaton",
     "StreamingSearch",
+    "TokenWindow",
     "fused_steps",
     "gather_hypotheses",
     "greedy",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from s2s.decoding.queue import SentenceQueue, SourceSentence
     from s2s.decoding.starting import max_output_length, start_sentences
     from s2s.decoding.streaming import ActiveBatch, ActiveSentence, Run, StreamingSearch
+    from s2s.decoding.token_constraints import TokenWindow
     from s2s.decoding.transforms import AffineTransform, LogitsTransform
     from s2s.registry import Registry
 
@@ -70,6 +72,7 @@ __getattr__ = lazy_names(
     __name__,
     "candidates",
     "constraints",
+    "token_constraints",
     "batch_constraint",
     "queue",
     "contract",

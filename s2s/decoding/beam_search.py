@@ -15,7 +15,7 @@ from __future__ import annotations
 
 __all__ = ["BeamSearch", "fused_steps", "greedy"]
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -54,8 +54,8 @@ REPLACED_TOO = ("admit", "start", "steps", "without_done", "drop", "results", "r
 
 def greedy(config: GreedyConfig) -> BeamSearch:
     """A beam of one that stops at the first eos: the most probable token at every step."""
-    a, b, ban_unk = config.max_len_a, config.max_len_b, config.ban_unk
-    return BeamSearch(BeamConfig(beam=1, alpha=0.0, stop="first_k", max_len_a=a, max_len_b=b, ban_unk=ban_unk))
+    options = {field.name: getattr(config, field.name) for field in fields(config)}
+    return BeamSearch(BeamConfig(beam=1, alpha=0.0, stop="first_k", **options))
 
 
 @Operator
@@ -131,6 +131,8 @@ class BeamSearch(StreamingSearch[Beams]):
         run = batch.run
         logits, state = run.request.model.step(batch.token, batch.state)  # [B, K, V]
         logits = run.transforms(logits, batch.output) if run.request.transforms else logits
+        if self.config.renormalize:
+            logits = self._without_forbidden(batch, logits)
         length = batch.length + 1
         finished, live = self.select(batch, logits, self.allowed(batch, batch.slack, logits.size(-1)), length)
         return Beams(
@@ -148,9 +150,15 @@ class BeamSearch(StreamingSearch[Beams]):
             output=run.transforms.advance(batch.output, live.token, live.parents),
         )
 
+    def _without_forbidden(self, beams: Beams, logits: Tensor) -> Tensor:
+        """Logits [B, K, V] that are -inf where the constraint forbids a token, which then has no probability."""
+        allowed = beams.run.constraint.allowed(beams.constraint_state, logits.size(-1))
+        return logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)
+
     def steps(self, batch: Beams, max_steps: int) -> Beams:
         """The batch after one step, or after several run as one call."""
-        return (fused_steps(self, batch, max_steps) if batch.run.fused else None) or self.step(batch)
+        fused = batch.run.fused and not (self.config.renormalize and batch.constraint_state is not None)
+        return (fused_steps(self, batch, max_steps) if fused else None) or self.step(batch)
 
     def allowed(self, beams: Beams, slack: int, n_tokens: int) -> Tensor | None:
         """The tokens that may come next, [B, K, V]; None if all may. At its limit a hypothesis can only end."""
@@ -182,11 +190,11 @@ class BeamSearch(StreamingSearch[Beams]):
     def finish(self, beams: Beams, candidates: Candidates, length: Tensor) -> FinishedHypotheses:
         """The best finished hypotheses, including the candidates that end, which have length [B].
 
-        With stop=first_k only the first E candidates count; otherwise a beam of one would stop at an eos ranked second.
-        With the other rules all candidates count, since better ones may still replace them.
+        With stop=first_k and heuristic only the first E candidates count; otherwise a beam of one would stop at an eos
+        ranked second. With the other rules all candidates count, since better ones may still replace them.
         """
         (_, n), (_, n_finished) = candidates.token.shape, beams.finished.score.shape
-        n_counted = min(n, n_finished) if self.config.stop == "first_k" else n
+        n_counted = min(n, n_finished) if self.config.stop in ("first_k", "heuristic") else n
         eos, penalties = beams.run.request.vocab.eos, beams.run.penalties
         finished = merge_finished(candidates, beams.finished, eos, n_counted, penalties, length)
         return FinishedHypotheses(*finished)
@@ -204,7 +212,7 @@ class BeamSearch(StreamingSearch[Beams]):
 
         They rise or fall with the length, on which `cannot_improve` relies.
         """
-        return PENALTIES[self.config.length_penalty](length, self.config.alpha)
+        return PENALTIES[self.config.length_penalty](length + self.config.length_offset, self.config.alpha)
 
     def _extend_penalties(self, run: BeamRun, limit: int) -> None:
         """Let the run have the penalties of outputs of up to `limit` tokens without eos."""
@@ -237,6 +245,9 @@ class BeamSearch(StreamingSearch[Beams]):
         """
         if self.config.stop == "first_k":
             return (finished[:, -1] > -torch.inf) | (live[:, 0] == -torch.inf)
+        if self.config.stop == "heuristic":  # the penalty of the present length is the only one that counts
+            before = beams.length - 1
+            return search_finished(live, finished, before, before, beams.run.penalties, finished.size(1))
         n = min(beams.run.request.nbest, finished.size(1)) if self.config.stop == "best" else finished.size(1)
         return search_finished(live, finished, beams.length, beams.limit, beams.run.penalties, n)
 

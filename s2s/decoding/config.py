@@ -25,11 +25,17 @@ class SearchConfig(Choice):
     """Never generate the unknown token."""
     repetition_penalty: float = field(default=1.0, metadata=Mark.ADDED)
     """Above 1: tokens that the output already has are less probable. Positive logits are divided by it, negative ones
-    multiplied (Keskar et al., 2019). Log-probabilities are then those of the changed distribution."""
+    multiplied (Keskar et al., 2019), and the starting tokens count. Log-probabilities are then those of the changed
+    distribution."""
+    min_len: int = field(default=0, metadata=Mark.ADDED)
+    """Minimum length of an output in tokens, without eos, if its length limit allows as many."""
+    no_repeat_ngram_size: int = field(default=0, metadata=Mark.ADDED)
+    """No n-gram of this many tokens occurs twice in the last 512 tokens of an output; 0: no limit."""
 
     def __post_init__(self) -> None:
         check_ranges("search", self, max_len_a=at_least(0, 1000), max_len_b=at_least(0, 1_000_000))
         check_ranges("search", self, repetition_penalty=above(0))
+        check_ranges("search", self, min_len=at_least(0), no_repeat_ngram_size=at_least(0, 512))
         if not self.max_len_a and not self.max_len_b:
             raise ConfigError(
                 "search.max_len_a=0 search.max_len_b=0: one must be positive, or no output could have a token"
@@ -47,18 +53,28 @@ class BeamConfig(SearchConfig):
     length_penalty: Literal["gnmt", "power", "none"] = "gnmt"
     """Divisor of the log-probability. gnmt: ((5 + |Y|) / 6) ** alpha. power: |Y| ** alpha, as in many other toolkits.
     none: 1, for any alpha. |Y| counts eos."""
-    stop: Literal["best", "exact", "first_k"] = "best"
+    length_offset: int = field(default=0, metadata=Mark.ADDED)
+    """Added to |Y|, such as 1 for models whose publishers count a language's code that begins outputs."""
+    stop: Literal["best", "exact", "first_k", "heuristic"] = "best"
     """When the search of a sentence ends. best: when no unfinished hypothesis can reach the score of the nbest-th
     finished one, the rule of the released code's later versions. exact: when none can reach that of the worst of the
     `beam` best finished ones; the outputs are the same, but take longer (with groups they differ, since finished
     hypotheses carry no diversity penalty). first_k: when `beam` hypotheses have finished, even if a better one may
-    follow."""
+    follow. heuristic: when none has, at its present length, a better score than the worst of the `beam` best finished
+    ones, as in transformers. With the last two rules a hypothesis ends only among the `beam` best candidates of its
+    step."""
+    penalized: Literal["logits", "log_probs"] = field(default="logits", metadata=Mark.ADDED)
+    """What repetition_penalty changes. log_probs: log-probabilities, which are then summed up as they are, as in beam
+    search of transformers."""
+    renormalize: bool = field(default=False, metadata=Mark.ADDED)
+    """Whether the probabilities of tokens that may not come next are divided among the others."""
     temperature: float = field(default=1.0, metadata=Mark.ADDED)
     """Logits are divided by it; below 1 the distribution is sharper. Log-probabilities are those of the changed
     distribution."""
 
     def __post_init__(self) -> None:
         check_ranges("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10), temperature=above(0))
+        check_ranges("search", self, length_offset=at_least(0, 1000))
         super().__post_init__()
 
 

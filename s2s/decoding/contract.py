@@ -17,9 +17,11 @@ import torch
 
 from s2s.batch import make_batch
 from s2s.decoding.batch_constraint import BatchConstraint
+from s2s.decoding.constraints import ConstraintSet
 from s2s.decoding.queue import FixedQueue, SentenceQueue, SourceSentence
 from s2s.decoding.shortlist import Shortlist
-from s2s.decoding.transforms import LogitsTransform, option_transforms
+from s2s.decoding.token_constraints import option_constraints
+from s2s.decoding.transforms import LogitsTransform, option_transforms, sums_changed_log_probs
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.decoding.config import SearchConfig
+    from s2s.decoding.constraints import FixedWidthConstraint
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ class SearchRequest:
     """Change the logits, one after another, before tokens are chosen; the search's options may add some before them"""
     shortlist: Shortlist | None = None
     """The tokens of outputs, for a model that `reads_shortlists`; sentences with a constraint have all tokens"""
+    has_log_probs: bool = False
+    """Whether transforms return log-probabilities, which are not normalised"""
 
     @classmethod
     def from_batch(
@@ -114,14 +119,18 @@ class SearchRequest:
         return tuple(sentence.starting_tokens) or self.vocab.starting_tokens
 
     def with_options(self, config: SearchConfig) -> Self:
-        """The request with the transforms that a search's options name."""
-        own = option_transforms(config, self.vocab.tgt)
-        return replace(self, transforms=[*own, *self.transforms]) if own else self
+        """The request with the transforms and constraints that a search's options name."""
+        own, rules = option_transforms(config, self.vocab), option_constraints(config, self.vocab)
+        request = replace(self, constraint=_joined(self.constraint, rules), shortlist=None) if rules else self
+        if not own:
+            return request
+        log_probs = sums_changed_log_probs(config)
+        return replace(request, transforms=[*own, *self.transforms], has_log_probs=log_probs)
 
     @property
     def normalize(self) -> bool:
         """Whether the search applies a softmax: to logits of the model, or to what transforms have changed."""
-        return bool(self.transforms) or not self.model.returns_log_probs
+        return not self.has_log_probs and (bool(self.transforms) or not self.model.returns_log_probs)
 
     def batch_constraint(self) -> BatchConstraint:
         """The constraint of a batch without sentences."""
@@ -135,6 +144,13 @@ class SearchRequest:
             )
             constraint = self.batch_constraint().for_sentences([sentence.constraint for sentence in sentences])
             yield SourceBatch(sentences, rows.src, rows.src_pad, constraint.automaton)
+
+
+def _joined(constraint: Constraint | None, others: Sequence[FixedWidthConstraint]) -> ConstraintSet:
+    """All of them as one."""
+    if isinstance(constraint, ConstraintSet):
+        return ConstraintSet(constraint.own, [*constraint.others, *others])
+    return ConstraintSet(constraint, others)
 
 
 class Search(Protocol):

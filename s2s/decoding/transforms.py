@@ -32,6 +32,7 @@ from s2s.errors import PluginError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s.vocab import Vocab
 
 NO_TOKEN = -1
 """Marks positions before an output's first token"""
@@ -67,6 +68,13 @@ class AffineTransform:
         """Logits over the temperature: below 1 the distribution is sharper."""
         return cls(torch.full((n_tokens,), 1 / temperature), torch.zeros(n_tokens))
 
+    @classmethod
+    def without(cls, tokens: Sequence[int], n_tokens: int) -> AffineTransform:
+        """Logits of these tokens are -inf."""
+        bias = torch.zeros(n_tokens)
+        bias[list(tokens)] = -torch.inf
+        return cls(torch.ones(n_tokens), bias)
+
     def __call__(self, logits: Tensor, output: Tensor) -> Tensor:
         """logits [B, K, V] -> [B, K, V]"""
         del output
@@ -81,17 +89,22 @@ class AffineTransform:
 class RepetitionPenalty:
     """Tokens of the output so far are less probable: logits above 0 are divided by the penalty, others multiplied.
 
-    From Keskar et al. (2019), section 4.1, without the source.
+    From Keskar et al. (2019), section 4.1, without the source, but with the tokens that start outputs.
     """
 
     penalty: float
     """Above 1, tokens that occur become less probable"""
+    starting_tokens: tuple[int, ...] = ()
+    changes_log_probs: bool = False
+    """Whether log-probabilities are changed in place of logits"""
 
     def __call__(self, logits: Tensor, output: Tensor) -> Tensor:
         """logits [B, K, V], output [B, K, T] -> [B, K, V]"""
         n_tokens = logits.size(-1)
+        logits = logits.log_softmax(-1) if self.changes_log_probs else logits
         occurs = torch.zeros(*logits.shape[:-1], n_tokens + 1, dtype=torch.bool, device=logits.device)
         occurs.scatter_(-1, output.masked_fill(output == NO_TOKEN, n_tokens), True)
+        occurs[..., list(self.starting_tokens)] = True
         lowered = torch.where(logits > 0, logits / self.penalty, logits * self.penalty)
         return torch.where(occurs[..., :-1], lowered, logits)
 
@@ -135,14 +148,24 @@ class Transforms:
         return logits
 
 
-def option_transforms(config: SearchConfig, n_tokens: int) -> list[LogitsTransform]:
+def option_transforms(config: SearchConfig, vocab: Vocab) -> list[LogitsTransform]:
     """The transforms that a search's options name."""
     transforms: list[LogitsTransform] = []
     if config.repetition_penalty != 1:
-        transforms.append(RepetitionPenalty(config.repetition_penalty))
+        changes_log_probs = isinstance(config, BeamConfig) and config.penalized == "log_probs"
+        transforms.append(RepetitionPenalty(config.repetition_penalty, vocab.starting_tokens, changes_log_probs))
     if isinstance(config, BeamConfig) and config.temperature != 1:
-        transforms.append(AffineTransform.with_temperature(config.temperature, n_tokens))
+        transforms.append(AffineTransform.with_temperature(config.temperature, vocab.tgt))
+    if isinstance(config, BeamConfig) and config.renormalize:
+        unk = [vocab.unk] if config.ban_unk else []
+        transforms.append(AffineTransform.without([*vocab.never_output, *unk], vocab.tgt))
     return transforms
+
+
+def sums_changed_log_probs(config: SearchConfig) -> bool:
+    """Whether a search's options change log-probabilities that are then not normalised again."""
+    changes = config.repetition_penalty != 1
+    return changes and isinstance(config, BeamConfig) and config.penalized == "log_probs" and not config.renormalize
 
 
 def trim(output: Tensor) -> Tensor:

@@ -45,6 +45,7 @@ def next_log_probs(model: Seq2Seq, source: Sequence[int]) -> NextLogProbs:
 
 
 def penalty(config: BeamConfig, length: int) -> float:
+    length += config.length_offset
     return {"gnmt": ((5 + length) / 6) ** config.alpha, "power": float(length) ** config.alpha, "none": 1.0}[
         config.length_penalty
     ]
@@ -89,7 +90,7 @@ def slow_beam(of: NextLogProbs, source: Sequence[int], config: BeamConfig, nbest
             ),
             reverse=True,
         )[: 2 * config.beam]
-        counted = candidates[: config.beam] if config.stop == "first_k" else candidates
+        counted = candidates[: config.beam] if config.stop in ("first_k", "heuristic") else candidates
         ended += [(p / penalty(config, length), y[:-1]) for p, y in counted if y[-1] == EOS]
         ended = sorted(ended, reverse=True)[: config.beam]
         live = [(p, y) for p, y in candidates if y[-1] != EOS][: config.beam]
@@ -102,6 +103,8 @@ def is_over(best_live: float, ended: list[Scored], lengths: Sequence[int], confi
     if config.stop == "first_k":
         return len(ended) == config.beam
     n = nbest if config.stop == "best" else config.beam
+    if config.stop == "heuristic":
+        lengths = [lengths[0] - 1]
     reachable = max(best_live / penalty(config, length) for length in lengths)
     return len(ended) >= n and ended[n - 1][0] >= reachable
 

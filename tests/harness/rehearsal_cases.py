@@ -130,7 +130,7 @@ DECODING = {
             [PLAIN, "search.beam=3", "nbest=3", "format=tsv"],
             [PLAIN, "search.beam=4", "search.num_beam_groups=2"],
             [PLAIN, "search=sample", "search.seed=1"],
-            [PLAIN, "min_len=3", "no_repeat_ngram_size=2", "bad_words=[hund]"],
+            [PLAIN, "search.min_len=3", "search.no_repeat_ngram_size=2", "bad_words=[hund]"],
             [PLAIN, "mbr=chrf"],
             ["run=[plain,plain]"],
             [PLAIN, "fusion=lm"],

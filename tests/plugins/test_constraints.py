@@ -19,13 +19,14 @@ from harness.search_calls import find
 from harness.shipped_plugins import generate_config, shipped
 from harness.table_model import Table
 from s2s.config import GenerateConfig
-from s2s.decoding import BeamConfig
-from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding import BeamConfig, GreedyConfig
+from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.decoding.constraints import ConstraintSet
+from s2s.decoding.token_constraints import MinLength, NoRepeatNgram
 from s2s.errors import ConfigError, PluginError
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.task import Encoded, Example, Vocab
-from s2s_constraints.tokens import BadWords, MinLength, NoRepeatNgram
+from s2s_constraints.tokens import BadWords
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 
@@ -171,14 +172,26 @@ class Letters(Capitals):
 
 def test_options_become_constraints_beside_the_tasks_own() -> None:
     assert output_constraint(GenerateConfig(), Letters(), registered_constraints(None)) is None
-    asked = generate_config(min_len=2, no_repeat_ngram_size=3, bad_words=["ab", "c"])
+    asked = generate_config(bad_words=["ab", "c"])
     chosen = output_constraint(asked, Letters(), registered_constraints(shipped()))
     assert isinstance(chosen, ConstraintSet)
-    least, repeat, ban = chosen.others
-    assert isinstance(least, MinLength)
-    assert isinstance(repeat, NoRepeatNgram)
+    (ban,) = chosen.others
     assert isinstance(ban, BadWords)
-    assert (least.n, repeat.n, ban.sequences) == (2, 3, [[4, 5], [6]])
+    assert ban.sequences == [[4, 5], [6]]
+
+
+@pytest.mark.parametrize("own", [FourFirst(), ConstraintSet(FourFirst(), [BadWords([[6]], 7)]), None])
+@pytest.mark.parametrize("config", [BeamConfig, GreedyConfig, SampleConfig])
+def test_options_of_a_search_are_constraints_behind_those_of_its_request(own: Any, config: Any) -> None:
+    src = torch.tensor([[i, j, EOS] for i in (5, 6, 7) for j in (4, 6, 8)])
+    limits = {"max_len_a": 0.0, "max_len_b": LIMIT}
+    build: Any = {BeamConfig: BeamSearch, GreedyConfig: greedy, SampleConfig: Sampling}[config]
+    rules = [MinLength(4, 7, EOS), NoRepeatNgram(2, 7)]
+    whole = ConstraintSet(FourFirst(), [BadWords([[6]], 7), *rules]) if isinstance(own, ConstraintSet) else None
+    expected = find(build(config(**limits)), table(), src, src == 0, VOCAB, whole or ConstraintSet(own, rules))
+    found = find(build(config(**limits, min_len=4, no_repeat_ngram_size=2)), table(), src, src == 0, VOCAB, own)
+    assert found == expected
+    assert found != find(build(config(**limits)), table(), src, src == 0, VOCAB, own)
 
 
 @pytest.mark.parametrize("own", [FourFirst(), None], ids=["own", "none"])

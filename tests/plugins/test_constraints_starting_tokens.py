@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -74,8 +74,9 @@ def texts(language: str) -> list[str]:
     return ["".join(map(str, tokens)) for _, tokens in every if VOCAB.unk not in tokens]
 
 
-def generate(task: Coded, one: Input, **options: object) -> Output:
-    generator = Generator(MODEL, task, BeamSearch(SEARCH), "cpu", generate_config(**options), shipped())
+def generate(task: Coded, one: Input, min_len: int = 0, **options: object) -> Output:
+    search = BeamSearch(replace(SEARCH, min_len=min_len))
+    generator = Generator(MODEL, task, search, "cpu", generate_config(**options), shipped())
     return next(generator([one]))
 
 

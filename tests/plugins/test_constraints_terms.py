@@ -133,7 +133,7 @@ def test_terms_go_with_prefix_and_phrases(folder: Path, model: s2s.TrainedModel)
 
 def test_an_output_stays_where_the_terms_have_no_room(folder: Path, model: s2s.TrainedModel) -> None:
     """And is counted, as are those that were searched again."""
-    short: Any = {"search": {"max_len_a": 0.0, "max_len_b": 1}, "min_len": 1}
+    short: Any = {"search": {"max_len_a": 0.0, "max_len_b": 1, "min_len": 1}}
     terms = {"cat": "der alte kater sieht"}
     (free,) = model.generate(["a cat"], **short)
     assert list(model.generate([{"src": "a cat", "terms": terms}], **short)) == [free]

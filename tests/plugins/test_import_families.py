@@ -221,7 +221,7 @@ def test_the_first_screen_tells_settings_and_tokens(tmp_path: Path, capsys: pyte
     capsys.readouterr()
     assert import_model(["model=nllb", "run=ours", "languages=[eng_Latn,deu_Latn]"]) == 0
     expected = (
-        "its own settings: beam 1, length penalty 1, at most 19 tokens; sources are read as eng_Latn TEXT </s>; "
+        "its own settings: beam 1, length penalty 1, at most 18 tokens; sources are read as eng_Latn TEXT </s>; "
         "outputs begin behind </s> deu_Latn; from eng_Latn into deu_Latn\n"
     )
     assert f"note     {expected}" in capsys.readouterr().out

@@ -211,12 +211,12 @@ def test_two_runs_that_are_one_do_not_differ(here: Path, monkeypatch: pytest.Mon
 def test_attention_is_a_format_of_s2s_generate(here: Path, form: str, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("the old dog\n\na cat\n")
     arguments = [f"run={here}/runs/x", f"input={tmp_path}/in.txt", f"output={tmp_path}/out.html", f"format={form}"]
-    assert generate.main([*arguments, "min_len=2", "--quiet"]) == 0
+    assert generate.main([*arguments, "search.min_len=2", "--quiet"]) == 0
     page = (tmp_path / "out.html").read_text()
     assert page.count("<!doctype html>") == 1
     if form == "figures":
         assert [f"As Figure {n}" in page for n in (3, 4, 5)] == [True] * 3
-        folder = [f"figures_folder={tmp_path}/figures", "overwrite=true", "min_len=2", "--quiet"]
+        folder = [f"figures_folder={tmp_path}/figures", "overwrite=true", "search.min_len=2", "--quiet"]
         assert generate.main([*arguments, *folder]) == 0
         names = {path.name for path in (tmp_path / "figures").glob("*.svg")}
         assert len(names) == page.count("<figure "), "a file for each figure of the page"

@@ -153,7 +153,7 @@ def test_lines_end_where_unicode_ends_them(server: Served) -> None:
 
 def test_an_output_that_the_limit_has_cut_is_marked(server: Served, run: str) -> None:
     body = {"text": "the old dog sees the cat"}
-    limit = {"min_len": 1, "search": {"max_len_a": 0.0, "max_len_b": 1}}
+    limit = {"search": {"max_len_a": 0.0, "max_len_b": 1, "min_len": 1}}
     (cut,) = post(run, "/v1/generate", body, generate=limit).json()["results"]
     (whole,) = server.post("/v1/generate", body).json()["results"]
     assert [one.get("finished") for one in (cut, *cut["sentences"])] == [False, False]

@@ -146,7 +146,7 @@ class QueueOfTurns(OpenQueue):
     steps_at_once = 3
 
 
-@pytest.mark.parametrize("stop", ["exact", "best", "first_k"])
+@pytest.mark.parametrize("stop", ["exact", "best", "first_k", "heuristic"])
 @pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (4, 2), (21, 21)])
 @pytest.mark.parametrize("name", ["paper", "pre-norm", "no positions", "Marian", "T5", "SSRU, pre-norm"])
 def test_steps_as_one_call_have_the_bits_of_single_steps(

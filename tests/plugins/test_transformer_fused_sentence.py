@@ -11,7 +11,7 @@ from harness.packed_models import VARIANTS, model, needs_bytes, source_rows
 from harness.search_calls import StepByStep, find_queued
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, GreedyConfig, SourceSentence, greedy
 from s2s.decoding.queue import FixedQueue
-from s2s_constraints.tokens import MinLength
+from s2s.decoding.token_constraints import MinLength
 from s2s_cpu import replacing, sentence_search
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
@@ -79,6 +79,7 @@ def test_a_norm_before_the_encoder_is_called(calls: list[str], monkeypatch: pyte
     [
         {"beam": 1},
         {"beam": 4, "stop": "first_k", "alpha": 0.0},
+        {"beam": 4, "stop": "heuristic", "length_penalty": "power", "alpha": 1.0},
         {"beam": 6, "stop": "exact", "alpha": 2.0, "length_penalty": "power"},
         {"beam": 12, "ban_unk": True},
         {"beam": 4, "temperature": 0.7, "max_len_a": 0.0, "max_len_b": 40},

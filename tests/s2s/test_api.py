@@ -55,7 +55,7 @@ def by_command(command: str, arguments: list[str], capsys: Any) -> list[dict[str
     [
         ({}, {"nbest": 3}),
         ({"run": ["x", "x"], "checkpoint": ["last", "step-000002"]}, {"search": {"alpha": 1.0, "beam": 2}}),
-        ({"precision": "bf16"}, {"search": {"name": "greedy"}, "min_len": 2}),
+        ({"precision": "bf16"}, {"search": {"name": "greedy", "min_len": 2}}),
         ({}, {"fields": ["align", "pieces"], "mbr": {"name": "chrf", "word_order": 2}, "nbest": 2}),
     ],
     ids=["nbest", "ensemble", "bf16", "mbr"],

@@ -103,9 +103,9 @@ def test_outputs_are_scored_by_the_metrics_of_the_task(load: Any, monkeypatch: p
 
     monkeypatch.setattr(trained_model, "build_metrics", lambda *of: asked.append(of) or [Noting()])
     model = load()
-    assert model.evaluate(["abc", "b"], ["c", "d"], "bleu", min_len=2) == {"noting": "its score"}
+    assert model.evaluate(["abc", "b"], ["c", "d"], "bleu", search={"min_len": 2}) == {"noting": "its score"}
     assert model.evaluate(["abc"], ["c"], samples=3) == {"noting": "its score"}
-    hyps = model.translate(["abc", "b"], min_len=2), model.translate(["abc"])
+    hyps = model.translate(["abc", "b"], search={"min_len": 2}), model.translate(["abc"])
     assert asked[0] == (model.task, PLUGINS.registry, "bleu")
     assert asked[1] == (hyps[0], [["c", "d"]], 1000)
     assert asked[2:] == [(model.task, PLUGINS.registry, None), (hyps[1], [["c"]], 3)]

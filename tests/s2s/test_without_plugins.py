@@ -42,7 +42,7 @@ def generator(plugins: Plugins, **options: Any) -> Generator:
 
 @pytest.mark.parametrize(
     "argument",
-    ["min_len=2", "mbr=chrf", "coverage=0.2", "replace_unk=true"],
+    ["bad_words=[a]", "mbr=chrf", "coverage=0.2", "replace_unk=true"],
 )
 def test_an_option_goes_with_its_plugin(bare: Plugins, argument: str) -> None:
     name, blocked = argument.partition("=")[0], BLOCKED.replace(",", ", ")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 __all__ = ["HuggingFaceExporter", "HuggingFaceModel"]
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import save_file
 
 from s2s import ConfigError, DataError, Example
-from s2s.decoding import BeamConfig
 from s2s_export.checks import foreign_options
+from s2s_export.generation_settings import generation_settings, unwritten_options
 from s2s_export.tokenizer_files import write_tokenizer
 
 if TYPE_CHECKING:
@@ -21,12 +22,21 @@ if TYPE_CHECKING:
     from s2s import Choice, Task, Vocab
     from s2s_export import ExportInput
 
+logger = logging.getLogger(__name__)
 N_POSITIONS = 4096
 """Positions for which the model computes sinusoids when it is loaded"""
 CLASSES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
 """By model_type, where one format has several"""
-MAX_LENGTH = 512
-PLAIN = {"num_beams": 1, "do_sample": False, "repetition_penalty": 1.0}
+PLAIN = {
+    "num_beams": 1,
+    "num_beam_groups": 1,
+    "diversity_penalty": 0.0,
+    "do_sample": False,
+    "repetition_penalty": 1.0,
+    "min_length": 0,
+    "no_repeat_ngram_size": 0,
+    "renormalize_logits": False,
+}
 """Greedy search without penalties, whatever the settings in the folder say"""
 
 
@@ -42,7 +52,10 @@ class HuggingFaceExporter:
         """config.json, model.safetensors, generation_config.json and, with subwords, the tokeniser's files."""
         transformers = _library()
         transformers.AutoConfig.for_model(**_config(model)).save_pretrained(folder)
-        transformers.GenerationConfig(**_generation(model)).save_pretrained(folder)
+        settings = {**_special(model), **generation_settings(model.search, model.vocab)}
+        transformers.GenerationConfig(**settings).save_pretrained(folder)
+        if names := unwritten_options(model.search, model.vocab):
+            logger.warning("transformers has no counterpart of %s, and decodes without", ", ".join(names))
         table = model.format.names(model.arch)
         zeros = {name: torch.zeros(1, model.vocab.tgt) for name in table.zeros}
         tensors = {**zeros, **dict(table.to_foreign(model.weights))}
@@ -125,32 +138,17 @@ def _config(model: ExportInput) -> dict[str, Any]:
     sizes = {"vocab_size": vocab.src, "max_position_embeddings": N_POSITIONS, "dtype": "float32"}
     if kind == "marian":
         sizes["decoder_vocab_size"] = vocab.tgt
-    return {"architectures": [CLASSES.get(kind, model.format.title)], **sizes, **options, **_special(vocab)}
+    return {"architectures": [CLASSES.get(kind, model.format.title)], **sizes, **options, **_special(model)}
 
 
-def _special(vocab: Vocab) -> dict[str, Any]:
+def _special(model: ExportInput) -> dict[str, Any]:
     """Special ids; without forced_eos_token_id=None, Marian writes id 0 when an output reaches its length limit."""
-    ids = {"pad_token_id": vocab.pad, "bos_token_id": vocab.bos, "eos_token_id": vocab.eos}
+    vocab, before = model.vocab, model.subwords[0].before if model.subwords else ()
+    is_bart = model.format.model_types[:1] == ("bart",)  # whose sources begin with bos
+    bos = before[0] if is_bart and before else vocab.bos
+    ids = {"pad_token_id": vocab.pad, "bos_token_id": bos, "eos_token_id": vocab.eos}
     start, *forced = vocab.starting_tokens
     if len(forced) > 1:
         raise ConfigError(f"format=hf begins decoding with two tokens at most, but this run with {1 + len(forced)}")
     forced_bos = forced[0] if forced else None
     return {**ids, "decoder_start_token_id": start, "forced_bos_token_id": forced_bos, "forced_eos_token_id": None}
-
-
-def _generation(model: ExportInput) -> dict[str, Any]:
-    """The run's search; as in s2s, outputs never contain `Vocab.never_output`."""
-    settings = {
-        **_special(model.vocab),
-        "bad_words_ids": [[token] for token in model.vocab.never_output],
-        "max_length": MAX_LENGTH,
-        "num_beams": 1,
-    }
-    search = model.search
-    if isinstance(search, BeamConfig):
-        settings |= {"num_beams": search.beam, "repetition_penalty": search.repetition_penalty}
-        if search.length_penalty in ("power", "none"):
-            settings["length_penalty"] = search.alpha if search.length_penalty == "power" else 0.0
-        if search.max_len_a == 0:
-            settings["max_length"] = int(search.max_len_b) + len(model.vocab.starting_tokens)
-    return settings

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from s2s.decoding import SearchRequest
     from s2s.generation import EngineInput
 
+NEUTRAL = {"repetition_penalty": 1, "temperature": 1, "min_len": 0, "no_repeat_ngram_size": 0}
+"""Options of searches that CTranslate2 has not, or means otherwise, with the value that changes nothing"""
 COMPUTE = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 
 
@@ -49,7 +51,7 @@ def open_export(engine_input: EngineInput) -> ExportedSearch:
     _check_supported(config, chosen)
     if engine_input.constraint is not None:
         raise ConfigError(
-            "backend=ctranslate2 cannot keep to what the task, min_len, no_repeat_ngram_size or bad_words allow; "
+            "backend=ctranslate2 cannot keep to what the task or bad_words allow; "
             "leave these out and give constrained=false, or backend=native"
         )
     compute = COMPUTE[config.precision if config.quantization == "none" else config.quantization]
@@ -79,11 +81,11 @@ def _check_supported(config: GenerateConfig, chosen: Choice) -> None:
         raise ConfigError(
             f"search.num_beam_groups={n_groups}: backend=ctranslate2 has no groups; give search.num_beam_groups=1"
         )
-    if chosen.repetition_penalty != 1 or getattr(chosen, "temperature", 1) != 1:
-        raise ConfigError(
-            "backend=ctranslate2 has no search.repetition_penalty and search.temperature; leave them out, or give "
-            "backend=native"
-        )
+    for name, neutral in NEUTRAL.items():
+        if (value := getattr(chosen, name, neutral)) != neutral:
+            raise ConfigError(
+                f"backend=ctranslate2 has no search.{name}={value:g}; give search.{name}={neutral}, or backend=native"
+            )
     if "log_probs" in config.fields:
         raise ConfigError("backend=ctranslate2 has no log_probs of tokens; leave them out of fields")
     if isinstance(chosen, BeamConfig) and config.nbest > chosen.beam:
@@ -102,12 +104,14 @@ class ExportedSearch:
         beam = config if isinstance(config, BeamConfig) else BeamConfig(beam=1, length_penalty="none")
         self.beam, self.ranked_by = beam.beam, beam.length_penalty
         self.penalty = PENALTIES[self.ranked_by]
-        self.alpha = 0.0 if self.ranked_by == "none" else beam.alpha
+        self.alpha, self.offset = 0.0 if self.ranked_by == "none" else beam.alpha, beam.length_offset
 
     def describe(self) -> str:
         """The number format, and whether the search is approximate."""
-        rescored = self.ranked_by == "gnmt" and self.alpha != 0 and self.beam > 1
-        how = f"approximate: |Y| ** {self.alpha:g} in search, its {self.beam} best re-scored with {self.ranked_by}"
+        differs = self.ranked_by == "gnmt" or self.offset
+        rescored = differs and self.alpha != 0 and self.beam > 1
+        by = self.ranked_by + (f" of {self.offset} tokens more" if self.offset else "")
+        how = f"approximate: |Y| ** {self.alpha:g} in search, its {self.beam} best re-scored with {by}"
         return f"ctranslate2 in {self.compute}, with its own stop rule" + (f"; {how}" if rescored else "")
 
     def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
@@ -163,6 +167,6 @@ class ExportedSearch:
             if renormalised or is_cut:
                 tokens = tokens[:limit]
                 log_prob = sum(self.exported.log_probs([source], [tokens])[0])
-            penalty = self.penalty(torch.tensor(len(tokens) + 1.0, dtype=torch.float64), self.alpha)
+            penalty = self.penalty(torch.tensor(len(tokens) + 1.0 + self.offset, dtype=torch.float64), self.alpha)
             hypotheses.append(Hypothesis(tokens, log_prob / float(penalty), log_prob, [], finished=not is_cut))
         return hypotheses

@@ -34,6 +34,8 @@ def write_tokenizer(sides: tuple[Tokenizer, Tokenizer], max_length: int, folder:
         content = _around(read_json(src.library_file), src)
         (folder / "tokenizer.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
         settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+        if not src.before and src.src_eos not in (-1, src.eos):  # the language behind the text, as NLLB once had it
+            settings["legacy_behaviour"] = True
     elif src.before or src.after:
         settings |= _write_m2m_100(src, folder)
     else:

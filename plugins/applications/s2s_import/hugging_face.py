@@ -17,7 +17,7 @@ from s2s.foreign import ForeignFormat, open_tensors
 from s2s.io import read_json
 from s2s.run import ModelFormat
 from s2s_import.by_table import TableModel
-from s2s_import.search import search_options, settings_notes
+from s2s_import.search import generation_settings, search_options, settings_notes, unused_settings
 from s2s_import.tokenizers import text_options
 
 if TYPE_CHECKING:
@@ -78,9 +78,10 @@ class HuggingFaceModel(TableModel):
         weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
         texts = [path for suffix in ("json", "spm", "model", "txt") for path in sorted(folder.glob(f"*.{suffix}"))]
         self.files = [*texts, *weights]
-        generation = _read(folder / GENERATION) if (folder / GENERATION).is_file() else {}
-        search, notes = search_options({**config, **generation})
-        self._texts = text_options(folder, {**config, **generation}, languages, new_languages)
+        generation = _read(folder / GENERATION) if (folder / GENERATION).is_file() else None
+        settings = generation_settings(config, generation)
+        special = _special_tokens(config, settings)
+        self._texts = text_options(folder, special, languages, new_languages)
         self.new_rows = self._texts.new
         dropouts = {ours: float(config[theirs]) for theirs, ours in DROPOUTS.items() if theirs in config}
         options = tables.read_options(config, self.tensors)
@@ -88,11 +89,12 @@ class HuggingFaceModel(TableModel):
         self.options = {
             "task": {"name": "translation", "train": [], **self._texts.options},
             "arch": arch_options,
-            "search": search,
+            "search": search_options(settings, self._texts.n_start),
             "train": {"steps": 1},
             "data": {"max_len": int(config.get("max_position_embeddings") or 512)},
         }
-        self.notes = [*settings_notes(self.options), *notes]
+        unused = unused_settings(config, settings, pad=special.get("pad_token_id"))
+        self.notes = [*settings_notes(self.options), *unused]
 
     def tokenizer_options(self, folder: Path) -> Mapping[str, Any]:
         """The files in the model's folder, or those that are made of them."""
@@ -104,12 +106,20 @@ class HuggingFaceModel(TableModel):
         return open_tensors(self.folder)
 
 
+def _special_tokens(config: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """config.json with the special tokens of the settings, of which those that are forced count alone."""
+    unforced = {name: value for name, value in config.items() if not name.startswith("forced_")}
+    special = {**unforced, **settings}
+    eos = special.get("eos_token_id")
+    return {**special, "eos_token_id": eos[0] if isinstance(eos, list) else eos}
+
+
 @contextmanager
 def _as_transformers_writes(path: Path) -> Iterator[None]:
     """Raise CheckpointError, inside the block, for files with other contents than transformers writes."""
     try:
         yield
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise CheckpointError(f"{path}: its files are not as transformers writes them ({what})") from None
 

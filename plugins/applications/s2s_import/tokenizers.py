@@ -24,6 +24,8 @@ SPM = ("source.spm", "target.spm")
 MARIAN = (VOCAB, *SPM)
 TARGET_VOCAB, TOKENIZER = "target_vocab.json", "tokenizer.json"
 T5 = ("t5", "mt5")
+EXPORTED = "PreTrainedTokenizerFast"
+"""The class of tokenisers that s2s-export writes, which does not name the family"""
 
 
 FAMILIES = {
@@ -48,6 +50,11 @@ class Texts(NamedTuple):
     """The options that take over the tokeniser's files; those that have to be made are written into the folder"""
     new: Mapping[str, Sequence[str]]
     """Codes of new languages, and the codes as which they begin"""
+
+    @property
+    def n_start(self) -> int:
+        """Tokens with which outputs start."""
+        return max(1, len(self.options.get("start") or self.options["subword"].get("start") or ()))
 
 
 def text_options(
@@ -195,7 +202,9 @@ def _filled(
 
 def _family(folder: Path, config: Mapping[str, Any]) -> str:
     settings, kind = settings_of(folder), str(config["model_type"])
-    if str(settings.get("tokenizer_class", "")).startswith("MBart50"):
+    tokenizer = str(settings.get("tokenizer_class", ""))
+    starts_with_eos = config.get("decoder_start_token_id") == config.get("eos_token_id")
+    if tokenizer.startswith("MBart50") or (kind == "mbart" and tokenizer == EXPORTED and starts_with_eos):
         return "mbart50"
     return "nllb_legacy" if kind == "m2m_100" and settings.get("legacy_behaviour") else kind
 

@@ -72,6 +72,8 @@ class SearchSettings(NamedTuple):
     """A sentence is done when no live hypothesis can still exceed its finished one of this rank"""
     first_k: bool
     """Whether a sentence is done as soon as it has E finished hypotheses instead"""
+    at_present: bool
+    """Whether live hypotheses are compared at their present length, not at that at which they score best"""
     normalize: bool
     """Whether logits are normalised"""
     banned: Tensor
@@ -157,9 +159,10 @@ def search_settings(search: BeamSearch, run: Any) -> SearchSettings:
     return SearchSettings(
         eos=run.request.vocab.eos,
         n=2 * beam,
-        n_finishable=beam if stop == "first_k" else 2 * beam,
+        n_finishable=beam if stop in ("first_k", "heuristic") else 2 * beam,
         stop_rank=min(run.request.nbest, beam) if stop == "best" else beam,
         first_k=stop == "first_k",
+        at_present=stop == "heuristic",
         normalize=run.request.normalize,
         banned=run.banned,
         penalties=run.penalties,
@@ -215,9 +218,9 @@ def model_struct(model: fused.FusedModel, layers: ctypes.Array[LayerStruct]) -> 
 def search_struct(settings: SearchSettings, beam: int, n_finished: int) -> SearchStruct:
     """The structure of a search without constraint and arrays, which points to the memory of its settings."""
     ranks = (settings.n, settings.n_finishable, settings.stop_rank)
-    rules = (settings.first_k, settings.normalize, len(settings.banned), 0, settings.admission_threshold)
+    rules = (settings.first_k, settings.at_present, settings.normalize, len(settings.banned), 0)
     tables = (settings.banned.data_ptr(), settings.penalties.data_ptr())
-    struct = SearchStruct(beam, n_finished, settings.eos, *ranks, *rules, *tables)
+    struct = SearchStruct(beam, n_finished, settings.eos, *ranks, *rules, settings.admission_threshold, *tables)
     if settings.affine:
         struct.logit_scale, struct.logit_bias = settings.affine.scale.data_ptr(), settings.affine.bias.data_ptr()
     return struct

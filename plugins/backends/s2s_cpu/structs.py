@@ -36,7 +36,7 @@ ENCODER_NORMS = ("attention_norm", "feed_forward_norm")
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")
 """As decoder.h numbers them"""
 SEARCH_SIZES = (
-    *("beam", "E", "eos", "n", "n_finishable", "stop_rank", "first_k", "normalize"),
+    *("beam", "E", "eos", "n", "n_finishable", "stop_rank", "first_k", "at_present", "normalize"),
     *("n_banned", "first_node", "admission_threshold"),
 )
 SEARCH_WRITTEN = (

@@ -1,4 +1,4 @@
-"""Constraints set by a user: min_len, no_repeat_ngram_size, bad_words, the prefix, phrases and terms of an output, and
+"""Constraints set by a user: bad_words, the prefix, phrases and terms of an output, and
 noise with which a model learns to read terms.
 
 No torch at import.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from s2s import Choice, Registry, hookimpl
-from s2s.config import GenerateConfig, Mark, at_least, check_ranges
+from s2s.config import GenerateConfig, Mark
 from s2s.data import noise
 
 
@@ -20,10 +20,6 @@ from s2s.data import noise
 class ConstraintOptions(GenerateConfig):
     """What every output must and must not contain."""
 
-    min_len: int = 0
-    """Minimum length of an output in tokens, without eos, if its length limit allows as many."""
-    no_repeat_ngram_size: int = 0
-    """No n-gram of this many tokens occurs twice in the last 512 tokens of an output; 0: no limit."""
     bad_words: list[str] = field(default_factory=list)
     """Texts whose token sequences, as the task encodes them, never occur in an output: bad_words=[word,"two words"]."""
     phrases_match: Literal["words", "letters"] = field(default="words", metadata=Mark.ADDED)
@@ -36,10 +32,6 @@ class ConstraintOptions(GenerateConfig):
     """How outputs get their terms. annotation: the model reads translations beside the terms, and chooses their form,
     which it has learnt by task.noise=[terms]; an output without one is searched again. constraint: outputs without a
     term are searched again, and must contain it. auto: annotation, if the model was trained with it."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_ranges("", self, min_len=at_least(0), no_repeat_ngram_size=at_least(0, 512))
 
 
 @dataclass(kw_only=True)

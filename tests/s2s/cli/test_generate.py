@@ -770,8 +770,8 @@ def test_jsonl_says_the_symbols_and_their_log_probabilities_where_asked(tmp_path
     [
         (["format=jsonl", "fields=[token]"], "'token' is none of them; choose of tokens, pieces, log_probs, align"),
         (["fields=[tokens]"], "needs format=jsonl"),
-        (["no_repeat_ngram_size=513"], "no_repeat_ngram_size=513 must be at least 0 and at most 512"),
-        (["min_len=-1"], "min_len=-1 must be at least 0"),
+        (["search.no_repeat_ngram_size=513"], "search.no_repeat_ngram_size=513 must be at least 0 and at most 512"),
+        (["search.min_len=-1"], "search.min_len=-1 must be at least 0"),
     ],
     ids=str,
 )

@@ -55,7 +55,7 @@ def test_a_wide_beam_finds_all_outputs_in_order(alpha: float, length_penalty: An
 
 @pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.6, 2.0])
 @pytest.mark.parametrize("length_penalty", ["gnmt", "power"])
-@pytest.mark.parametrize("stop", ["exact", "best", "first_k"])
+@pytest.mark.parametrize("stop", ["exact", "best", "first_k", "heuristic"])
 @pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (2, 1), (3, 3), (5, 2)])
 def test_search_is_the_slow_search(alpha: float, length_penalty: Any, stop: Any, beam: int, nbest: int) -> None:
     """A batch of mixed lengths gives what lists give, sentence by sentence, under every stop rule."""
@@ -64,6 +64,14 @@ def test_search_is_the_slow_search(alpha: float, length_penalty: Any, stop: Any,
     found = find(BeamSearch(config), model, *batch_of(inputs), VOCAB, nbest=nbest)
     for hypotheses, source in zip(found, inputs, strict=True):
         assert_same(hypotheses, slow_beam(next_log_probs(model, source), source, config, nbest))
+
+
+def test_a_length_is_counted_with_what_begins_outputs() -> None:
+    config = BeamConfig(beam=4, alpha=1.5, length_penalty="power", length_offset=2, max_len_b=3)
+    model, inputs = Table(VOCAB.tgt, seed=1), sources(6, 6, VOCAB.src, seed=1)
+    found = find(BeamSearch(config), model, *batch_of(inputs), VOCAB, nbest=4)
+    for hypotheses, source in zip(found, inputs, strict=True):
+        assert_same(hypotheses, slow_beam(next_log_probs(model, source), source, config, 4))
 
 
 def test_exact_and_best_agree_but_best_stops_sooner() -> None:
@@ -233,7 +241,7 @@ def test_a_sentence_without_any_allowed_output_gets_none() -> None:
         def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
             return torch.where(src[:, :1, None] == 6, 1000, 0)
 
-    for stop in ("exact", "best", "first_k"):
+    for stop in ("exact", "best", "first_k", "heuristic"):
         search = BeamSearch(BeamConfig(stop=stop))  # type: ignore[arg-type]
         found = find(search, Table(VOCAB.tgt), *batch_of([[4], [6, 5], [7]]), VOCAB, Picky())
         assert [len(hypotheses) for hypotheses in found] == [1, 0, 1]

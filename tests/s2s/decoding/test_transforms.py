@@ -183,6 +183,39 @@ def test_options_of_a_search_are_transforms_before_those_of_the_request(options:
     assert found(own, model, inputs, 9, transforms=[further], nbest=3) == expected
 
 
+@pytest.mark.parametrize("penalized", ["logits", "log_probs"])
+@pytest.mark.parametrize("renormalize", [False, True])
+@pytest.mark.parametrize("penalty_of_repetition", [1.0, 1.6])
+def test_what_is_penalised_and_normalised_is_an_option(
+    penalized: Any, renormalize: bool, penalty_of_repetition: float
+) -> None:
+    """Against enumeration; bos, 2, counts as a token that the output has."""
+    changes: Any = {"repetition_penalty": penalty_of_repetition, "penalized": penalized, "renormalize": renormalize}
+    config = BeamConfig(beam=85, max_len_a=0.0, max_len_b=3, min_len=1, **changes)
+    model, source = JoiningTable(N, seed=3), [5, 6]
+
+    def log_probs(prefix: list[int]) -> Tensor:
+        with torch.no_grad():
+            hidden = model.decode(torch.tensor([[2, *prefix]]), model.encode(*batch_of([source])))
+            scores = model.project(hidden)[0, -1].double()
+        scores = scores.log_softmax(-1) if penalized == "log_probs" else scores
+        for token in {2, *prefix}:
+            scores[token] *= penalty_of_repetition if scores[token] < 0 else 1 / penalty_of_repetition
+        if renormalize:
+            scores[[0, 2, *([] if prefix else [EOS])]] = -torch.inf
+        keeps = penalized == "log_probs" and not renormalize and penalty_of_repetition != 1
+        return scores if keeps else scores.log_softmax(-1)
+
+    outputs: list[Scored] = []
+    for length in (1, 2, 3):
+        for output in itertools.product((1, 4, 5, 6), repeat=length):
+            whole = [*output, EOS]
+            log_prob = sum(log_probs(whole[:i])[t].item() for i, t in enumerate(whole))
+            outputs.append((log_prob / penalty(config, length + 1), list(output)))
+    (hypotheses,) = found(BeamSearch(config), model, [source], 9, nbest=85)
+    assert_same(hypotheses, sorted(outputs, reverse=True)[:85])
+
+
 TGT = 60
 
 

@@ -349,7 +349,9 @@ def test_what_is_asked_of_an_output_is_kept(model: Copy) -> None:
         Input("abc", phrases=("zz", "y")),
         Input("abc", prefix="c", phrases=("q",)),
     ]
-    first, second, third, fourth = (output.hyp for output in generator(model, Encoding(), min_len=2)(inputs))
+    search = BeamSearch(BeamConfig(min_len=2))
+    asked = Generator(model, Encoding(), search, "cpu", generate_config(), shipped())
+    first, second, third, fourth = (output.hyp for output in asked(inputs))
     assert first.startswith("XA")
     assert second == "ABC"
     assert "ZZ" in third

@@ -406,7 +406,15 @@ def test_validations_of_the_first_version_are_ranked_with_those_of_this_one() ->
     """Its basis was the hash of pairs and of all options of the search; those added since have their defaults."""
     config = SimpleNamespace(valid=SimpleNamespace(best="bleu"), search=BeamConfig(name="beam"))
     validation: Any = SimpleNamespace(config=config, examples=[Example("a", "b")], parts=())
-    added = ("repetition_penalty", "temperature")
+    added = (
+        "repetition_penalty",
+        "temperature",
+        "min_len",
+        "no_repeat_ngram_size",
+        "length_offset",
+        "penalized",
+        "renormalize",
+    )
     options = {name: value for name, value in asdict(config.search).items() if name not in added}
     first = hashlib.sha256(json.dumps([[["a", "b"]], options], sort_keys=True).encode()).hexdigest()
     assert Validation.basis.fget(validation) == first  # type: ignore[attr-defined]

@@ -43,7 +43,8 @@ typedef struct { /* a StackAutomaton of G counters, with the states of hypothese
 } Automaton;
 
 typedef struct { /* steps change the arrays that are not const */
-    int64_t beam, E, eos, n, n_finishable, stop_rank, first_k, normalize, n_banned, first_node, admission_threshold;
+    int64_t beam, E, eos, n, n_finishable, stop_rank, first_k, at_present, normalize, n_banned, first_node;
+    int64_t admission_threshold;
     const int64_t *banned; /* [n_banned] */
     const float *penalty;
     int64_t *sentence, *n_source, *limit; /* [B]: its index before the steps, source tokens, most output tokens */

@@ -180,7 +180,10 @@ static int64_t advance(Search *s, Step *step, Scratch *w) {
 
 static void mark_done(const Search *s, const Step *step, uint8_t *done) {
     int64_t B = step->B, K = step->K;
-    if (!s->first_k)
+    if (s->at_present)
+        for (int64_t b = 0; b < B; b++)
+            done[b] = s->finished.score[b * s->E + s->stop_rank - 1] >= s->score[b * K] / s->penalty[s->length[b]];
+    else if (!s->first_k)
         s2s_search_finished(s->score, s->finished.score, s->length, s->limit, s->penalty, B, K, s->E, s->stop_rank,
                             done);
     else
