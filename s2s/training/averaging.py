@@ -52,6 +52,7 @@ class FinalAverage:
 
     def __call__(self) -> dict[str, Any] | None:
         """Path and validation of the averaged weights, on all ranks; None if the run averages none."""
+        self.checkpoints.train_step.optimizer.zero_grad()  # a mean takes as much memory as the gradients did
         averaged = self.checkpoints.average(self.state) if self.world.is_main else None
         record = self.validated() if self.world.any_true(averaged is not None) else None
         return self.mixed_with_start(record) if self.config.train.init_weight else record

@@ -37,6 +37,9 @@ FIRST_TRIAL_TOKENS = 512
 """Tokens per side of the first trial"""
 TRIAL_GRANULARITY = 8
 """Trials grow up to 1 / TRIAL_GRANULARITY of what fits: a tighter bound would change little"""
+COPIED_SHARE = 0.5
+"""Share of what gradients and optimizer leave that copies for a checkpoint may take: where they would take more, a
+checkpoint is written without them"""
 DECODING_BYTES = 256 * 2**20
 """Bytes for decoding in validation; on a CPU plus packed copies of the weights"""
 
@@ -48,7 +51,7 @@ class UsableMemory:
     free: int
     """Before the first trial"""
     fixed: int
-    """Independent of the size of a micro-batch: gradients, optimizer state, copies for a checkpoint"""
+    """Independent of the size of a micro-batch: gradients, optimizer state, EMA, copies for a checkpoint"""
 
     @property
     def left(self) -> float:
@@ -122,9 +125,10 @@ def _usable_memory(config: Config, trials: MemoryTrials) -> UsableMemory:
     """The usable memory; ConfigError if parameters and optimizer, or decoding in validation, do not fit."""
     world, gradients = trials.step.world, trials.gradients
     on_cpu, n_means = world.device.type == "cpu", 1 if config.train.ema else 0
-    # gradients, the optimizer's two moments, the weights' EMA; on a CPU, copies from which a checkpoint is written
-    n_copies = 1 + 2 + n_means + (3 + n_means if on_cpu else 0)
-    memory = UsableMemory(trials.step.device.free_memory(), n_copies * gradients)
+    free, kept = trials.step.device.free_memory(), (1 + 2 + n_means) * gradients  # of the optimizer two moments
+    copies = (3 + n_means) * gradients if on_cpu else 0  # from which a checkpoint is written
+    has_room = copies <= COPIED_SHARE * (free - kept)
+    memory = UsableMemory(free, kept + copies if has_room else kept)
     decoding = DECODING_BYTES + on_cpu * gradients if config.valid.score else 0  # instead of a micro-batch
     if world.any_true(memory.left <= 0 or memory.free - memory.fixed < decoding):
         raise _nothing_fits(config, memory, 0, world.device)
@@ -134,8 +138,8 @@ def _usable_memory(config: Config, trials: MemoryTrials) -> UsableMemory:
 def _nothing_fits(config: Config, memory: UsableMemory, need: float, device: torch.device) -> ConfigError:
     limit = f" ({available_memory().limit} leaves no more)" if device.type == "cpu" else ""
     return ConfigError(
-        f"too little memory: {memory.free / GIB:.1f} GiB are free{limit}; gradients, optimizer and checkpoint "
-        f"copies of arch={config.arch.name} take {memory.fixed / GIB:.1f} GiB, and the longest pair "
+        f"too little memory: {memory.free / GIB:.1f} GiB are free{limit}; gradients and optimizer "
+        f"of arch={config.arch.name} take {memory.fixed / GIB:.1f} GiB, and the longest pair "
         f"{need / GIB:.1f} GiB more. Give a smaller model, a smaller data.max_len, "
         "train.activations=recompute, or more memory"
     )

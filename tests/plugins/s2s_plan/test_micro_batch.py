@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +19,12 @@ from harness.micro_tokens_process import N_PAIRS, PAIR, configured
 from s2s.backend import device_of
 from s2s.backend.memory import AvailableMemory
 from s2s.config import TrainConfig
+from s2s.distributed import World
 from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
 from s2s_plan import memory
 from s2s_plan.memory import MemoryGuard, NotEnoughMemoryError, longest_pair
-from s2s_plan.micro_batch import find_micro_tokens
+from s2s_plan.micro_batch import _usable_memory, find_micro_tokens
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
 
@@ -64,6 +67,17 @@ def test_where_not_even_the_longest_pair_fits_the_run_ends(
     config, step = configured()
     with pytest.raises(ConfigError, match="too little memory"):
         find_micro_tokens(config, step, MemoryGuard(), ([5] * 1023, [5] * 1023), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("free", "ema", "fixed"), [(1000, None, 600), (800, None, 300), (1000, 0.9, 400), (1300, 0.9, 800)]
+)
+def test_copies_for_a_checkpoint_count_where_they_will_be_made(free: int, ema: float | None, fixed: int) -> None:
+    config, _ = configured()
+    config.train.ema = ema
+    step: Any = SimpleNamespace(world=World(), device=SimpleNamespace(free_memory=lambda: free))
+    trials: Any = SimpleNamespace(step=step, gradients=100)
+    assert _usable_memory(config, trials).fixed == fixed
 
 
 def test_micro_batches_give_the_gradient_of_the_batch() -> None:

@@ -316,11 +316,21 @@ def test_a_finished_run_is_summed_up_for_observers_the_last_first(
 
 def final_average(folder: Path, model: torch.nn.Module, averaged: Any, validate: Any, *, is_main: bool = True) -> Any:
     """Of a run of this model whose checkpoints average to `averaged`."""
+    optimizer = torch.optim.SGD(model.parameters())
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+
+    def average(state: TrainerState) -> Any:
+        assert all(p.grad is None for p in model.parameters()), "their memory is needed"
+        return averaged
+
     checkpoints: Any = SimpleNamespace(
         folder=folder,
-        average=lambda state: averaged,
+        average=average,
         load_weights=lambda tensors, path: model.load_state_dict(tensors),
-        train_step=SimpleNamespace(model=model, world=SimpleNamespace(any_true=bool, is_main=is_main)),
+        train_step=SimpleNamespace(
+            model=model, world=SimpleNamespace(any_true=bool, is_main=is_main), optimizer=optimizer
+        ),
     )
     return FinalAverage(Config(), checkpoints, TrainerState(), validate, lambda: Preempted("saved", 75))
 
