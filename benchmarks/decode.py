@@ -5,7 +5,8 @@
 mt: 26 symbols in, 26 out, beam 4 (beams=1,4,21), batches=1,8,32. news: the same, but with sources
 of the lengths of news. parse: 24 in, 84 out, beam 21, batches of 8.
 run=RUN source=FILE: a trained model on real sentences, with outputs until eos, in a stream of batch= sentences at once.
-levers=true switches each lever off in turn; quantization=bf16|int8 applies to s2s and to every peer without its own, as
+levers=true switches each lever off in turn; shortlist=50 adds s2s with a lexical shortlist: the first 50 tokens, and 50
+random ones for each source token. quantization=bf16|int8 applies to s2s and to every peer without its own, as
 in peer=s2s:none,ctranslate2:int8; latency=true times single sentences; memory=ENGINE prints the peak memory of one
 engine. Rates are output symbols per CPU second of one thread, including eos; each is the median of `repeats` runs, in
 which the engines take turns. device=cuda: per second of wall time, in s2s with captured steps; peer=auto takes the
@@ -30,7 +31,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from decode_engines import PEERS, Decode, Work, build, ours
+from decode_engines import PEERS, Decode, Work, build, ours, random_shortlist
 from decode_marian import seconds_elsewhere
 from s2s.backend import device_of
 from s2s.backend.host import keep_freed_memory
@@ -40,6 +41,7 @@ CPU = torch.device("cpu")
 LEVERS = ("matmul", "native", "kernels", "queue", "sentence")
 DEFAULTS = {
     "sizes": "small,base", "cases": "mt,parse", "beams": "4", "batches": "1,8,32", "peer": "", "levers": "false",
+    "shortlist": "0",
     "quantization": "none", "latency": "false", "memory": "", "run": "", "source": "", "lines": "400",
     "repeats": "5", "out": "", "device": "cpu",
 }  # fmt: skip
@@ -106,6 +108,11 @@ def engines(model: Any, vocab: Any, options: dict[str, str]) -> dict[str, Decode
     quantization, device, others = options["quantization"], options["device"], {}
     for lever in LEVERS if options["levers"] == "true" else ():
         others[f"s2s without {lever}"] = ours(copy.deepcopy(model), vocab, quantization, lever, device=device)
+    if n := int(options["shortlist"]):
+        listed = random_shortlist(vocab, n)
+        others["s2s with a shortlist"] = ours(
+            copy.deepcopy(model), vocab, quantization, device=device, shortlist=listed
+        )
     for peer in filter(None, options["peer"].split(",")):
         name, _, own = peer.partition(":")
         engine = PEERS[name] if device == "cpu" else partial(PEERS[name], device=device)

@@ -25,6 +25,7 @@ from s2s.batch import make_batch
 from s2s.decoding import BeamConfig, GreedyConfig, SearchRequest, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
+from s2s.decoding.shortlist import Shortlist
 from s2s.generation.acceleration import capture_steps
 from s2s.plugin import load_plugins
 from s2s.registry import Choice
@@ -101,7 +102,20 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
     return model, vocab
 
 
-def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str = "", device: str = "cpu") -> Decode:
+def random_shortlist(vocab: Vocab, n: int, seed: int = 0) -> Shortlist:
+    """A lexical shortlist with the first n tokens, eos among them, and n random ones for each source token."""
+    tokens = torch.randint(vocab.tgt, (vocab.src * n,), generator=torch.Generator().manual_seed(seed))
+    return Shortlist(torch.arange(n), n * torch.arange(vocab.src + 1), tokens)
+
+
+def ours(
+    model: Transformer,
+    vocab: Vocab,
+    quantization: Any = "none",
+    off: str = "",
+    device: str = "cpu",
+    shortlist: Shortlist | None = None,
+) -> Decode:
     """s2s; `off` names an optimisation to disable: matmul, native, kernels, queue or sentence."""
     matmul: dict[str, LinearBackend] = {"matmul": "torch", "native": "onednn"}
     there = torch.device(device)
@@ -132,7 +146,8 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
         }
         with without.get(off, nullcontext)(), torch.no_grad(), device_of(there).autocast(dtype):
             for queue in queues:
-                for found in search(SearchRequest(model=model, vocab=vocab, queue=queue, device=there)):
+                request = SearchRequest(model=model, vocab=vocab, queue=queue, device=there, shortlist=shortlist)
+                for found in search(request):
                     for result in found:
                         outputs[result.index] = result.hypotheses[0].tokens
         return outputs

@@ -1,7 +1,8 @@
 """A local plugin that records what it observes (WATCH) and injects faults: it corrupts gradients (SPOIL="3 4": of
 these updates), or sends a signal to its own process (SIGNAL="TERM validating 6": while it validates after update 6;
 HANG sleeps), only in rank SIGNAL_RANK if that is given, and only once over all starts with ONCE=file. MEMORY=30: the
-backward pass of more than 30 source positions runs out of memory when most of it is done."""
+backward pass of more than 30 source positions runs out of memory when most of it is done. HELD=file: what the process
+holds between updates, in bytes."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from harness.held_memory import held_bytes
 from s2s.plugin import Observer, hookimpl
 
 if TYPE_CHECKING:
@@ -97,6 +99,9 @@ class Watch(Observer):
         weights = [p.detach().double().sum().item() for p in self.trainer.train_step.parameters]
         tell("update", step=record["step"], weights=sum(weights))
         send("updating", record["step"])
+        if "HELD" in os.environ:
+            step = self.trainer.train_step
+            Path(os.environ["HELD"]).write_text(str(held_bytes(step.parameters, step.optimizer)))
 
     def validated(self, record: Mapping[str, Any]) -> None:
         tell("validated", step=record["step"], nll=record["nll"])
