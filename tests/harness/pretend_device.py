@@ -70,7 +70,7 @@ class Graph:
     """The operators of a function, which can be run again on the memory that they used."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[Callable[..., Any], Any, Any, list[Tensor]]] = []
+        self.calls: list[tuple[Callable[..., Any], Any, Any, list[Tensor], str]] = []
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -84,18 +84,19 @@ class Graph:
 
     def add(self, function: Callable[..., Any], args: Any, kwargs: Any, result: Any) -> None:
         """A call on data, and what it returned."""
-        self.calls.append((function, args, kwargs, tensors_of(result)))
+        self.calls.append((function, args, kwargs, tensors_of(result), here_in_code()))
 
     @torch.inference_mode()
     def replay(self) -> None:
         """Write to every result what the operator gives now; views of other tensors, and those, are up to date."""
         State.n_replays += 1
-        for function, args, kwargs, results in self.calls:
+        for function, args, kwargs, results, place in self.calls:
             for old, new in zip(results, tensors_of(function(*args, **kwargs)), strict=True):
                 if old.untyped_storage().data_ptr() == new.untyped_storage().data_ptr():
                     continue
-                if old.shape != new.shape:
-                    raise RuntimeError(f"a result of {function} has another shape than when it was recorded")
+                if (old.shape, old.stride()) != (new.shape, new.stride()):
+                    what = "another shape, or order in memory, than when it was recorded"
+                    raise RuntimeError(f"{place}: a result of {function} has {what}")
                 old.copy_(new)
 
 
@@ -141,6 +142,14 @@ class PretendTensor(Tensor):
         raise TypeError(f"a tensor on {NAME} has no numpy array; use cpu() first")
 
 
+def here_in_code() -> str:
+    """The file and line of s2s or a plugin that computes now."""
+    frame = sys._getframe(1)
+    while frame.f_back and not frame.f_globals.get("__name__", "").startswith("s2s"):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
 def tensors_of(tree: Any) -> list[Tensor]:
     """All tensors in it."""
     return [x for x in pytree.tree_leaves(tree) if isinstance(x, Tensor)]
@@ -163,8 +172,8 @@ def compute(func: Any, args: Any, kwargs: Any) -> Any:
     is_copied_to_host = name in COPIES and here and (id(args[0]) in hosts if name == COPIES[1] else not is_result_here)
     if (name in READS and here) or reads_mask or is_copied_to_host:
         count_read()
-    if State.recording and is_result_here and name in (*COPIES, *INDEXING) and any(x.dim() for x in hosts.values()):
-        raise RuntimeError(f"{name} in a captured function: a tensor of the host is copied to {NAME}")
+    if State.recording and is_result_here and name in (*COPIES, *INDEXING) and hosts:
+        raise RuntimeError(f"{here_in_code()}: {name} in a captured function copies a tensor of the host to {NAME}")
     args, kwargs = pytree.tree_map(lambda x: x.data_on_host if isinstance(x, PretendTensor) else x, (args, kwargs))
 
     # torch tracks the versions of a tensor's views, which those made in inference mode do not have
@@ -252,7 +261,7 @@ def moves(apply: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Modul
 def count_read() -> None:
     """Count a read where it happens; raises RuntimeError in a captured function."""
     if State.recording:
-        raise RuntimeError(f"a captured function reads from {NAME}")
+        raise RuntimeError(f"{here_in_code()}: a captured function reads from {NAME}")
     frame, modules, place = sys._getframe(1), list[str](), ""
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
