@@ -47,14 +47,22 @@ def new_folder(target: Path) -> Iterator[Path]:
         os.rename(new, target)  # noqa: PTH104
         fsync(target.parent)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        _remove(place)
 
 
 def remove_remnant(target: Path) -> None:
     """Remove what a process that was killed in `new_folder` has left, and nothing else."""
     place = _place(target)
     if place.is_dir() and not place.is_symlink() and ((place / MARK).is_file() or not any(place.iterdir())):
-        shutil.rmtree(place, ignore_errors=True)
+        _remove(place)
+
+
+def _remove(place: Path) -> None:
+    """Remove a temporary folder as far as possible; its mark goes last, since it shows whose the rest is."""
+    for path in place.iterdir():
+        if path.name != MARK:
+            shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def _place(target: Path) -> Path:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from s2s.errors import ConfigError, DataError
 from s2s.io.atomic import read_link, sha256, temporary, write_file, write_link
-from s2s.io.atomic_folder import MARK, new_folder
+from s2s.io.atomic_folder import MARK, new_folder, remove_remnant
 from s2s.io.paths import expand_user
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.mark.parametrize("data", ["tëxt\n", b"\x00\xff"], ids=["text", "bytes"])
@@ -83,6 +89,35 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) 
     with pytest.raises(DataError, match=r"\.x\.tmp is in the way, and s2s did not make it"), new_folder(tmp_path / "x"):
         pass
     assert (place / "old" / "precious").read_text() == "1"
+
+
+def test_a_process_killed_while_it_removes_leaves_what_the_next_one_removes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, n_removed, killed = tmp_path / "x", 0, True
+    while killed:
+        target.mkdir(exist_ok=True)
+        (target / "older").touch()
+        left, killed = n_removed, False
+
+        def dying(call: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            call(*args, **kwargs)
+
+        with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+            for name in ("unlink", "rmdir"):
+                patched.setattr(os, name, partial(dying, getattr(os, name)))
+            killed = True
+            with new_folder(target) as built:
+                (built / "newer").touch()
+            killed = False
+        remove_remnant(target)
+        assert [path.name for path in tmp_path.iterdir()] == ["x"]
+        n_removed += 1
+    assert n_removed > 3
 
 
 def test_a_path_may_begin_with_the_home_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
