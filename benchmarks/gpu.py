@@ -100,7 +100,6 @@ def main(arguments: Sequence[str]) -> int:
         print(f"gpu.py: error: {error}", file=sys.stderr)
         return 2
     out = Path(options.out)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the stage is ended, too
     for name, stage in stages(options).items():
         if not options.selects(name) or (is_done(results.stages.get(name)) and not is_asked(name, options, results)):
             continue
@@ -240,4 +239,5 @@ def write(results: Results, out: Path) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the stage is ended, too
     sys.exit(main(sys.argv[1:]))
