@@ -163,7 +163,7 @@ class TrainedModel:
     ) -> dict[str, Score]:
         """The scores of the outputs for `src`, under the names of `metrics`: by default the task's.
 
-        Of inputs in several directions of task=multilingual these are means, and each direction has scores of its own,
+        Of inputs in groups that the task scores apart these are means, and each group has scores of its own,
         such as en-de/bleu.
 
         src: as for `generate`. refs: one for each source. metrics: as for `s2s.evaluate`. samples: of the bootstrap for

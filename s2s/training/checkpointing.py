@@ -40,8 +40,6 @@ OBSERVERS = "observers"
 """The group of tensors, and the part of the state, that belong to observers"""
 MAX_FAILED_SAVES = 5
 """Consecutive saves that may fail, e.g. because the disk is full, before the run is aborted."""
-MAX_COPIED = 0.5
-"""Share of the available memory that a copy of what is saved may take; without it, training waits for the disk"""
 MAX_SPLIT = 1 << 20
 """Largest split factor that is accepted from a checkpoint"""
 
@@ -265,7 +263,7 @@ class CheckpointManager:
         changing = (
             {n: t for n, t in each.items() if n not in frozen.get(g, ())} for g, each in content.tensors.items()
         )
-        has_room = n_bytes(*changing) <= MAX_COPIED * available_memory().n_bytes
+        has_room = n_bytes(*changing) <= self.train_step.copied_share * available_memory().n_bytes
         kept = frozen if has_room else content.tensors  # what is not copied
         tensors = {group: snapshot(each, kept.get(group, ())) for group, each in content.tensors.items()}
         learnt = {group: named for group, named in tensors.items() if group != OBSERVERS}

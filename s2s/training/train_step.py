@@ -7,7 +7,7 @@ __all__ = ["TrainStep"]
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +65,9 @@ class Rollout(NamedTuple):
 class TrainStep:
     """Makes one update of the model from a global batch."""
 
+    copied_share: ClassVar[float] = 0.5
+    """Share of the available memory that copies for a checkpoint may take: where they would take more, it is written
+    without them"""
     config: TrainConfig
     seed: int
     vocab: Vocab

@@ -37,9 +37,6 @@ FIRST_TRIAL_TOKENS = 512
 """Tokens per side of the first trial"""
 TRIAL_GRANULARITY = 8
 """Trials grow up to 1 / TRIAL_GRANULARITY of what fits: a tighter bound would change little"""
-COPIED_SHARE = 0.5
-"""Share of what gradients and optimizer leave that copies for a checkpoint may take: where they would take more, a
-checkpoint is written without them"""
 DECODING_BYTES = 256 * 2**20
 """Bytes for decoding in validation; on a CPU plus packed copies of the weights"""
 
@@ -127,7 +124,7 @@ def _usable_memory(config: Config, trials: MemoryTrials) -> UsableMemory:
     on_cpu, n_means = world.device.type == "cpu", 1 if config.train.ema else 0
     free, kept = trials.step.device.free_memory(), (1 + 2 + n_means) * gradients  # of the optimizer two moments
     copies = (3 + n_means) * gradients if on_cpu else 0  # from which a checkpoint is written
-    has_room = copies <= COPIED_SHARE * (free - kept)
+    has_room = copies <= trials.step.copied_share * (free - kept)
     memory = UsableMemory(free, kept + copies if has_room else kept)
     decoding = DECODING_BYTES + on_cpu * gradients if config.valid.score else 0  # instead of a micro-batch
     if world.any_true(memory.left <= 0 or memory.free - memory.fixed < decoding):

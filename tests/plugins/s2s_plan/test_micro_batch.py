@@ -75,7 +75,7 @@ def test_where_not_even_the_longest_pair_fits_the_run_ends(
 def test_copies_for_a_checkpoint_count_where_they_will_be_made(free: int, ema: float | None, fixed: int) -> None:
     config, _ = configured()
     config.train.ema = ema
-    step: Any = SimpleNamespace(world=World(), device=SimpleNamespace(free_memory=lambda: free))
+    step: Any = SimpleNamespace(copied_share=0.5, world=World(), device=SimpleNamespace(free_memory=lambda: free))
     trials: Any = SimpleNamespace(step=step, gradients=100)
     assert _usable_memory(config, trials).fixed == fixed
 
