@@ -1,4 +1,4 @@
-"""The compiled functions, loaded once per process, and how they are called."""
+"""The compiled functions, loaded once per process, and how they are called. No torch at import."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import subprocess
 import sys
 from ctypes import c_float, c_int64, c_void_p
 from typing import Any, NamedTuple
-
-from torch import Tensor
 
 from s2s import ConfigError
 from s2s_cpu.compiled import compiled_library
@@ -76,7 +74,7 @@ class NativeLibrary(NamedTuple):
 
 def call(name: str, *arguments: Any) -> None:
     """Call a function; tensors are passed as the addresses of their data. Raises MemoryError if memory runs out."""
-    pointers = [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
+    pointers = [a.data_ptr() if hasattr(a, "data_ptr") else a for a in arguments]
     failure = getattr(native_library().functions, name)(*pointers)
     if failure == NO_INSTRUCTIONS:
         raise RuntimeError(f"{name}: this processor has no instructions for it")

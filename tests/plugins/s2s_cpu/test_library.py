@@ -206,6 +206,19 @@ def test_structures_have_the_sizes_that_were_compiled() -> None:
 
 
 @needs_compiler
+def test_functions_can_be_called_without_torch() -> None:
+    """With numbers and arrays of ctypes."""
+    code = (
+        "import sys; from ctypes import c_float, c_int64; from s2s_cpu.library import call\n"
+        "x, values, ids = (c_float * 3)(1, 3, 2), (c_float * 2)(), (c_int64 * 2)()\n"
+        "call('s2s_top_k', x, 1, 3, 2, None, None, 0, None, 1, 0, None, values, ids)\n"
+        "print(*values, *ids, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "3.0 2.0 1 2 False\n", done.stderr
+
+
+@needs_compiler
 def test_too_little_memory_is_an_error_and_no_crash() -> None:
     """Of the sizes that C is given, one that no machine has memory for."""
     with pytest.raises(MemoryError, match="s2s_top_k"):
