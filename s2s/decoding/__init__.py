@@ -50,10 +50,11 @@ if TYPE_CHECKING:
     from s2s.decoding.beams import Beams
     from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
     from s2s.decoding.constraints import ConstraintSet, FixedWidthConstraint, StackAutomaton
-    from s2s.decoding.contract import Hypothesis, Search, SearchRequest, SearchResult, search_all
+    from s2s.decoding.contract import Search, SearchRequest, search_all
     from s2s.decoding.history import on_host
     from s2s.decoding.model_scores import gather_hypotheses
-    from s2s.decoding.queue import SentenceQueue, SourceSentence
+    from s2s.decoding.queue import SentenceQueue
+    from s2s.decoding.sentences import Hypothesis, SearchResult, SourceSentence
     from s2s.decoding.starting import max_output_length, start_sentences
     from s2s.decoding.streaming import ActiveBatch, ActiveSentence, Run, StreamingSearch
     from s2s.decoding.token_constraints import TokenWindow
@@ -70,11 +71,12 @@ def s2s_register(registry: Registry) -> None:
 
 __getattr__ = lazy_names(
     __name__,
+    "sentences",  # these first: reading and writing texts finds its names without torch
+    "batch_constraint",
+    "queue",
     "candidates",
     "constraints",
     "token_constraints",
-    "batch_constraint",
-    "queue",
     "contract",
     "model_scores",
     "history",

@@ -9,9 +9,6 @@ __all__ = ["BatchConstraint", "BeamAllocation", "SentenceConstraint"]
 
 from typing import TYPE_CHECKING, Protocol
 
-from s2s.decoding.constraints import tokens_allowed
-from s2s.decoding.model_scores import gather_hypotheses
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -88,10 +85,14 @@ class BatchConstraint:
         """The tokens that may come next, [B, K, V]; None: all. n_tokens: V."""
         if self.automaton is None or states is None:
             return None
+        from s2s.decoding.constraints import tokens_allowed  # torch, which reading texts does without
+
         return tokens_allowed(self.automaton, states, n_tokens)
 
     def advance(self, states: Tensor | None, tokens: Tensor, parents: Tensor | None = None) -> Tensor | None:
         """The states after `tokens` [B, K'], which extend the hypotheses `parents` [B, K'], or each its own."""
         if self.automaton is None or states is None:
             return None
+        from s2s.decoding.model_scores import gather_hypotheses
+
         return self.automaton.advance(states if parents is None else gather_hypotheses(states, parents), tokens)

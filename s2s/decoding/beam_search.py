@@ -33,8 +33,8 @@ from s2s.backend.operators.operator import Operator
 from s2s.decoding.beams import BeamRun, Beams, BeamSentence
 from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
 from s2s.decoding.config import BeamConfig, GreedyConfig
-from s2s.decoding.contract import Hypothesis, SearchResult
 from s2s.decoding.history import ROOT
+from s2s.decoding.sentences import Hypothesis, SearchResult
 from s2s.decoding.starting import check_starting_tokens, max_output_length, start_sentences
 from s2s.decoding.streaming import StreamingSearch
 from s2s.errors import ConfigError, PluginError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.decoding.contract import SearchRequest
-    from s2s.decoding.queue import SourceSentence
+    from s2s.decoding.sentences import SourceSentence
 
 
 REPLACED = ("step", "allowed", "select", "expand", "finish", "unfinished", "is_done", "cannot_improve")

@@ -7,7 +7,7 @@ Shapes: B sentences, S source length.
 
 from __future__ import annotations
 
-__all__ = ["Hypothesis", "Search", "SearchRequest", "SearchResult", "SourceBatch", "search_all"]
+__all__ = ["Search", "SearchRequest", "SourceBatch", "search_all"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,8 @@ import torch
 from s2s.batch import make_batch
 from s2s.decoding.batch_constraint import BatchConstraint
 from s2s.decoding.constraints import ConstraintSet
-from s2s.decoding.queue import FixedQueue, SentenceQueue, SourceSentence
+from s2s.decoding.queue import FixedQueue, SentenceQueue
+from s2s.decoding.sentences import SourceSentence
 from s2s.decoding.shortlist import Shortlist
 from s2s.decoding.token_constraints import option_constraints
 from s2s.decoding.transforms import LogitsTransform, option_transforms, sums_changed_log_probs
@@ -32,37 +33,7 @@ if TYPE_CHECKING:
 
     from s2s.decoding.config import SearchConfig
     from s2s.decoding.constraints import FixedWidthConstraint
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One finished output."""
-
-    tokens: list[int]
-    """Ids, without bos and eos"""
-    score: float
-    """The ranking criterion: the log-probability over the length penalty"""
-    log_prob: float
-    """log p(tokens, eos | src) under the model or ensemble; with shallow fusion, the sum of both models' terms; with
-    transforms (`SearchRequest.transforms`), under the distribution that they change"""
-    token_log_probs: list[float]
-    """The terms of log_prob: one for each token, and the last for eos"""
-    source_positions: list[int] | None = None
-    """For each token the source position, eos excluded, with the most attention; None unless requested"""
-    source_labels: list[int] | None = None
-    """For each source word the index in `Vocab.labels` of its most probable label; None unless requested"""
-    finished: bool = True
-    """False: it was cut at the length limit, where it can only end"""
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """The outputs of one sentence."""
-
-    index: int
-    """Of the `SourceSentence`"""
-    hypotheses: list[Hypothesis]
-    """Best first; fewer than requested if the search found no more, none if no allowed output fits the length limit"""
+    from s2s.decoding.sentences import Hypothesis, SearchResult
 
 
 class SourceBatch(NamedTuple):

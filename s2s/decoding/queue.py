@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["FixedQueue", "SentenceQueue", "SourceSentence"]
+__all__ = ["FixedQueue", "SentenceQueue"]
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from s2s.decoding.batch_constraint import SentenceConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-
-@dataclass(frozen=True)
-class SourceSentence:
-    """A sentence to be searched."""
-
-    index: int
-    """Identifies its result"""
-    ids: Sequence[int]
-    """Source tokens, eos included"""
-    constraint: SentenceConstraint | None = None
-    """Constraint on its output"""
-    nbest: int | None = None
-    """Hypotheses that its caller uses, the best of its result; None: all. Where those depend on how many are found, as
-    in sampling, no more are found; else there may be more, up to `SearchRequest.nbest`."""
-    starting_tokens: Sequence[int] = ()
-    """Target tokens that the model is fed before the first prediction, such as the code of the sentence's language;
-    empty: `Vocab.starting_tokens`. They are no part of the output"""
-    align: bool = False
-    """Whether `Hypothesis.source_positions` are needed, whatever the options say"""
+    from s2s.decoding.sentences import SourceSentence
 
 
 class SentenceQueue(ABC):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.decoding.config import SearchConfig
-    from s2s.decoding.queue import SourceSentence
+    from s2s.decoding.sentences import SourceSentence
     from s2s.decoding.streaming import Run
     from s2s.model import Seq2Seq
     from s2s.vocab import Vocab

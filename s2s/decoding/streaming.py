@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
-from s2s.decoding.contract import Hypothesis
+from s2s.decoding.sentences import Hypothesis
 from s2s.decoding.transforms import Transforms, pad_to_same, trim
 from s2s.model import State
 from s2s.tensors import join_tensors, select_rows
@@ -24,8 +24,8 @@ from s2s.tensors import join_tensors, select_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence
 
-    from s2s.decoding.contract import SearchRequest, SearchResult
-    from s2s.decoding.queue import SourceSentence
+    from s2s.decoding.contract import SearchRequest
+    from s2s.decoding.sentences import SearchResult, SourceSentence
 
 
 NO_LIMIT = 1 << 60

@@ -59,9 +59,9 @@ __getattr__ = lazy_names(
     "formats",
     "files.streams",
     "output_stages",
-    "generator",
-    "build",
     "segments",
     "inputs",
+    "generator",
+    "build",  # torch, as the next
     "scoring",
 )

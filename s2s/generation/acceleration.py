@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["accelerate", "resolve_matmul", "resolve_quantization", "torch_threads"]
+__all__ = ["accelerate", "resolve_matmul", "resolve_quantization", "share_cores", "torch_threads"]
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from s2s.backend.host import keep_freed_memory
 from s2s.backend.linear import LinearBackend, Quantization, deterministic_backend, has_int8, prepack
 from s2s.backend.operators.operator import description
 from s2s.errors import ConfigError
-from s2s.generation.workers import describe_workers
+from s2s.generation.workers import describe_workers, resolve_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from s2s.config import GenerateConfig
     from s2s.generation.models import Models
     from s2s.model import Seq2Seq
+
+
+def share_cores(config: GenerateConfig, device: torch.device) -> GenerateConfig:
+    """The configuration with the number of processes that search; torch has one thread if cores were counted for them,
+    or if there are several."""
+    resolved = resolve_workers(config, device.type)
+    if device.type == "cpu" and (resolved.workers != config.workers or resolved.n_processes > 1):
+        torch.set_num_threads(1)
+    return resolved
 
 
 @contextmanager

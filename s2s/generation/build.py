@@ -14,11 +14,11 @@ from s2s.compose.composition import recompose
 from s2s.config import GenerateConfig, Mark
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
-from s2s.generation.acceleration import accelerate, resolve_matmul, resolve_quantization, torch_threads
+from s2s.generation.acceleration import accelerate, resolve_matmul, resolve_quantization, share_cores, torch_threads
 from s2s.generation.generator import Generator
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.generation.models import Models, load_models
-from s2s.generation.workers import resolve_workers
+from s2s.generation.searching import Searcher
 from s2s.io.atomic import sha256
 from s2s.io.paths import expand_user
 from s2s.plugin import Plugins
@@ -82,10 +82,9 @@ class LoadedModels:
             settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
         config = resolve_candidates(replace(composed.config, **settled), chosen)
         search, description = self._search(chosen, config)
-        sources = self.models.first.sources
-        generator = Generator(
-            self.models.model, task, search, self.device, config, self.plugins, sources, self.models.first.shortlist
-        )
+        model, shortlist = self.models.model, self.models.first.shortlist
+        searcher = Searcher.build(model, task, search, self.device, config, self.plugins, shortlist)
+        generator = Generator(task, searcher, self.plugins, self.models.first.sources)
         return LoadedGenerator(
             generator, provenance(generator.config, self.models.provenance, chosen, self.device.type), description
         )
@@ -110,7 +109,7 @@ def load_for_decoding(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
-    config = resolve_workers(config, device)
+    config = share_cores(config, device)
     models = load_models(config, plugins, device)
     if config.backend != "native":
         config = replace(config, quantization=resolve_quantization(config, models, device))

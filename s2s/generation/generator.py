@@ -5,83 +5,76 @@ Inputs are buffered and encoded together; the longest are decoded first, as many
 
 from __future__ import annotations
 
-__all__ = ["Generator"]
+__all__ = ["Generator", "SegmentSearch"]
 
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-import torch
-
-from s2s.backend.device_types import device_of
-from s2s.config import GenerateConfig
-from s2s.decoding.token_transforms import build_transforms
 from s2s.generation.candidates import Counts, Output
 from s2s.generation.context import InputFollower
-from s2s.generation.inputs import AnyInput, as_input, output_constraint, registered_constraints
-from s2s.generation.output_stages import build_stages
+from s2s.generation.inputs import AnyInput, as_input, registered_constraints
 from s2s.generation.reading import Reader
-from s2s.generation.searching import Searcher, search_name
 from s2s.generation.text_layout import text_layout
 from s2s.generation.writing import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from s2s.config import GenerateConfig
     from s2s.data.source_shape import SourceShape
-    from s2s.decoding import Search
-    from s2s.decoding.shortlist import Shortlist
+    from s2s.decoding import SearchResult
     from s2s.generation.candidates import Input
+    from s2s.generation.output_stages import OutputStage
+    from s2s.generation.searching import Searcher
     from s2s.generation.segments import Segment
-    from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
     from s2s.task import Task
 
 
-class Generator:
-    """Turns inputs into outputs.
+class SegmentSearch(Protocol):
+    """A search over segments under the options of one command, with its model and all else that it needs."""
 
-    The model's training mode is restored between outputs or, if threads or processes search, after the last.
-    """
+    @property
+    def config(self) -> GenerateConfig:
+        """The options, with those that depend on the device."""
+
+    @property
+    def max_len(self) -> int | None:
+        """Longest source of the model, in tokens with eos; None: any."""
+
+    @property
+    def stages(self) -> Sequence[OutputStage]:
+        """What is done with its hypotheses: `OutputStage.results` by the search, all else when they are written."""
+
+    @property
+    def name(self) -> str:
+        """Its name in errors."""
+
+    def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
+        """The result of each segment that has tokens, by its index, as soon as it is known."""
+
+    def with_model(self) -> Searcher:
+        """The search with the model as a network of torch, for what needs the network itself."""
+
+
+class Generator:
+    """Turns inputs into outputs."""
 
     def __init__(
-        self,
-        model: Seq2Seq,
-        task: Task,
-        search: Search,
-        device: torch.device | str,
-        config: GenerateConfig | None = None,
-        plugins: Plugins | None = None,
-        sources: SourceShape | None = None,
-        shortlist: Shortlist | None = None,
+        self, task: Task, search: SegmentSearch, plugins: Plugins | None = None, sources: SourceShape | None = None
     ) -> None:
-        """plugins: provide constraints and output stages; not needed if no option requires them.
+        """plugins: provide constraints and layouts of text; not needed if no option requires them.
 
-        sources: what the sources of the training text were like; None: not known. shortlist: the model's.
+        sources: what the sources of the training text were like; None: not known.
         """
-        config = config or (plugins.registry.with_options(GenerateConfig) if plugins else GenerateConfig)()
-        config = replace(config, tokens=config.tokens or device_of(torch.device(device)).search_tokens)
-        self.task, self.config, self.counts, self.plugins = task, config, Counts(), plugins
-        limit = self.config.max_source if model.max_len is None else min(self.config.max_source, model.max_len)
-        constraints = registered_constraints(plugins)
-        constraint = output_constraint(self.config, task, constraints)
-        layout = text_layout(self.config, task, sources, plugins)
+        self.task, self.search, self.plugins = task, search, plugins
+        self.config, self.counts = search.config, Counts()
+        longest = self.config.max_source if search.max_len is None else min(self.config.max_source, search.max_len)
+        constraints, layout = registered_constraints(plugins), text_layout(self.config, task, sources, plugins)
         longest_trained = sources.longest if sources else None
-        self.read = Reader(task, self.config, limit, self.counts, constraints, layout, longest_trained)
-        stages = build_stages(self.config, task, model, torch.device(device), plugins)
-        transforms = build_transforms(config.transforms, task, plugins.registry) if plugins else []
-        self.search = Searcher(
-            model,
-            search,
-            task.vocab,
-            torch.device(device),
-            self.config,
-            stages,
-            constraint,
-            transforms,
-            shortlist if config.shortlist else None,
-        )
-        self.write = Writer(task, self.config, self.counts, stages, search_name(search))
+        self.read = Reader(task, self.config, longest, self.counts, constraints, layout, longest_trained)
+        self.write = Writer(task, self.config, self.counts, search.stages, search.name)
 
     def __call__(self, inputs: Iterable[AnyInput]) -> Iterator[Output]:
         """An output for each input, in order; at most `buffer_size` inputs are read ahead.

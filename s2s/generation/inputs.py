@@ -27,9 +27,9 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from s2s import decoding
 from s2s.compose.field_values import FieldValues
 from s2s.decoding.batch_constraint import SentenceConstraint
-from s2s.decoding.constraints import ConstraintSet
 from s2s.errors import ConfigError, DataError, PluginError, did_you_mean
 from s2s.generation.candidates import Input
 from s2s.task import Example
@@ -191,7 +191,7 @@ def output_constraint(
     """The constraint on every output: the task's and those of the options; None if every output is allowed."""
     own = task.constraint() if config.constrained else None
     others = [one for provider in constraints for one in provider.for_outputs(config, task)]
-    return ConstraintSet(own, others) if others else own
+    return decoding.ConstraintSet(own, others) if others else own
 
 
 def sentence_constraint(

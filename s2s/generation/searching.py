@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["Searcher", "search_name"]
+__all__ = ["Searcher"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import torch
 
@@ -16,25 +16,31 @@ from s2s.config import GenerateConfig
 from s2s.decoding import BeamSearch, LogitsTransform, Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
 from s2s.decoding.queue import FixedQueue
 from s2s.decoding.shortlist import Shortlist
+from s2s.decoding.token_transforms import build_transforms
 from s2s.errors import PluginError
-from s2s.generation.output_stages import OutputStage
+from s2s.generation.inputs import output_constraint, registered_constraints
+from s2s.generation.output_stages import OutputStage, build_stages
 from s2s.generation.workers import search_shared
 from s2s.model import Seq2Seq, evaluating
-from s2s.task import Constraint, Vocab
+from s2s.task import Constraint, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from s2s.generation.segments import Segment
+    from s2s.plugin import Plugins
 
 
 @dataclass(frozen=True)
 class Searcher:
-    """A search, and everything that it needs besides the segments."""
+    """A search by a network of torch, and everything that it needs besides the segments.
+
+    The network's training mode is restored between outputs or, if threads or processes search, after the last.
+    """
 
     model: Seq2Seq
     search: Search
-    vocab: Vocab
+    task: Task
     device: torch.device
     config: GenerateConfig
     stages: Sequence[OutputStage]
@@ -43,18 +49,56 @@ class Searcher:
     transforms: Sequence[LogitsTransform] = ()
     shortlist: Shortlist | None = None
 
+    @classmethod
+    def build(
+        cls,
+        model: Seq2Seq,
+        task: Task,
+        search: Search,
+        device: torch.device | str,
+        config: GenerateConfig | None = None,
+        plugins: Plugins | None = None,
+        shortlist: Shortlist | None = None,
+    ) -> Self:
+        """The search that the options describe; shortlist: the model's.
+
+        plugins: provide constraints, transforms and output stages; not needed if no option requires them.
+        """
+        device = torch.device(device)
+        config = config or (plugins.registry.with_options(GenerateConfig) if plugins else GenerateConfig)()
+        config = replace(config, tokens=config.tokens or device_of(device).search_tokens)
+        constraint = output_constraint(config, task, registered_constraints(plugins))
+        stages = build_stages(config, task, model, device, plugins)
+        transforms = build_transforms(config.transforms, task, plugins.registry) if plugins else []
+        chosen = shortlist if config.shortlist else None
+        return cls(model, search, task, device, config, stages, constraint, transforms, chosen)
+
+    @property
+    def max_len(self) -> int | None:
+        """Longest source of the model, in tokens with eos; None: any."""
+        return self.model.max_len
+
+    @property
+    def name(self) -> str:
+        """The name of the search in errors: that of the function, or of the class."""
+        return getattr(self.search, "__qualname__", type(self.search).__name__)
+
+    def with_model(self) -> Self:
+        """Itself."""
+        return self
+
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
         order = sorted((i for i, one in enumerate(segments) if one.ids), key=lambda i: _precedence(segments[i]))
         sentences = [self._sentence(i, segments[i]) for i in order]
-        shared = search_shared(self._results, sentences, self.config, self.device)
+        shared = search_shared(self._results, sentences, self.config, self.device.type)
         results = self._results(sentences) if shared is None else self._evaluating(shared)
         return self._one_each(results, {sentence.index for sentence in sentences})
 
     def _sentence(self, index: int, segment: Segment) -> SourceSentence:
         return SourceSentence(
             index,
-            self.vocab.ended(segment.ids),
+            self.task.vocab.ended(segment.ids),
             segment.constraint,
             starting_tokens=segment.starting_tokens,
             align=segment.align,
@@ -64,7 +108,7 @@ class Searcher:
         self, batches: Iterable[Iterable[SearchResult]], missing: set[int]
     ) -> Iterator[Iterable[SearchResult]]:
         """The results; raises PluginError unless there is one for each sentence, by their indices `missing`."""
-        what = f"{search_name(self.search)}, or what processes its results"
+        what = f"{self.name}, or what processes its results"
         for results in batches:
             some = list(results)
             for result in some:
@@ -102,7 +146,7 @@ class Searcher:
     def _parts_of_a_word(self, sentences: Sequence[SourceSentence]) -> int:
         """Source tokens per word if the vocabulary marks the tokens that begin words, since the decoder then attends
         only to words; else 1."""
-        begins = self.vocab.word_begins
+        begins = self.task.vocab.word_begins
         n_tokens = sum(len(sentence.ids) for sentence in sentences)
         n_words = sum(begins[i] for sentence in sentences for i in sentence.ids) if begins else n_tokens
         return max(1, n_tokens // max(n_words, 1))
@@ -111,7 +155,7 @@ class Searcher:
         """The request to search these sentences."""
         return SearchRequest(
             model=self.model,
-            vocab=self.vocab,
+            vocab=self.task.vocab,
             queue=queue,
             device=self.device,
             constraint=self.constraint,
@@ -134,8 +178,3 @@ class Searcher:
 def _precedence(segment: Segment) -> tuple[bool, int]:
     """The longest first, and those without a constraint of their own before all others, which have slower steps."""
     return segment.constraint is not None, -len(segment.ids)
-
-
-def search_name(search: Search) -> str:
-    """The name of a search in errors: that of the function, or of the class."""
-    return getattr(search, "__qualname__", type(search).__name__)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.decoding import SentenceConstraint
+from s2s.decoding.batch_constraint import SentenceConstraint
 from s2s.generation.inputs import Revision
 from s2s.generation.kept_parts import Part
 from s2s.generation.literals import NOTHING, Required, occurrences

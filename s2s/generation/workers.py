@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["describe_workers", "resolve_workers", "search_shared"]
 
+import hashlib
 import os
 import sys
 from dataclasses import asdict, replace
@@ -11,11 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from s2s.backend.cores import usable_cores
 from s2s.backend.memory import available_memory
-from s2s.decoding import Hypothesis, SearchResult
+from s2s.decoding.sentences import Hypothesis, SearchResult
 from s2s.errors import ConfigError
 from s2s.generation.processes import n_useful_processes, run_in_processes
 from s2s.generation.threads import run_in_threads
@@ -32,26 +31,27 @@ MIN_SHARED_BYTES = 2000
 """Bytes of input, about twenty sentences, above which several processes are worth their start"""
 MIN_PER_WORKER = 8
 """Sentences below which another process or thread costs more than it saves"""
+HASHED = bytes(2**20)
+"""What is hashed to measure cores, in about 2 ms"""
 BYTES_PER_WORKER = 2**29
 """Memory that a search may need besides the weights, which all share"""
 
 
-def resolve_workers(config: GenerateConfig, device: torch.device) -> GenerateConfig:
+def resolve_workers(config: GenerateConfig, device_type: str) -> GenerateConfig:
     """The configuration with the number of processes that search.
 
     With several, this process must have one thread only until they are started.
     """
-    if config.workers == 1 or (config.workers is None and not (device.type == "cpu" and _worth_sharing(config))):
+    if config.workers == 1 or (config.workers is None and not (device_type == "cpu" and _worth_sharing(config))):
         return config
-    if device.type != "cpu":
+    if device_type != "cpu":
         if config.n_processes > 1:
-            raise ConfigError(f"workers={config.workers} share a CPU, but device is {device}; give workers=1")
+            raise ConfigError(f"workers={config.workers} share a CPU, but device is {device_type}; give workers=1")
         return replace(config, workers=1)
     if config.threads > 1:
         raise ConfigError(
             f"workers={config.workers} threads={config.threads}: each worker has one thread; give one of both"
         )
-    torch.set_num_threads(1)
     return replace(config, workers=config.workers or _idle_cores(config))
 
 
@@ -62,10 +62,10 @@ def describe_workers(config: GenerateConfig) -> str:
 
 
 def search_shared(
-    search: SearchSentences, sentences: Sequence[SourceSentence], config: GenerateConfig, device: torch.device
+    search: SearchSentences, sentences: Sequence[SourceSentence], config: GenerateConfig, device_type: str
 ) -> Iterator[Iterable[SearchResult]] | None:
     """The results for all sentences, searched by several processes or threads; None if there is work for one only."""
-    n = max(config.n_processes, config.n_search_threads) if device.type == "cpu" else 1
+    n = max(config.n_processes, config.n_search_threads) if device_type == "cpu" else 1
     parts = _shares(sentences, n)
     if len(parts) == 1:
         return None
@@ -89,11 +89,14 @@ def _size_of(path: str) -> int:
 
 
 def _idle_cores(config: GenerateConfig) -> int:
-    """Number of idle cores that this process may use, but no more than an input file keeps busy."""
-    x, n_bytes = torch.ones(256, 1024), _size_of(config.input)
-    cores = usable_cores()
+    """Number of idle cores that this process may use, but no more than an input file keeps busy.
+
+    Measured with a hash function that keeps all arithmetic units of a core busy, as products do: one core with two
+    threads is no faster for both than for one.
+    """
+    cores, n_bytes = usable_cores(), _size_of(config.input)
     most = min(cores, n_bytes // (MIN_SHARED_BYTES // 2)) if n_bytes else cores
-    return n_useful_processes(most, lambda: x @ x.T)
+    return n_useful_processes(most, lambda: hashlib.blake2b(HASHED).digest())
 
 
 def _shares(sentences: Sequence[SourceSentence], n: int) -> list[Sequence[SourceSentence]]:

@@ -23,6 +23,7 @@ from s2s.distributed.sharding import OneProcess
 from s2s.distributed.strategy import chosen_strategy
 from s2s.errors import DataError, PluginError
 from s2s.generation.generator import Generator
+from s2s.generation.searching import Searcher
 from s2s.io.json_files import dump_checked
 from s2s.log.log import Log
 from s2s.metrics import build_metrics
@@ -211,6 +212,7 @@ class _Builder:
         """Validation of the model being trained, with the configured search."""
         model, longest = train_step.model, max(self.config.data.max_len, GenerateConfig.max_source)
         decoding = self.plugins.registry.with_options(GenerateConfig)(max_source=longest, split=False, keep=[])
+        searcher = Searcher.build(model, task, search, self.world.device, decoding, self.plugins)
         decoded = dev_set(task, self.config, self.world, parts)
         return Validation(
             config=self.config,
@@ -220,7 +222,7 @@ class _Builder:
             corpora=prepared.valid,
             examples=decoded.examples,
             metrics=metrics,
-            generator=Generator(model, task, search, self.world.device, decoding, self.plugins),
+            generator=Generator(task, searcher, self.plugins),
             world=self.world,
             parts=decoded.parts,
         )

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from harness.capital_tasks import WithoutFiles
+from harness.generators import generator_of
 from harness.shipped_plugins import generate_config, shipped
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.generation.generator import Generator
 from s2s.model import Memory, Seq2Seq
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Vocab
@@ -67,4 +67,4 @@ class Says(Seq2Seq):
 
 def generated(model: Seq2Seq, lines: list[str], **options: Any) -> list[Any]:
     config = generate_config(**{"format": "jsonl", **options})
-    return list(Generator(model, Strokes(), BeamSearch(BeamConfig(beam=4)), "cpu", config, shipped())(lines))
+    return list(generator_of(model, Strokes(), BeamSearch(BeamConfig(beam=4)), config, shipped())(lines))

@@ -10,13 +10,13 @@ import torch
 from torch import nn
 
 from harness.copying_model import Says, Strokes, generated
+from harness.generators import generator_of
 from harness.search_calls import find
 from harness.shipped_plugins import generate_config, shipped
 from s2s.decoding import BeamConfig, Hypothesis
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
 from s2s.generation.candidates import Counts
-from s2s.generation.generator import Generator
 from s2s.generation.output_stages import OutputStage
 from s2s.generation.segments import Segment
 from s2s.generation.writing import Writer
@@ -133,7 +133,7 @@ def test_coverage_ranks_the_whole_beam_anew(beta: float) -> None:
         expected.append((hypothesis.score + beta * covered, hypothesis.tokens))
     expected.sort(key=lambda pair: -pair[0])
     config = generate_config(format="jsonl", nbest=2, candidates=6, coverage=beta, attention_layer=2)
-    (output,) = Generator(model, task, search, "cpu", config, shipped())(["ab cde"])
+    (output,) = generator_of(model, task, search, config, shipped())(["ab cde"])
     assert [candidate.tokens for candidate in output.nbest] == [tokens for _, tokens in expected[:2]]
     assert [candidate.score for candidate in output.nbest] == pytest.approx([score for score, _ in expected[:2]])
     if beta == 3.0:

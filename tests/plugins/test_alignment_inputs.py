@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.copying_model import LETTERS, Says, Strokes
+from harness.generators import generator_of
 from harness.shipped_plugins import generate_config, shipped
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.generation import Generator, Input, Output
+from s2s.generation import Input, Output
 from s2s.text import AnnotatedText, Span
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Running(Strokes):
 def outputs(inputs: list[Any], backwards: bool = False, **options: Any) -> tuple[list[Output], Running]:
     task, config = Running(), generate_config(format="jsonl", **options)
     search = BeamSearch(BeamConfig(beam=4))
-    return list(Generator(Says(backwards), task, search, "cpu", config, shipped())(inputs)), task
+    return list(generator_of(Says(backwards), task, search, config, shipped())(inputs)), task
 
 
 @pytest.mark.parametrize("backwards", [False, True])

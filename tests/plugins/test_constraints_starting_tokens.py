@@ -10,13 +10,13 @@ import pytest
 
 from harness.capital_tasks import WithoutFiles
 from harness.every_output import every_output
+from harness.generators import generator_of
 from harness.shipped_plugins import generate_config, shipped
 from harness.table_model import Table
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
 from s2s.generation.candidates import Input
-from s2s.generation.generator import Generator
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Vocab
 
@@ -76,7 +76,7 @@ def texts(language: str) -> list[str]:
 
 def generate(task: Coded, one: Input, min_len: int = 0, **options: object) -> Output:
     search = BeamSearch(replace(SEARCH, min_len=min_len))
-    generator = Generator(MODEL, task, search, "cpu", generate_config(**options), shipped())
+    generator = generator_of(MODEL, task, search, generate_config(**options), shipped())
     return next(generator([one]))
 
 

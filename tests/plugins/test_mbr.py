@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from harness.capital_tasks import Capitals
+from harness.generators import generator_of
 from harness.search_calls import find
 from harness.shipped_plugins import generate_config, shipped
 from harness.table_model import Table
 from s2s.decoding import Hypothesis
-from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score
 from s2s.plugin import load_plugins
 from s2s_mbr.stage import MinimumBayesRisk, rank_by_utility
@@ -125,7 +125,7 @@ def test_the_generator_writes_what_is_likest_to_all_samples() -> None:
     model, task, search = Table(30, spread=3.0), Capitals(), Sampling(SampleConfig(max_len_b=6))
     judge = metric("chrf", char_order=2)
     config = generate_config(format="jsonl", nbest=3, candidates=25, mbr={"name": "chrf", "char_order": 2})
-    chosen = Generator(model, task, search, "cpu", config, shipped())
+    chosen = generator_of(model, task, search, config, shipped())
     for src, output in zip(["abc", "x"], chosen(["abc", "x"]), strict=True):
         row = torch.tensor([[*task.encode_source([src])[0], task.vocab.eos]])
         (drawn,) = find(search, model, row, row == 0, task.vocab, nbest=25)

@@ -458,7 +458,7 @@ def test_what_cannot_begin_to_search_is_answered_too(run: str, monkeypatch: pyte
         engine.closing = True
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(type(engine.generator.search), "request", lambda _, queue: no_request(queue))
+    monkeypatch.setattr(type(engine.searcher), "request", lambda _, queue: no_request(queue))
     answer = engine.queue.put([4, engine.task.vocab.eos])
     engine.thread.start()
     with pytest.raises(RuntimeError, match="out of memory"):

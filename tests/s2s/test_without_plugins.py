@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.capital_tasks import Capitals
+from harness.generators import generator_of
 from harness.table_model import Table
 from s2s.backend import graph_decoding, providers
 from s2s.compose import compose
@@ -37,7 +38,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plugins:
 
 
 def generator(plugins: Plugins, **options: Any) -> Generator:
-    return Generator(Table(30), Capitals(), BeamSearch(BeamConfig()), "cpu", GenerateConfig(**options), plugins)
+    return generator_of(Table(30), Capitals(), BeamSearch(BeamConfig()), GenerateConfig(**options), plugins)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from harness.folders import DATA
+from harness.generators import generator_of
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.generation.generator import Generator
 from s2s_parsing import ParsingConfig
 from s2s_parsing.source_encoder import words_of
 from s2s_parsing.task import Parsing, read_tree
@@ -50,7 +50,7 @@ def test_every_one_of_5000_sentences_gets_a_tree_of_its_words(tmp_path: Path) ->
     size = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "d_ff": 16, "n_heads": 2}
     model = Transformer(TransformerConfig(**size, share_embeddings="none"), task.vocab).eval()
     search = BeamSearch(BeamConfig(beam=2, max_len_a=0.0, max_len_b=320))
-    outputs = Generator(model, task, search, "cpu", GenerateConfig())(sentences)
+    outputs = generator_of(model, task, search, GenerateConfig())(sentences)
     for sentence, output in zip(sentences, outputs, strict=True):
         assert [leaf.word for leaf in leaves(read_tree(output.hyp))] == words_of(sentence)
     assert not +task.counts, "and none was mended"

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from harness.arch_checks import plugins
+from harness.generators import generator_of
 from harness.shipped_plugins import generate_config
 from s2s import Seq2Seq, make_batch
 from s2s.decoding import Hypothesis, SearchResult, SourceSentence
-from s2s.generation import Generator
 from s2s_parsing import ParsingConfig, s2s_finish_outputs
 from s2s_parsing.tagging import TagStage
 from s2s_parsing.task import read_tree
@@ -144,7 +144,7 @@ def test_words_of_a_sentence_that_was_cut_off_keep_the_tags_of_the_form(task: Pa
     longest = max(gold, key=lambda example: len(example.src))
     (ids,) = task.encode_source([longest.src])
     config = generate_config(max_source=len(ids) // 2)
-    (output,) = Generator(model.eval(), task, search, "cpu", config, plugins())([longest.src])
+    (output,) = generator_of(model.eval(), task, search, config, plugins())([longest.src])
     words = leaves(read_tree(output.hyp))
     assert [word for _, word in words] == longest.src.split()
     assert words[-2].tag == "XX"
@@ -156,7 +156,7 @@ def test_generation_writes_the_most_probable_tags(task: Parsing, gold: list[Exam
     config = RNNConfig(**SMALL, attention="none", readout="none", guide="stack", label_loss=0.5, init_range=0.4)
     model = plugins().registry.get("arch", "rnn").build(config, task.vocab).eval()
     search = plugins().registry.build_default("search", "beam")
-    outputs = list(Generator(model, task, search, "cpu", generate_config(tokens=200), plugins())([e.src for e in gold]))
+    outputs = list(generator_of(model, task, search, generate_config(tokens=200), plugins())([e.src for e in gold]))
     names = [task.source.pieces[i] for i in task.vocab.labels]
     seen = set()
     for example, output in zip(gold, outputs, strict=True):

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.folders import DATA
+from harness.generators import generator_of
 from harness.parsing_trees import trees
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig
@@ -21,7 +22,6 @@ from s2s.config.score import ScoreConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError, PluginError
-from s2s.generation.generator import Generator
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected, Vocab
@@ -499,7 +499,7 @@ def untrained(n_src: int, n_tgt: int) -> Transformer:
 def generated(task: Parsing, max_len_b: int = 30, **options: Any) -> list[Output]:
     model = untrained(task.vocab.src, task.vocab.tgt)
     search = BeamSearch(BeamConfig(beam=3, alpha=0.3, max_len_b=max_len_b, max_len_a=0.0))
-    return list(Generator(model, task, search, "cpu", GenerateConfig(**options))(LINES))
+    return list(generator_of(model, task, search, GenerateConfig(**options))(LINES))
 
 
 @every_form

@@ -119,7 +119,7 @@ class AttentionOutput(OutputFormat):
         raise NotImplementedError
 
     def _attention_of(self, src: str, tokens: Sequence[int]) -> PairAttention:
-        search = self.generator.search
+        search = self.generator.search.with_model()
         return attention_of(search.model, self.generator.task, search.device, src, tokens)
 
 

@@ -87,7 +87,7 @@ def attention_of(
     None if the architecture does not provide it.
     """
     ids, start = segment.ids, segment.starting_tokens or engine.task.vocab.starting_tokens
-    batch = make_batch([(ids, list(tokens))], engine.task.vocab, [start]).to(engine.generator.search.device)
+    batch = make_batch([(ids, list(tokens))], engine.task.vocab, [start]).to(engine.searcher.device)
     with torch.no_grad():
         weights = engine.model.attention(batch.src, batch.src_pad, batch.tgt_in)
     if weights is None:

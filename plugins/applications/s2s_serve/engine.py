@@ -42,9 +42,10 @@ class Engine:
         """max_waiting: maximum number of source tokens, over all requests, not yet answered."""
         self.name, self.description, self.max_waiting = name, loaded.description, max_waiting
         self.generator, self.provenance = loaded.generator, loaded.provenance
+        self.searcher = loaded.generator.search.with_model()
         self.aligning_generator = _with_alignment(loaded.generator)
         """The generator that aligns words; None if the architecture gives no attention"""
-        self.task, self.model = self.generator.task, self.generator.search.model
+        self.task, self.model = self.generator.task, self.searcher.model
         self.n_waiting = self.n_failures = 0
         self.answered: RequestQueue | None = None
         """The queue from which the latest answer came"""
@@ -122,7 +123,7 @@ class Engine:
             return hypotheses
 
         def annotated() -> list[Hypothesis]:
-            (result,) = next(generator.search.after_stages([[SearchResult(0, hypotheses)]], {0: source}))
+            (result,) = next(generator.search.with_model().after_stages([[SearchResult(0, hypotheses)]], {0: source}))
             return result.hypotheses
 
         return await self.call(annotated)
@@ -167,7 +168,7 @@ class Engine:
         while True:
             queue = self.queue
             try:
-                searcher = self.generator.search
+                searcher = self.searcher
                 with searcher.precision():
                     return serve(searcher.search, searcher.request(queue), self._restart_search)
             except Exception as error:
@@ -192,9 +193,10 @@ def warm_up_text(task: Task) -> str:
 
 
 def _with_alignment(generator: Generator) -> Generator | None:
-    config, search, task = generator.config, generator.search, generator.task
-    aligning = replace(config, format="jsonl", fields=[*config.fields, "align"])
+    config, one, task = generator.config, generator.search.with_model(), generator.task
+    options = replace(config, format="jsonl", fields=[*config.fields, "align"])
     try:
-        return Generator(search.model, task, search.search, search.device, aligning, generator.plugins)
+        aligning = one.build(one.model, task, one.search, one.device, options, generator.plugins)
+        return Generator(task, aligning, generator.plugins)
     except ConfigError:
         return None

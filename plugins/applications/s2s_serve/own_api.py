@@ -193,7 +193,7 @@ async def _scores(server: Server, body: ScoreBody) -> Response:
 
 
 async def _score(engine: Engine, examples: list[Example]) -> list[dict[str, Any]]:
-    device = engine.generator.search.device
+    device = engine.searcher.device
     scored = await engine.call(lambda: list(score(engine.model, engine.task, examples, device)))
     return [
         {

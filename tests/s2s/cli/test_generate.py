@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.capital_tasks import Capitals
+from harness.generators import generator_of
 from s2s.cli.generate import main
 from s2s.data.text import MAX_LINE
 from s2s.decoding import BeamConfig
@@ -28,7 +29,6 @@ from s2s.generation.build import LoadedGenerator, provenance
 from s2s.generation.files.input_lines import lines_of, piped
 from s2s.generation.files.pipeline import buffers
 from s2s.generation.files.resumable_file import ENTRY
-from s2s.generation.generator import Generator
 from s2s.io.atomic import sha256
 from s2s.io.json_files import dump_record, read_record
 from s2s.io.outputs import write_output
@@ -86,7 +86,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def load(composed: ComposedConfig[GenerateConfig], plugins: Any) -> LoadedGenerator:
         config = composed.config
         chosen = BeamConfig(name="beam", **composed.explicit.get("search", {}))
-        generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config, plugins)
+        generator = generator_of(Copy(), TornCapitals(), BeamSearch(chosen), config, plugins)
         weights = {"checkpoint": sha256(tmp_path / "MANIFEST.json")}
         return LoadedGenerator(generator, provenance(config, weights, chosen, "cpu"), "a CPU")
 

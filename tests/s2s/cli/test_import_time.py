@@ -29,6 +29,27 @@ COMMANDS = {
 }
 
 
+READING_AND_WRITING = (
+    "s2s.decoding.sentences",
+    "s2s.generation.generator",
+    "s2s.generation.reading",
+    "s2s.generation.writing",
+    "s2s.generation.workers",
+    "s2s.generation.files.document_files",
+    "s2s.generation.files.opening",
+    "s2s.generation.files.pipeline",
+    "s2s.generation.files.text_formats",
+    "s2s.generation.files.input_formats",
+    "s2s.generation.files.output_formats",
+)
+
+
+@pytest.mark.parametrize("module", READING_AND_WRITING)
+def test_texts_are_read_and_written_without_torch(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_torch_is_loaded(command: str) -> None:
     code = f"import sys, json; {COMMANDS[command]}; print(json.dumps([m for m in {HEAVY!r} if m in sys.modules]))"

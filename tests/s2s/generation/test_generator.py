@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from harness.capital_tasks import Capitals
 from harness.full_stops import FullStops
+from harness.generators import generator_of
 from harness.search_calls import find
 from harness.shipped_plugins import generate_config, shipped
 from harness.table_model import Table
@@ -22,7 +23,7 @@ from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation import Input
-from s2s.generation.generator import Generator
+from s2s.generation.searching import Searcher
 from s2s.generation.text_layout import TextLayout
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from s2s.decoding import SearchRequest
+    from s2s.generation.generator import Generator
 
 
 class Copy(Seq2Seq):
@@ -60,7 +62,7 @@ def model() -> Copy:
 
 def generator(model: Seq2Seq, task: Capitals | None = None, **options: Any) -> Generator:
     search, config = BeamSearch(BeamConfig()), generate_config(**options)
-    return Generator(model, task or Capitals(), search, "cpu", config, shipped())
+    return generator_of(model, task or Capitals(), search, config, shipped())
 
 
 def words(n: int, longest: int = 12, seed: int = 0) -> list[str]:
@@ -97,7 +99,7 @@ def test_a_search_gives_one_result_for_each_sentence(model: Copy, changed: Any, 
 
     search, config = Other(BeamConfig()), generate_config()
     with pytest.raises(PluginError, match=f"^Other, or what processes its results, {error}"):
-        list(Generator(model, Capitals(), search, "cpu", config, shipped())(["ab", "c"]))
+        list(generator_of(model, Capitals(), search, config, shipped())(["ab", "c"]))
 
 
 def test_an_error_names_a_search_that_is_a_function(model: Copy) -> None:
@@ -106,7 +108,7 @@ def test_an_error_names_a_search_that_is_a_function(model: Copy) -> None:
             yield [SearchResult(one.index, [Hypothesis([4], math.nan, -1.0, [-1.0])]) for one in batch.sentences]
 
     with pytest.raises(PluginError, match=r"own, or what processes its results, gave an output of 'ab' .* NaN"):
-        list(Generator(model, Capitals(), own, "cpu", generate_config(), shipped())(["ab"]))
+        list(generator_of(model, Capitals(), own, generate_config(), shipped())(["ab"]))
 
 
 def test_words_are_counted_where_tokens_are_their_parts(model: Copy) -> None:
@@ -245,14 +247,14 @@ def test_how_many_symbols_there_are_at_once_follows_the_device_unless_it_is_said
     """What is written of an output says the number, for outputs' last digits may depend on it."""
     assert generator(model).config.tokens == 1000
     assert generator(model, tokens=7).config.tokens == 7
-    elsewhere = Generator(model, Capitals(), BeamSearch(BeamConfig()), "meta", GenerateConfig())
+    elsewhere = Searcher.build(model, Capitals(), BeamSearch(BeamConfig()), "meta", GenerateConfig())
     assert elsewhere.config.tokens == 4000
 
 
 def test_options_of_plugins_are_at_their_defaults_where_none_are_given(model: Copy) -> None:
-    alone = Generator(model, Capitals(), BeamSearch(BeamConfig()), "cpu")
+    alone = generator_of(model, Capitals(), BeamSearch(BeamConfig()))
     assert type(alone.config) is GenerateConfig
-    among_plugins = Generator(model, Capitals(), BeamSearch(BeamConfig()), "cpu", plugins=shipped())
+    among_plugins = generator_of(model, Capitals(), BeamSearch(BeamConfig()), plugins=shipped())
     assert among_plugins.config == generate_config(tokens=1000)
 
 
@@ -336,7 +338,7 @@ def test_a_list_has_the_best_of_equal_texts_and_as_many_texts_as_the_search_has(
     for one in every:
         expected.setdefault(task.detokenize(one.tokens, ""), one.score)
     assert len(expected) < len(every)
-    generate = Generator(table, task, BeamSearch(config), "cpu", generate_config(nbest=nbest), shipped())
+    generate = generator_of(table, task, BeamSearch(config), generate_config(nbest=nbest), shipped())
     (output,) = generate(["ab"])
     assert [c.hyp for c in output.nbest] == list(expected)[:nbest]
     assert [c.score for c in output.nbest] == pytest.approx(list(expected.values())[:nbest])
@@ -350,7 +352,7 @@ def test_what_is_asked_of_an_output_is_kept(model: Copy) -> None:
         Input("abc", prefix="c", phrases=("q",)),
     ]
     search = BeamSearch(BeamConfig(min_len=2))
-    asked = Generator(model, Encoding(), search, "cpu", generate_config(), shipped())
+    asked = generator_of(model, Encoding(), search, generate_config(), shipped())
     first, second, third, fourth = (output.hyp for output in asked(inputs))
     assert first.startswith("XA")
     assert second == "ABC"
@@ -436,7 +438,7 @@ def test_what_the_limit_cuts_is_marked_and_counted(model: Copy, search: str) -> 
     plugins = shipped()
     entry = plugins.registry.get("search", search)
     cutting = entry.build(entry.config(name=search, **options))
-    generate = Generator(model, Capitals(), cutting, "cpu", generate_config(), plugins)
+    generate = generator_of(model, Capitals(), cutting, generate_config(), plugins)
     outputs = list(generate(["abc", "abcdef", "x", "abcd", ""]))
     assert [(output.hyp, output.best.finished) for output in outputs] == [
         ("ABC", True),

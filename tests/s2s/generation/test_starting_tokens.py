@@ -10,13 +10,13 @@ import torch
 
 from harness.capital_tasks import WithoutFiles
 from harness.every_output import every_output
+from harness.generators import generator_of
 from harness.table_model import JoiningTable, Table
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import PluginError
 from s2s.generation.candidates import Input
-from s2s.generation.generator import Generator
 from s2s.generation.scoring import score, score_ids
 from s2s.task import Encoded, Example, Vocab
 
@@ -68,7 +68,7 @@ INPUTS = [("56", "de"), ("7", "any"), ("44", "fr"), ("8", "de"), ("7", "fr")]
 def test_an_output_is_the_most_probable_one_after_the_code_of_its_input(kind: type[Table]) -> None:
     """Of all outputs, each run through `decode` alone; inputs with different numbers of codes share batches."""
     search, model = BeamConfig(beam=85, max_len_b=1), kind(VOCAB.tgt, seed=3)
-    generator = Generator(model, coded(), BeamSearch(search), "cpu", GenerateConfig(nbest=3))
+    generator = generator_of(model, coded(), BeamSearch(search), GenerateConfig(nbest=3))
     outputs = list(generator(Input(src, fields={"language": language}) for src, language in INPUTS))
     for (src, language), output in zip(INPUTS, outputs, strict=True):
         expected = every_output(model, Coded.ids(src), search, VOCAB, (*VOCAB.starting_tokens, *CODES[language]))[:3]
@@ -79,7 +79,7 @@ def test_an_output_is_the_most_probable_one_after_the_code_of_its_input(kind: ty
 
 def test_the_score_of_an_output_as_a_text_is_that_of_the_search() -> None:
     model, task = Table(VOCAB.tgt, seed=3), coded()
-    generator = Generator(model, task, BeamSearch(BeamConfig(max_len_b=3)), "cpu")
+    generator = generator_of(model, task, BeamSearch(BeamConfig(max_len_b=3)))
     outputs = list(generator(Example(src, fields={"language": language}) for src, language in INPUTS))
     examples = [
         Example(src, output.hyp, {"language": language})

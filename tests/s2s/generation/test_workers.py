@@ -17,7 +17,7 @@ from s2s.backend.memory import AvailableMemory
 from s2s.config import GenerateConfig
 from s2s.decoding import SourceSentence
 from s2s.generation import workers
-from s2s.generation.acceleration import torch_threads
+from s2s.generation.acceleration import share_cores, torch_threads
 from s2s.generation.processes import n_useful_processes, run_in_processes
 from s2s.generation.threads import run_in_threads
 from s2s.generation.workers import describe_workers
@@ -92,7 +92,7 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def completed(device: torch.device = CPU, **options: Any) -> GenerateConfig:
-    return workers.resolve_workers(GenerateConfig(**options), device)
+    return share_cores(GenerateConfig(**options), device)
 
 
 @pytest.fixture

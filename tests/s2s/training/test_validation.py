@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from harness.generators import generator_of
 from harness.small_runs import letters_config, letters_plugins
 from s2s.batch import Batch, make_batch
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.decoding import BeamConfig
 from s2s.distributed import World
 from s2s.errors import ConfigError, DataError
-from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score
 from s2s.objective import Mean, Objective, Sums
 from s2s.task import Example
@@ -100,7 +100,7 @@ def validation(tmp_path: Path) -> Validation:
         corpora=[MappedCorpus(tmp_path / "valid")],
         examples=[Example(word, word) for word in WORDS],
         metrics=[Errors()],
-        generator=Generator(model, task, build("search", "greedy").build(config.search), "cpu"),
+        generator=generator_of(model, task, build("search", "greedy").build(config.search)),
         world=World(),
     )
 

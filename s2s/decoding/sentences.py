@@ -1,0 +1,61 @@
+"""What a search is given of one sentence, and what it finds. No torch at import: texts are read without it."""
+
+from __future__ import annotations
+
+__all__ = ["Hypothesis", "SearchResult", "SourceSentence"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from s2s.decoding.batch_constraint import SentenceConstraint
+
+
+@dataclass(frozen=True)
+class SourceSentence:
+    """A sentence to be searched."""
+
+    index: int
+    """Identifies its result"""
+    ids: Sequence[int]
+    """Source tokens, eos included"""
+    constraint: SentenceConstraint | None = None
+    """Constraint on its output"""
+    nbest: int | None = None
+    """Hypotheses that its caller uses, the best of its result; None: all. Where those depend on how many are found, as
+    in sampling, no more are found; else there may be more, up to `SearchRequest.nbest`."""
+    starting_tokens: Sequence[int] = ()
+    """Target tokens that the model is fed before the first prediction, such as the code of the sentence's language;
+    empty: `Vocab.starting_tokens`. They are no part of the output"""
+    align: bool = False
+    """Whether `Hypothesis.source_positions` are needed, whatever the options say"""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One finished output."""
+
+    tokens: list[int]
+    """Ids, without bos and eos"""
+    score: float
+    """The ranking criterion: the log-probability over the length penalty"""
+    log_prob: float
+    """log p(tokens, eos | src) under the model or ensemble; with shallow fusion, the sum of both models' terms; with
+    transforms (`SearchRequest.transforms`), under the distribution that they change"""
+    token_log_probs: list[float]
+    """The terms of log_prob: one for each token, and the last for eos"""
+    source_positions: list[int] | None = None
+    """For each token the source position, eos excluded, with the most attention; None unless requested"""
+    source_labels: list[int] | None = None
+    """For each source word the index in `Vocab.labels` of its most probable label; None unless requested"""
+    finished: bool = True
+    """False: it was cut at the length limit, where it can only end"""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The outputs of one sentence."""
+
+    index: int
+    """Of the `SourceSentence`"""
+    hypotheses: list[Hypothesis]
+    """Best first; fewer than requested if the search found no more, none if no allowed output fits the length limit"""
