@@ -23,7 +23,6 @@ __all__ = [
     "is_out_of_memory",
 ]
 
-import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -95,6 +94,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("transfromer", ["transformer", "rnn"])
     " Did you mean 'transformer'?"
     """
+    import difflib  # only for errors, as everything imports this module
+
     choices = sorted(set(known) - {name})
     near = difflib.get_close_matches(name, choices)
     if near:

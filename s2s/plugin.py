@@ -11,7 +11,6 @@ import importlib
 import importlib.util
 import os
 import sys
-import traceback
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -99,6 +98,8 @@ def _reason(error: BaseException) -> str:
 
 def _place(error: BaseException, name: str) -> str:
     """Where in the user's own file it happened, since no traceback is shown."""
+    import traceback
+
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).stem == _stem(name)]
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 

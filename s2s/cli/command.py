@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.cli.failures import check_addresses, guard, version
-from s2s.cli.help import explain, overview
 from s2s.compose import ComposedConfig, compose, to_yaml
 from s2s.compose.arguments import local_plugins
 from s2s.compose.renamed import targets
@@ -70,6 +69,8 @@ def run_command(
             print(version())
             return 0
         if "--help" in flags:
+            from s2s.cli.help import explain, overview
+
             print(explain(whole, arguments, plugins) if arguments else overview(whole, FLAGS, plugins))
             return 0
         composed = _composed(whole, arguments, plugins)

@@ -6,13 +6,10 @@ __all__ = ["check_addresses", "guard", "version"]
 
 import contextlib
 import errno
-import importlib.metadata
 import io
 import os
-import platform
 import resource
 import sys
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +70,8 @@ def guard(command: str, run: Callable[[], int]) -> int:
         if _is_lost_peer(error):
             what = "error: another process of this run has ended; its own message says why"
             return ExitStatus.report(command, what, 1, "peer")
+        import traceback
+
         traceback.print_exc()
         return ExitStatus.report(
             command, f"error: a bug in s2s or a plugin: please report it with the lines above ({version()})", 1
@@ -115,5 +114,7 @@ def _broken_pipe() -> int:
 
 def version() -> str:
     """Versions of s2s, Python and torch, which is not imported."""
-    torch = importlib.metadata.version("torch")
-    return f"s2s {importlib.metadata.version('s2s-toolkit')} (Python {platform.python_version()}, torch {torch})"
+    import platform
+    from importlib.metadata import version
+
+    return f"s2s {version('s2s-toolkit')} (Python {platform.python_version()}, torch {version('torch')})"

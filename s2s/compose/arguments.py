@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Arguments", "arguments_of", "local_plugins", "read_arguments"]
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -102,6 +101,8 @@ def _file(argument: str) -> Path:
         raise ConfigError(f"'{argument}' is neither a file.yaml nor key=value; write one of them")
     if not _exists(path):
         folder = path.parent if _exists(path.parent) else Path()
+        import difflib
+
         near = difflib.get_close_matches(str(path), [str(p) for p in folder.glob("*.y*ml") if _exists(p)])
         raise ConfigError(f"no file {argument}.{f' Did you mean {near[0]!r}?' if near else ''}")
     return path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["command_name", "unknown_option", "unknown_root"]
 
-import difflib
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -65,6 +64,8 @@ def _not_loaded(absent_hint: str) -> str:
 
 def _meant(key: str, known: Collection[str]) -> str:
     """The known key that `key` is an old or foreign name of, the closest, or one with the same last part; or empty."""
+    import difflib  # only for errors
+
     name = key.rpartition(".")[2]
     known_targets = [target for target in targets(key) if target in known]
     known_targets += difflib.get_close_matches(key, known, cutoff=0.75)

@@ -19,21 +19,39 @@ __all__ = [
     "Situation",
 ]
 
+import importlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from s2s import Choice, Registry, hookimpl
 from s2s.config import above, check_ranges
-from s2s_plan.fingerprint import Fingerprint, Side
-from s2s_plan.hardware import Hardware
-from s2s_plan.plan import Decision, Plan
-from s2s_plan.planner import RunPlanner
 from s2s_plan.run_length import PlanConfig, plan_options
-from s2s_plan.situation import Recipe, Situation
 
 if TYPE_CHECKING:
     from s2s import Observer, Plugins, TrainerView
     from s2s.training import Planner
+    from s2s_plan.fingerprint import Fingerprint, Side
+    from s2s_plan.hardware import Hardware
+    from s2s_plan.plan import Decision
+    from s2s_plan.planner import RunPlanner
+    from s2s_plan.situation import Recipe, Situation
+
+MODULES = {
+    "Decision": "plan",
+    "Fingerprint": "fingerprint",
+    "Hardware": "hardware",
+    "Recipe": "situation",
+    "RunPlanner": "planner",
+    "Side": "fingerprint",
+    "Situation": "situation",
+}
+"""Names that are imported when first used, since every command imports this package"""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in MODULES:
+        raise AttributeError(f"module 's2s_plan' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"s2s_plan.{MODULES[name]}"), name)
 
 
 @dataclass(kw_only=True)
@@ -63,6 +81,8 @@ def s2s_register(registry: Registry) -> None:
 @hookimpl
 def s2s_plan(plugins: Plugins) -> Planner:
     """The planner of every run: a recipe and a budget if the configuration has them, and `auto`."""
+    from s2s_plan.planner import RunPlanner
+
     return RunPlanner(plugins)
 
 
@@ -73,6 +93,7 @@ def s2s_observe(trainer: TrainerView) -> Observer | None:
     if seconds is None:
         return None
     from s2s_plan.budget import TimeBudget
+    from s2s_plan.plan import Plan
 
     plan = Plan.read(trainer.directory)
     if plan is None or plan.value("train.steps") != trainer.config.train.steps:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, make_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_origin
+from unittest.mock import patch
 
 import pytest
 
@@ -79,15 +81,70 @@ def test_a_value_takes_the_type_that_fits_best(text: str, hint: Any, value: obje
 
 @pytest.mark.parametrize(
     ("text", "hint", "value"),
-    [("5", int, 5), ("x", str, "x"), ("true", bool | None, True), ("auto", int | Literal["auto", "off"], "auto")],
+    [
+        ("5", int, 5),
+        ("x", str, "x"),
+        ("true", bool | None, True),
+        ("auto", int | Literal["auto", "off"], "auto"),
+        ("[a, b]", str | list[str], ["a", "b"]),
+        ("{a: 1, b: [x, null, {c: 2.5}]}", dict[str, Any], {"a": 1, "b": ["x", None, {"c": 2.5}]}),
+        ("[1, no, {a: []}]", Any, [1, "no", {"a": []}]),
+        ("[[1], []]", list[list[float]], [[1.0], []]),
+    ],
     ids=str,
 )
-def test_a_plain_value_of_the_very_type_is_taken_at_once(
+def test_a_value_of_the_very_type_is_taken_at_once(
     text: str, hint: Any, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run has a hundred of them, and omegaconf would take a millisecond for each."""
-    monkeypatch.delattr(conversion, "OmegaConf")
-    assert converted(text, hint) == value
+    monkeypatch.setitem(sys.modules, "omegaconf", None)
+    assert repr(converted(text, hint)) == repr(value)
+
+
+SIMPLE: list[Any] = [int, float, str, bool, Any, None, Path, Norm, Block, Literal["pre", "b"], list, dict, str | int]
+HINTS = [
+    *SIMPLE,
+    *(list[inside] for inside in [*SIMPLE, list[int], dict[str, float]]),
+    # omegaconf refuses every value of dict[str, Literal[…]].
+    *(dict[str, inside] for inside in [*SIMPLE, list[str]] if get_origin(inside) is not Literal),
+    *(dict[int, str], dict[Any, int], tuple[str, ...], list[str] | None, str | list[str], list[str] | dict[str, int]),
+]
+LEAVES = [None, True, 1, 2.0, "a", "1", "???", "pre"]
+VALUES = [
+    *LEAVES,
+    *([leaf] for leaf in LEAVES),
+    *({"k": leaf} for leaf in LEAVES),
+    *([], {}, ["a", 1], [["???"]], [[1], []], {"1": "a"}, {"k": ["a"]}, [{"k": 1.5}], [{"k": {"k": ["???"]}}]),
+]
+
+
+@pytest.mark.parametrize("hint", HINTS, ids=str)
+def test_a_value_that_has_its_type_is_what_omegaconf_makes_of_it(hint: Any) -> None:
+    def outcome(value: Any) -> str:
+        try:
+            return repr(convert(option(hint), value, "command line"))
+        except (ConfigError, PluginError) as error:
+            return str(error)
+
+    found = [outcome(value) for value in VALUES]
+    with patch.object(conversion, "_fits", return_value=False):
+        assert found == [outcome(value) for value in VALUES]
+
+
+@pytest.mark.parametrize("hint", [str, Any, list[str], dict[str, Any], list[Any]], ids=str)
+def test_omegaconf_never_reads_the_environment_for_a_value(hint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fields of an input may come from anyone, and are converted without `references` before."""
+    monkeypatch.setenv("SECRET", "x")
+    texts: dict[Any, Any] = {list: ["${oc.env:SECRET}"], dict: {"a": ["${oc.env:SECRET}"]}}
+    value = texts.get(get_origin(hint), "${oc.env:SECRET}")
+    assert convert(option(hint), value, "command line") == value
+
+
+@pytest.mark.parametrize("hint", [Path, tuple[str, ...], list[Path]], ids=str)
+def test_what_omegaconf_converts_has_no_reference(hint: Any) -> None:
+    value: Any = "${oc.env:HOME}" if hint is Path else ["${oc.env:HOME}"]
+    with pytest.raises(ConfigError, match=r"'\$\{' cannot stand in it"):
+        convert(option(hint), value, "command line")
 
 
 @pytest.mark.parametrize(
