@@ -99,14 +99,14 @@ class BeamSearch(StreamingSearch[Beams]):
             return None
         if (found := model.sentence_search(len(sentence.ids), limit + 1)) is None:
             return None
-        self._extend_penalties(run, limit)
+        self.extend_penalties(run, limit)
         search_one, positions = found
         return search_one(self, run, sentence, limit, positions)
 
     def start(self, run: BeamRun, sentences: list[SourceSentence]) -> Beams:
         """One live hypothesis for each sentence, since several would be identical in the first step."""
         started, device = start_sentences(run, self.config, sentences), run.request.device
-        self._extend_penalties(run, max(started.limits))
+        self.extend_penalties(run, max(started.limits))
         zeros = torch.zeros(len(sentences), 1, dtype=torch.long, device=device)
         return Beams(
             run=run,
@@ -214,7 +214,7 @@ class BeamSearch(StreamingSearch[Beams]):
         """
         return PENALTIES[self.config.length_penalty](length + self.config.length_offset, self.config.alpha)
 
-    def _extend_penalties(self, run: BeamRun, limit: int) -> None:
+    def extend_penalties(self, run: BeamRun, limit: int) -> None:
         """Let the run have the penalties of outputs of up to `limit` tokens without eos."""
         if len(run.penalties) < limit + 3:  # `search_finished` reads up to index limit + 2
             known = self._known_penalties  # of earlier calls; another thread may put fewer there
@@ -223,8 +223,11 @@ class BeamSearch(StreamingSearch[Beams]):
             run.penalties = known.to(run.request.device)
 
     def _penalties(self, n: int) -> Tensor:
-        """The penalties of outputs of 0 to n - 1 tokens, in fp32: [n]; raises PluginError for numbers that are none."""
-        length = torch.arange(n, dtype=torch.float)
+        """The penalties of outputs of 0 to n - 1 tokens, in fp32: [n]; raises PluginError for numbers that are none.
+
+        They are rounded from fp64, since a power in fp32 has other last bits at the end of a table than within it.
+        """
+        length = torch.arange(n, dtype=torch.double)
         penalties, what = self.penalty(length), f"{type(self).__name__}.penalty"
         if not isinstance(penalties, Tensor) or penalties.shape != length.shape:
             shape = list(penalties.shape) if isinstance(penalties, Tensor) else type(penalties).__name__

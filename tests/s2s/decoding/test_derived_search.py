@@ -12,8 +12,9 @@ import torch
 from harness.reference_operators import use_references
 from harness.search_calls import find
 from harness.table_model import Table
-from s2s.decoding import BeamConfig, Hypothesis, SearchResult
+from s2s.decoding import BeamConfig, Hypothesis, SearchRequest, SearchResult
 from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import FixedQueue
 from s2s.errors import PluginError
 from s2s.task import Vocab
 from s2s_search import DiverseBeamConfig
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s.decoding import Beams, Candidates, FinishedHypotheses, SearchRequest, SourceSentence
+    from s2s.decoding import Beams, Candidates, FinishedHypotheses, SourceSentence
     from s2s.decoding.beams import BeamRun
 
 pytestmark = pytest.mark.usefixtures("native_operators")
@@ -140,7 +141,7 @@ DERIVED: dict[str, type[BeamSearch]] = {
     "steps": Steps,
     "unfinished": Unfinished,
 }
-NO_EFFECT_ON_VALUES = {"drop", "search_alone"}
+NO_EFFECT_ON_VALUES = {"drop", "extend_penalties", "search_alone"}
 """Called where nothing is decided, or where the model has a function for it"""
 
 
@@ -172,6 +173,19 @@ def test_penalties_may_have_any_type_and_layout(changed: Callable[[Tensor], Tens
 
     config = BeamConfig(beam=4, max_len_a=0.0, max_len_b=5)
     assert hypotheses(Other(config)) == hypotheses(Penalty(config))
+
+
+@pytest.mark.parametrize("length_penalty", ["gnmt", "power"])
+def test_penalties_are_rounded_from_fp64_in_tables_of_any_size(length_penalty: Any) -> None:
+    config = BeamConfig(alpha=0.6, length_penalty=length_penalty, max_len_a=0.0)
+    exact = [((5 + n) / 6 if length_penalty == "gnmt" else n) ** 0.6 for n in range(103)]
+    for limit in range(5, 51):
+        search = BeamSearch(replace(config, max_len_b=limit))
+        queue = FixedQueue([], 1)
+        model = Table(VOCAB.tgt, seed=3)
+        run = search.begin(SearchRequest(model=model, vocab=VOCAB, queue=queue, device=torch.device("cpu")))
+        search.extend_penalties(run, limit)
+        assert torch.equal(run.penalties, torch.tensor(exact[: 2 * limit + 3]))
 
 
 def test_penalties_are_computed_once_for_many_lengths() -> None:
