@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the commands that tests start, too
@@ -12,6 +13,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from harness.pictures import without_pictures
+from s2s import backend
 from s2s.backend.operators import OPERATORS
 from s2s.backend.operators.operator import description
 from s2s.plugin import load_plugins
@@ -33,6 +36,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="torch sees no CUDA device"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_runs() -> Iterator[None]:
+    """A run of some updates would take four times as long with the pictures of its report, and a measured device.
+
+    So reports have tables instead (tests of pictures use `pictures`), and a device is measured once in a process.
+    """
+    with without_pictures(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "matmul_rate", cache(backend.matmul_rate))
+        yield
 
 
 @pytest.fixture(autouse=True)

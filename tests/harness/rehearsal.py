@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors.torch import load_file
 
+from harness.pictures import without_pictures
 from harness.pretend_device import NAME, Graph, State, register
 from harness.rehearsal_cases import GROUPS, N_UPDATES, TRAINING, Case
-from harness.tiny_runs import write_corpus
+from harness.tiny_runs import WORDS, write_corpus
 from s2s.cli import generate, train
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.streaming import StreamingSearch
@@ -78,12 +79,13 @@ def main(folder: Path, *names: str) -> None:
     os.chdir(folder)
     register()  # before autograd starts, which then knows of the device
     check_device()
-    prepare()
-    Searches.watch()
-    for group, cases in GROUPS.items():
-        for name, case in cases.items():
-            if group in names or name in names:
-                print(json.dumps({"case": name, **compared(name, case)}), flush=True)
+    with without_pictures():
+        prepare()
+        Searches.watch()
+        for group, cases in GROUPS.items():
+            for name, case in cases.items():
+                if group in names or name in names:
+                    print(json.dumps({"case": name, **compared(name, case)}), flush=True)
 
 
 def check_device() -> None:
@@ -127,6 +129,7 @@ def prepare() -> None:
     lines = ["the old dog sees a cat", "a cat eats", "the dog"]
     Path("in").write_text("".join(f"{line}\n" for line in lines))
     Path("tagged").write_text("".join(f"translate: {line}\n" for line in lines))
+    Path("trees").write_text("".join(f"(S (NP (DT the) (NN {noun})) (VP (VBZ sees)) (. .))\n" for noun in WORDS))
     Path("wishes.jsonl").write_text('{"src": "a cat", "phrases": ["kater"]}\n{"src": "the old dog"}\n')
     Path("work").mkdir()
     os.chdir("work")

@@ -21,7 +21,10 @@ TRANSLATION = (
     *("task=translation", "task.train=[../a.en,../a.de]", "task.valid=[../a.en,../a.de]", "task.vocab_size=40"),
     "search.max_len_b=6",
 )
-PARSING = ("task=parsing_tiny", "search.max_len_b=4", "search.beam=2")
+PARSING = (
+    *("task=parsing", "task.train=../trees", "task.valid=../trees", "task.src_vocab_size=40", "data.max_len=40"),
+    *("search.max_len_b=4", "search.beam=2"),
+)
 LANGUAGE = ("task=language_model", "task.tokenizer=plain", "task.train=../a.de")
 NOTHING = "arch.dropout=0"
 SIZES = ["arch.d_model=8", "arch.d_ff=8", "arch.n_heads=2", "arch.n_encoder_layers=1", "arch.n_decoder_layers=1"]
@@ -89,7 +92,7 @@ OTHERS = {
     "memory_network": Case(
         ["arch=memory_network_tiny"],
         (),
-        ("task=stories_tiny",),
+        ("task=stories_tiny", "task.stories=40"),
         reads=2,
         step_reads=1,
         why="units of the longest source",

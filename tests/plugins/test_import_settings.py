@@ -134,6 +134,7 @@ def test_settings_tokens_and_languages_stay_when_a_model_is_tuned_and_goes_out(n
     file = folder / "generation_config.json"
     pad = json.loads((folder / "config.json").read_text())["pad_token_id"]
     file.write_text(json.dumps({**json.loads(file.read_text()), **CHOSEN, "bad_words_ids": [[pad]]}))
+    (tmp_path / "some.src").write_text("".join(f"{line}\n" for line in LINES["src"][:3]))
     chosen = [f"languages=[{','.join(languages)}]"] if languages else []
     assert import_model([f"model={name}", "run=ours", "--quiet", *chosen]) == 0
     before, written = state_of("ours"), None
@@ -143,7 +144,7 @@ def test_settings_tokens_and_languages_stay_when_a_model_is_tuned_and_goes_out(n
         if options is not None:
             assert train([*tuning, *options, f"run={run}", "--quiet"]) == 0
             assert state_of(run) == before
-        assert export([f"run={run}", "format=hf", f"output={run}-hf", "input=train.src", "--quiet"]) == 0
+        assert export([f"run={run}", "format=hf", f"output={run}-hf", "input=some.src", "--quiet"]) == 0
         settings = written_settings(tmp_path / f"{run}-hf")
         assert written in (None, settings)
         written = settings

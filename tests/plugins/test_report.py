@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from harness.capital_tasks import Capitals
+from harness.pictures import pictures
 from harness.tiny_runs import train_tiny
 from s2s import AttentionMap, Encoded, Example
 from s2s.cli import generate
@@ -42,6 +43,12 @@ if TYPE_CHECKING:
 ODD: list[Any] = [None, "x", [], {}, True, 10**400]
 GOLD = "(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))) (. .))"
 WRONG = "(S (NP (DT the) (NN dog)) (VP (VBZ sees)) (NP (DT a) (NN cat)) (. .))"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def with_pictures() -> Iterator[None]:
+    with pictures():
+        yield
 
 
 @pytest.fixture(scope="module")
