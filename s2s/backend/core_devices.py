@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.backend.device import Device
+from s2s.backend.device_types import CPU_SEARCH_TOKENS
 from s2s.backend.memory import available_memory, proc_bytes
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class CPU(Device):
     """The host; its memory is that of this process."""
 
     matmul_width = 2048
-    search_tokens = 1000  # more overflow the caches (benchmarks/results/decode_tokens)
+    search_tokens = CPU_SEARCH_TOKENS
     has_fused_optimizers = True
 
     def count(self) -> int:

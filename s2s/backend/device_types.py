@@ -6,7 +6,14 @@ the device of a tensor, `device_of(x.device)`, where no plugins are at hand. A d
 
 from __future__ import annotations
 
-__all__ = ["device_of", "device_types", "import_device_type", "register_core_devices", "use_devices"]
+__all__ = [
+    "CPU_SEARCH_TOKENS",
+    "device_of",
+    "device_types",
+    "import_device_type",
+    "register_core_devices",
+    "use_devices",
+]
 
 from typing import TYPE_CHECKING
 
@@ -19,6 +26,9 @@ if TYPE_CHECKING:
 
 CORE = {"cpu": "CPU", "cuda": "CUDA", "mps": "MPS", "xpu": "XPU"}
 """Names of torch (ROCm calls itself cuda, too) and the classes of `core_devices`"""
+
+CPU_SEARCH_TOKENS = 1000
+"""`Device.search_tokens` of a CPU: more overflow its caches (benchmarks/results/decode_tokens)"""
 
 _registries: list[Registry] = []
 """That of the plugins loaded last: one per process, like the operators"""

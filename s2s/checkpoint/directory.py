@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-WORSE = "worse_than_best"
-"""Key in the state of an average that validated worse than the best checkpoint"""
 
 
 @dataclass(frozen=True)

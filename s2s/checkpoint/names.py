@@ -1,8 +1,8 @@
-"""Checkpoints that are named after a step: found without torch, which reading one needs."""
+"""Checkpoints that are named after a step, and a key of their states: found without torch, which tensors need."""
 
 from __future__ import annotations
 
-__all__ = ["step_name", "steps"]
+__all__ = ["WORSE", "step_name", "steps"]
 
 import re
 from typing import TYPE_CHECKING
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _STEP = re.compile(r"step-(\d+)")
+WORSE = "worse_than_best"
+"""Key in the state of an average that validated worse than the best checkpoint"""
 
 
 def step_name(step: int) -> str:

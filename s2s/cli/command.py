@@ -104,7 +104,7 @@ def _composed(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> Co
         folders = dict.fromkeys(Path(name).parent for name in arguments if name.endswith((".yaml", ".yml")))
         if not folders:
             raise
-        from s2s.run.trained_run import with_absent_plugins
+        from s2s.run.run_task import with_absent_plugins
 
         raise type(error)(with_absent_plugins(str(error), folders, plugins)) from error
 

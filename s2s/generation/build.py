@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EngineInput", "LoadedGenerator", "LoadedModels", "load", "load_for_decoding", "provenance"]
+__all__ = ["EngineInput", "LoadedGenerator", "LoadedModels", "load", "load_for_decoding"]
 
 import os
 from dataclasses import dataclass, replace
@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from s2s.compose.composition import recompose
-from s2s.config import GenerateConfig, Mark
+from s2s.config import GenerateConfig
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate, resolve_matmul, resolve_quantization, share_cores, torch_threads
 from s2s.generation.generator import Generator
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.generation.models import Models, load_models
+from s2s.generation.options import chosen_search, provenance, resolved_options
 from s2s.generation.searching import Searcher
-from s2s.io.atomic import sha256
-from s2s.io.paths import expand_user
 from s2s.plugin import Plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from s2s.compose import ComposedConfig
@@ -71,23 +68,20 @@ class LoadedModels:
 
     def search_config(self, composed: ComposedConfig[GenerateConfig]) -> Choice:
         """The search; options that are not given are those of the run."""
-        return recompose(self.models.first.config, {"search": composed.explicit.get("search", {})}, self.plugins).search
+        return chosen_search(composed, self.models.first.config, self.plugins)
 
     def generator(self, composed: ComposedConfig[GenerateConfig]) -> LoadedGenerator:
         """A generator with other search and output options; search options that are not given are those of the run."""
-        task = self.models.first.task
-        settled = {name: getattr(self.config, name) for name in Mark.options(type(self.config), Mark.OF_MODELS)}
+        first = self.models.first
         chosen = self.search_config(composed)
-        if "max_source" not in composed.explicit:  # lengths that the run was trained on are not too long for it
-            settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
-        config = resolve_candidates(replace(composed.config, **settled), chosen)
+        config = resolved_options(composed, first.config, chosen, self.config)
         search, description = self._search(chosen, config)
-        model, shortlist = self.models.model, self.models.first.shortlist
-        searcher = Searcher.build(model, task, search, self.device, config, self.plugins, shortlist)
-        generator = Generator(task, searcher, self.plugins, self.models.first.sources)
-        return LoadedGenerator(
-            generator, provenance(generator.config, self.models.provenance, chosen, self.device.type), description
+        searcher = Searcher.build(
+            self.models.model, first.task, search, self.device, config, self.plugins, first.shortlist
         )
+        generator = Generator(first.task, searcher, self.plugins, first.sources)
+        recorded = provenance(generator.config, self.models.provenance, chosen, self.device.type)
+        return LoadedGenerator(generator, recorded, description)
 
     def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:
         """The search, and what runs the computation, in words."""
@@ -134,38 +128,3 @@ def _check_supported(config: GenerateConfig, models: Models, plugins: Plugins) -
     if config.matmul != "auto" or config.graph is not None:
         option = "graph" if config.matmul == "auto" else "matmul"
         raise ConfigError(f"backend={config.backend} does not read {option}; leave it out, or give backend=native")
-
-
-def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig:
-    """The configuration with `candidates`, if not given, set to the beam size; ConfigError for a single candidate."""
-    if not config.reranked_by:
-        return config
-    beam = getattr(search, "beam", None)
-    if beam and config.candidates > beam:
-        raise ConfigError(f"candidates={config.candidates} are more than search.beam={beam} finds; give search.beam=N")
-    chosen = replace(config, candidates=config.candidates or beam or 1)
-    if chosen.n_candidates < 2:
-        what = f"{config.reranked_by} chooses among outputs, and search={search.name} gives one"
-        raise ConfigError(f"{what}; give candidates=N")
-    return chosen
-
-
-def provenance(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
-    """Everything that the bytes of the outputs depend on; the contents of the input, and of files that options name,
-    only for an output file."""
-    neutral = Mark.options(type(config), Mark.NEUTRAL)
-    recorded = {name: value for name, value in Mark.recorded(config).items() if name not in neutral}
-    files = {name: recorded[name] for name in Mark.options(type(config), Mark.NAMES_FILE) if name in recorded}
-
-    def contents(name: str, option: str) -> str:
-        path = expand_user(name, option)
-        return sha256(path) if config.output != "-" and path.is_file() else name
-
-    return {
-        "input": contents(config.input, "input"),
-        **weights,
-        "search": Mark.recorded(search),
-        "device": device,
-        **recorded,
-        **{option: contents(name, option) for option, name in files.items()},
-    }

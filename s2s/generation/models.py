@@ -7,10 +7,10 @@ __all__ = ["Models", "load_models"]
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.backend.linear import NO_MULTIPLIERS, Int8Multipliers
+from s2s.checkpoint.manifest import manifest_hash
 from s2s.errors import ConfigError
 from s2s.generation.ensemble import Ensemble
 from s2s.generation.shallow_fusion import ShallowFusion
-from s2s.io.atomic import sha256
 from s2s.run import Run, find_model, find_run, tokenizer
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) 
     for run, path in zip(runs[1:], directories[1:], strict=True):
         _check_same_task(run, path, first, directory)
         _check_same_tokens("run", path, directory)
-    digests = [_digest(run) for run in runs]
+    digests = [manifest_hash(run.checkpoint_path) for run in runs]
     int8 = {weight: multipliers for run in runs for weight, multipliers in run.int8.items()}
     if len(runs) == 1:
         models = Models(first, directory, first.model, members, {"checkpoint": digests[0]}, "", int8)
@@ -68,7 +68,7 @@ def _fused(models: Models, config: GenerateConfig, plugins: Plugins, device: tor
     _check_same_tokens("fusion", path, models.directory)
     language_model = Run.load(path, config.fusion_checkpoint, plugins, device)
     fused = ShallowFusion(models.model, language_model.model, weight, _source(config, language_model))
-    fusion = {"checkpoint": _digest(language_model), "weight": weight}
+    fusion = {"checkpoint": manifest_hash(language_model.checkpoint_path), "weight": weight}
     description = ", ".join(filter(None, [models.description, f"fused with {path.name} by {weight:g}"]))
     return models._replace(
         model=fused,
@@ -76,10 +76,6 @@ def _fused(models: Models, config: GenerateConfig, plugins: Plugins, device: tor
         provenance={**models.provenance, "fusion": fusion},
         description=description,
     )
-
-
-def _digest(run: Run) -> str:
-    return sha256(run.checkpoint_path / "MANIFEST.json")
 
 
 def _source(config: GenerateConfig, run: Run) -> list[int]:

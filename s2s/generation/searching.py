@@ -17,9 +17,9 @@ from s2s.decoding import BeamSearch, LogitsTransform, Search, SearchRequest, Sea
 from s2s.decoding.queue import FixedQueue
 from s2s.decoding.shortlist import Shortlist
 from s2s.decoding.token_transforms import build_transforms
-from s2s.errors import PluginError
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.generation.output_stages import OutputStage, build_stages
+from s2s.generation.sentences import one_result_each, sentences_of
 from s2s.generation.workers import search_shared
 from s2s.model import Seq2Seq, evaluating
 from s2s.task import Constraint, Task
@@ -89,35 +89,10 @@ class Searcher:
 
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
-        order = sorted((i for i, one in enumerate(segments) if one.ids), key=lambda i: _precedence(segments[i]))
-        sentences = [self._sentence(i, segments[i]) for i in order]
+        sentences = sentences_of(segments, self.task.vocab)
         shared = search_shared(self._results, sentences, self.config, self.device.type)
         results = self._results(sentences) if shared is None else self._evaluating(shared)
-        return self._one_each(results, {sentence.index for sentence in sentences})
-
-    def _sentence(self, index: int, segment: Segment) -> SourceSentence:
-        return SourceSentence(
-            index,
-            self.task.vocab.ended(segment.ids),
-            segment.constraint,
-            starting_tokens=segment.starting_tokens,
-            align=segment.align,
-        )
-
-    def _one_each(
-        self, batches: Iterable[Iterable[SearchResult]], missing: set[int]
-    ) -> Iterator[Iterable[SearchResult]]:
-        """The results; raises PluginError unless there is one for each sentence, by their indices `missing`."""
-        what = f"{self.name}, or what processes its results"
-        for results in batches:
-            some = list(results)
-            for result in some:
-                if result.index not in missing:
-                    raise PluginError(f"{what}, gave two results for a sentence, or one for none: index {result.index}")
-                missing.remove(result.index)
-            yield some
-        if missing:
-            raise PluginError(f"{what}, gave no result for {len(missing):,} sentences: index {min(missing)}, …")
+        return one_result_each(results, sentences, self.name)
 
     def _evaluating(self, results: Iterable[Iterable[SearchResult]]) -> Iterator[Iterable[SearchResult]]:
         """All results, without dropout until the last, since other threads may use the model between two results."""
@@ -173,8 +148,3 @@ class Searcher:
     def precision(self) -> torch.autocast:
         """The context in which every step of the search runs."""
         return device_of(self.device).autocast(DTYPES[self.config.precision])
-
-
-def _precedence(segment: Segment) -> tuple[bool, int]:
-    """The longest first, and those without a constraint of their own before all others, which have slower steps."""
-    return segment.constraint is not None, -len(segment.ids)

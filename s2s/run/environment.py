@@ -13,8 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 import s2s
 from s2s.backend.device_types import device_of
 
@@ -33,6 +31,8 @@ MOST_NAMED = 3
 
 def environment(plugins: Plugins, world: World) -> dict[str, Any]:
     """The contents of env.json."""
+    import torch  # which the other functions here do without
+
     return {
         "python": platform.python_version(),
         "packages": {package: _version(package) for package in PACKAGES},

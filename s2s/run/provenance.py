@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from s2s.checkpoint import directory as checkpoint
+from s2s.checkpoint import steps
 from s2s.compose import compose
 from s2s.compose.earlier import earlier_settings, with_defaults, with_earlier
 from s2s.compose.options import hints_of, is_section
@@ -73,7 +73,7 @@ def read_config(directory: Path, plugins: Plugins) -> RunConfig:
 def continued(composed: ComposedConfig[Config], directory: Path, registry: Registry) -> ComposedConfig[Config]:
     """The configuration in which options that are newer than the run in `directory`, if it has begun, do what it began
     with; complete, for later versions to compare."""
-    if checkpoint.steps(directory / "checkpoints"):
+    if steps(directory / "checkpoints"):
         with suppress(UserError):  # a damaged file is reported when the run is compared with its own
             composed = with_earlier(composed, read_file(directory / RESOLVED), registry)
     return with_defaults(composed, registry)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from s2s.checkpoint import directory as checkpoint
-from s2s.checkpoint.directory import WORSE, Checkpoint
+from s2s.checkpoint.names import WORSE
 from s2s.checkpoint.weights import evaluated_weights, weighted_mean
 from s2s.config import Config
 from s2s.errors import Preempted
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
+
+    from s2s.checkpoint.directory import Checkpoint
 
 WEIGHTS = ("model", "ema")
 

@@ -26,7 +26,7 @@ from s2s.decoding.token_constraints import MinLength, NoRepeatNgram
 from s2s.errors import ConfigError, PluginError
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.task import Encoded, Example, Vocab
-from s2s_constraints.tokens import BadWords
+from s2s_constraints.bad_words import BadWords
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 

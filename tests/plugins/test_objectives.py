@@ -412,7 +412,7 @@ def test_teachers_of_another_vocabulary_are_refused(
     teacher: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("s2s.training.objective_context.tokenizer.identity", str)  # of any two folders, another
-    monkeypatch.setattr("s2s.run.trained_run._check_same_tokenizer", lambda _: None, raising=False)
+    monkeypatch.setattr("s2s.run.run_task._check_same_tokenizer", lambda _: None, raising=False)
     assert train(tmp_path / "student", *arguments("distill", teacher)) == 2
     assert "its vocabulary is not that of this run" in capsys.readouterr().err
 

@@ -16,7 +16,7 @@ from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, SourceSentence, 
 from s2s.decoding.queue import FixedQueue
 from s2s.decoding.token_constraints import MinLength
 from s2s.errors import PluginError
-from s2s_constraints.tokens import BadWords
+from s2s_constraints.bad_words import BadWords
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
 from s2s_parsing.constraint.automaton import TreeConstraint

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from s2s.decoding import gather_hypotheses
 from s2s_constraints.automaton import TextAutomaton
-from s2s_constraints.tokens import NONE
+from s2s_constraints.bad_words import NONE
 
 if TYPE_CHECKING:
     from s2s.decoding import Candidates

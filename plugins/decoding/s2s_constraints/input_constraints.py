@@ -1,4 +1,4 @@
-"""What an input requires of its own output: the prefix, the phrases, and the terms of a glossary."""
+"""What an input requires of its own output: its prefix, its phrases, the terms of a glossary. No torch at import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from s2s import ConfigError, Example
 from s2s.generation import RequestConstraints
 from s2s_constraints.annotation import reads_annotations, term_notes
-from s2s_constraints.lexical import LexicalConstraint
 from s2s_constraints.spelling import Spelling
 from s2s_constraints.symbols import symbols_of
 from s2s_constraints.task_texts import TaskTexts
@@ -23,10 +22,13 @@ if TYPE_CHECKING:
     from s2s.generation import Input
     from s2s_constraints import ConstraintOptions
     from s2s_constraints.glossary import Glossary
+    from s2s_constraints.lexical import LexicalConstraint
 
 
 def _constraint(config: ConstraintOptions, texts: TaskTexts, sentence: Input) -> LexicalConstraint:
     """Of prefix and phrases."""
+    from s2s_constraints.lexical import LexicalConstraint  # torch, which other inputs do without
+
     prefixes, whole = texts.prefixes(sentence.prefix) if sentence.prefix else (), config.phrases_match == "words"
     phrases = tuple(texts.phrase(phrase, whole=whole) for phrase in sentence.phrases if phrase)
     return LexicalConstraint(texts.spelling, prefixes, phrases)

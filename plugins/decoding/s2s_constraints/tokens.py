@@ -1,19 +1,12 @@
-"""Texts that no output contains, as an automaton.
-
-Shapes: B sentences, K hypotheses per sentence, V target tokens, W tokens remembered.
-"""
+"""The option bad_words: texts that no output contains. No torch at import."""
 
 from __future__ import annotations
 
-__all__ = ["NONE", "BadWords", "TokenConstraints"]
+__all__ = ["TokenConstraints"]
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, Example
-from s2s.decoding import TokenWindow
 from s2s.generation import RequestConstraints
 from s2s_constraints.target_ids import target_ids
 
@@ -23,9 +16,6 @@ if TYPE_CHECKING:
     from s2s import Choice, Task
     from s2s.decoding import FixedWidthConstraint
     from s2s_constraints import ConstraintOptions
-
-NONE = -1
-"""Marks positions without a token"""
 
 
 class TokenConstraints(RequestConstraints):
@@ -42,6 +32,8 @@ class TokenConstraints(RequestConstraints):
         """None without bad words."""
         if not config.bad_words:
             return []
+        from s2s_constraints.bad_words import BadWords  # torch, which reading texts does without
+
         return [BadWords(_ids_of(config.bad_words, task, config.input_fields), task.vocab.tgt)]
 
 
@@ -65,50 +57,3 @@ def _ids_of(texts: Sequence[str], task: Task, fields: Mapping[str, Any]) -> list
                 "forbid others that are not as well; leave it out"
             )
     return ids
-
-
-class BadWords(TokenWindow):
-    """None of the given token sequences occurs in an output."""
-
-    def __init__(self, sequences: Sequence[Sequence[int]], n_tokens: int) -> None:
-        assert sequences
-        assert all(sequences)
-        super().__init__(max(map(len, sequences)) - 1, n_tokens)
-        self.sequences = [list(sequence) for sequence in sequences]
-        self._tables: dict[torch.device, _Sequences] = {}
-
-    def allowed(self, state: Tensor) -> Tensor:
-        """All but the last token of each sequence whose other tokens end the output."""
-        if state.device not in self._tables:
-            self._tables[state.device] = _Sequences.build(self.sequences, self.width, state.device)
-        return self.all_but(self._tables[state.device].forbidden(state))
-
-
-class _Sequences(NamedTuple):
-    """Sequences as tensors: M of one token, N of several."""
-
-    single: Tensor
-    """[M]"""
-    before: Tensor
-    """[N, W], the tokens before the last one, behind NONE where they are fewer"""
-    last: Tensor
-    """[N]"""
-
-    @classmethod
-    def build(cls, sequences: Sequence[Sequence[int]], width: int, device: torch.device) -> _Sequences:
-        several = [sequence for sequence in sequences if len(sequence) > 1]
-        before = [[*[NONE] * (width + 1 - len(sequence)), *sequence[:-1]] for sequence in several]
-        single = [sequence[0] for sequence in sequences if len(sequence) == 1]
-        tensors = (torch.tensor(x, dtype=torch.long, device=device) for x in (single, before, [s[-1] for s in several]))
-        return cls(*tensors)
-
-    def forbidden(self, state: Tensor) -> Tensor:
-        """The tokens that would complete a sequence, or NONE: state [B, K, W] -> [B, K, ·]"""
-        single = self.single.expand(*state.shape[:2], -1)
-        if not len(self.last):
-            return single
-        begun = state[..., -1:] == self.before[:, -1]  # [B, K, N]
-        (some,) = begun.flatten(0, 1).any(0).nonzero(as_tuple=True)  # few, so that only these are compared as a whole
-        before = self.before[some]
-        ready = ((state[..., None, :] == before) | (before == NONE)).all(-1)
-        return torch.cat([single, torch.where(ready, self.last[some], NONE)], dim=-1)

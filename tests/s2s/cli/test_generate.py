@@ -25,10 +25,11 @@ from s2s.cli.generate import main
 from s2s.data.text import MAX_LINE
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.generation.build import LoadedGenerator, provenance
+from s2s.generation.build import LoadedGenerator
 from s2s.generation.files.input_lines import lines_of, piped
 from s2s.generation.files.pipeline import buffers
 from s2s.generation.files.resumable_file import ENTRY
+from s2s.generation.options import provenance
 from s2s.io.atomic import sha256
 from s2s.io.json_files import dump_record, read_record
 from s2s.io.outputs import write_output

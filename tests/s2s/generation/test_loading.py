@@ -17,8 +17,9 @@ from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
 from s2s.generation import build as loading
-from s2s.generation.build import load, load_for_decoding, provenance, resolve_candidates
+from s2s.generation.build import load, load_for_decoding
 from s2s.generation.models import Models
+from s2s.generation.options import provenance, resolve_candidates
 from s2s.registry import Choice
 
 if TYPE_CHECKING:

@@ -1,0 +1,103 @@
+"""What reading and writing texts needs of a trained run: all but its weights. No torch at import.
+
+Nothing in the directory of a run can make code run.
+"""
+
+from __future__ import annotations
+
+__all__ = ["RunTask", "with_absent_plugins"]
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from s2s.config import Config
+from s2s.data.source_shape import SourceShape
+from s2s.errors import CheckpointError, ConfigError, PluginError
+from s2s.io.json_files import read_checked
+from s2s.run import tokenizer
+from s2s.run.environment import foreign_plugins
+from s2s.run.paths import RESOLVED
+from s2s.run.provenance import read_config
+from s2s.run.record import matches_checksum
+from s2s.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from s2s.plugin import Plugins
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunTask:
+    """A run's configuration, and its task with its tokeniser."""
+
+    directory: Path
+    config: Config
+    task: Task
+
+    @classmethod
+    def load(cls, directory: Path, plugins: Plugins) -> Self:
+        """Those of the run in `directory`; CheckpointError for another tokeniser than that of its training."""
+        config = _config(directory, plugins)
+        task: Task = plugins.registry.get("task", config.task.name).build(config.task)
+        _check_same_tokenizer(directory)
+        task.load(directory / "tokenizer")
+        return cls(directory, config, task)
+
+    @property
+    def sources(self) -> SourceShape | None:
+        """What the sources of its training text were like; None: not measured."""
+        return SourceShape.read(_env(self.directory).get("sources"))
+
+
+def _config(directory: Path, plugins: Plugins) -> Config:
+    """The run's configuration; plugins of what it chooses by name must be installed: a run never contains code."""
+    try:
+        config, notes = read_config(directory, plugins)
+        if not matches_checksum(directory / RESOLVED):
+            logger.warning("%s is not as the run wrote it: edited, or damaged by a disk", directory / RESOLVED)
+        for note in notes:
+            logger.warning("run %s: %s", directory, note)
+        return config
+    except (ConfigError, PluginError) as error:
+        message = with_absent_plugins(f"run {directory} cannot be loaded: {error}", [directory], plugins)
+        raise CheckpointError(message) from error
+
+
+def with_absent_plugins(message: str, runs: Iterable[Path], plugins: Plugins) -> str:
+    """An error message, and in a sentence of its own the plugins with which the runs were trained and that are absent.
+
+    `Registry.absent_hint` names those that are blocked or broken.
+    """
+    known = {*plugins.loaded, *plugins.registry.blocked, *plugins.registry.broken}
+    absent = sorted({name for run in runs for name in foreign_plugins(_env(run))} - known)
+    if not absent:
+        return message
+    end = "" if message.endswith((".", "?")) else "."
+    advice = "install them, or give plugins=[…] if you trust them"
+    return f"{message}{end} It was trained with the plugins {', '.join(absent)}: {advice}"
+
+
+def _check_same_tokenizer(directory: Path) -> None:
+    """Refuse a tokeniser other than the one of training: its ids would mean other tokens."""
+    folder = directory / "tokenizer"
+    written = tokenizer.recorded_identity(folder)
+    if written is None:
+        raise CheckpointError(f"run {directory} cannot be loaded: it has no tokeniser in {folder}")
+    current, trained = tokenizer.identity(folder), _env(directory).get("tokenizer", written)
+    if current != trained:
+        raise CheckpointError(
+            f"{folder} is not the tokeniser that the model was trained with: its files have the identity "
+            f"{current[:12]}, and the run's was {str(trained)[:12]}. Put the files of the run back"
+        )
+
+
+def _env(directory: Path) -> dict[str, Any]:
+    try:
+        return read_checked(directory / "env.json")
+    except (OSError, ValueError):
+        return {}
