@@ -124,4 +124,4 @@ PUBLIC = (
 
 __version__ = "0.1.0"
 
-__getattr__ = lazy_names(__name__, "api", "task", "corpus", "model", "batch", "objective", "trained_model")
+__getattr__ = lazy_names(__name__, "task", "corpus", "api", "model", "batch", "objective", "trained_model")

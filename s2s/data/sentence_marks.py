@@ -7,20 +7,20 @@ __all__ = ["ANY", "ANY_ASCII", "BEFORE_WORDS", "CLOSING", "END", "OPENING", "gap
 import re
 import unicodedata
 
-import regex
+from s2s.text.lazy_pattern import LazyPattern
 
 SPACED = r"[.!?…‥‼⁇⁈⁉‽\u037e]"
 """Terminators before white space or a symbol; other places need more evidence"""
 UNSPACED = r"[[\p{STerm}།-༑]--[.!?‼⁇⁈⁉‽․၊꧈᭞]]"
 """Terminators that belong to one script and need no blank: all others of Unicode, and the shads of Tibetan, but marks
 that are used as commas"""
-ANY = regex.compile(f"{SPACED}|{UNSPACED}|[;:|፡]", regex.V1)
+ANY = LazyPattern(f"(?V1){SPACED}|{UNSPACED}|[;:|፡]")
 ANY_ASCII = re.compile("[.!?]")
 """Without one of these, which is quick to see, a text is one sentence"""
 INDIC = "[\u0900-\u0dff]"
 CLOSING = "\"'”’“‘»›«‹)]}」』）】》〉〕＂＇*_"
-END = regex.compile(
-    rf"""
+END = LazyPattern(
+    rf"""(?V1x)
     (?: (?P<unspaced> (?: {UNSPACED} (?:\ +[།-༑])* )+ {SPACED}*
             | ፡፡                           # the full stop of Ethiopic as two signs for blanks
             | (?<={INDIC}\s?) \| (?=\s|$) )  # a danda as keyboards without one have it
@@ -32,8 +32,7 @@ END = regex.compile(
     (?: [ \u00a0\u202f] [”’»›] (?=\s|$) )*  # French quotes close after a blank
     (?P<notes> (?P<number> (?<=[^\W\d_]{{2}} [.!?…] [{re.escape(CLOSING)}]?) \d{{1,3}} (?=\s|$) )
         | (?: \[[^\W_]{{1,4}}\] | \(\d{{1,3}}\) | [⁰¹²³⁴-⁹]+ )* )  # references, which are copied
-    """,
-    regex.VERBOSE | regex.V1,
+    """
 )
 PUNCTUATION = re.compile(r"(?:[^\w\s]|_)+")
 OPENING = frozenset("\"'“„«‘‚‹([{¿¡「『（【《〈〔")

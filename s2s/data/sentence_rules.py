@@ -11,8 +11,6 @@ __all__ = ["RuleSegmenter"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import regex
-
 from s2s.data.abbreviations import (
     BEFORE_NAMES,
     BEFORE_NUMBERS,
@@ -25,36 +23,39 @@ from s2s.data.abbreviations import (
 from s2s.data.invisible import inner
 from s2s.data.segmenter import Segmenter
 from s2s.data.sentence_marks import ANY, ANY_ASCII, BEFORE_WORDS, CLOSING, END, OPENING, gap_end
+from s2s.text.lazy_pattern import LazyPattern
 from s2s.text.words import is_unspaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import regex
+
     from s2s.registry import Choice
 
-TAG = regex.compile(r"</?[a-zA-Z][^<>]{0,200}>")
-WORD = regex.compile(rf"{TAG.pattern}(*SKIP)(*FAIL)|\w[\w\p{{M}}]*")
+TAG = LazyPattern(r"</?[a-zA-Z][^<>]{0,200}>")
+WORD = LazyPattern(rf"{TAG.pattern}(*SKIP)(*FAIL)|\w[\w\p{{M}}]*")
 """A word, also behind tags, which text may have"""
-DOTTED = regex.compile(r"(?:\p{L}\p{M}*\.)+\p{L}\p{M}*")
-ROMAN = regex.compile(r"[IVX]+")
-PLAIN = regex.compile(r"\p{L}[\p{L}\p{M}]*+(?:['’-][\p{L}\p{M}]++)*+")
-PLAIN_OR_DOTTED = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}'’,.%-]*+")
+DOTTED = LazyPattern(r"(?:\p{L}\p{M}*\.)+\p{L}\p{M}*")
+ROMAN = LazyPattern(r"[IVX]+")
+PLAIN = LazyPattern(r"\p{L}[\p{L}\p{M}]*+(?:['’-][\p{L}\p{M}]++)*+")
+PLAIN_OR_DOTTED = LazyPattern(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}'’,.%-]*+")
 """Words, numbers and host names, but no addresses or code"""
-WORD_ENDS = regex.compile(r"""$|[\s,;!?'’"”“»«)\]*_…—–]|[.:](?:$|\W)""")
+WORD_ENDS = LazyPattern(r"""$|[\s,;!?'’"”“»«)\]*_…—–]|[.:](?:$|\W)""")
 """What follows a word, but not a part of a name with dots, of an address or of code"""
-CONSONANTS = regex.compile(r"[b-df-hj-km-np-qs-tv-xz]++[lr]?")
+CONSONANTS = LazyPattern(r"[b-df-hj-km-np-qs-tv-xz]++[lr]?")
 """No word, but perhaps a module, as in fmt.Println; l and r may be vowels, as in the Czech krk"""
-UNDOTTED = regex.compile(r"[^\s.。｡！？]++(?:\.(?!\w)|[。｡！？])")
+UNDOTTED = LazyPattern(r"[^\s.。｡！？]++(?:\.(?!\w)|[。｡！？])")
 """A sentence without blanks that ends with a full stop, too, and no part of a name with dots"""
 LONGEST = 32
 """Characters of a word that may be an abbreviation"""
-SAID = regex.compile("と(?:[言云思叫聞答書呼感考問]|い[うっ])|って|[他她它我你您]?[们們]?[说說问問道喊答]|ល។")
+SAID = LazyPattern("と(?:[言云思叫聞答書呼感考問]|い[うっ])|って|[他她它我你您]?[们們]?[说說问問道喊答]|ល។")
 """What continues a sentence after a question or an exclamation in Japanese and Chinese; the Khmer "etc." """
 QUOTED = ("と", "って", "、", "を", "の", "は", "が", "に", "も", "など")
 """What does the same after a quotation in Japanese"""
 OPENED_BY = {mark: mark for mark in "\"'*_"} | {"“": "„", "‘": "‚", "»": "«", "«": "»"}
 """What may close a quote or emphasis, or open the next -> what it closes"""
-CASELESS = regex.compile(r"\p{Georgian}|\p{Cherokee}")
+CASELESS = LazyPattern(r"\p{Georgian}|\p{Cherokee}")
 """Scripts whose letters have a case that does not show where sentences begin"""
 
 

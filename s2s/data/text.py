@@ -23,7 +23,6 @@ __all__ = [
     "read_lines",
 ]
 
-import difflib
 from contextlib import contextmanager
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
@@ -248,5 +247,7 @@ def missing_file_error(path: Path) -> DataError:
     if not folder.is_dir():
         return DataError(f"{path}: no such file; there is no folder {folder}. Check the path")
     names = sorted(p.name for p in folder.iterdir() if p.name != path.name)
+    import difflib  # only for errors
+
     near = difflib.get_close_matches(path.name, names)
     return DataError(f"{path}: no such file. {f'Did you mean {folder / near[0]}?' if near else 'Check the path'}")

@@ -9,10 +9,9 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-import regex
-
 from s2s.generation.kept_patterns import GATE, PATTERNS
 from s2s.generation.paired_parts import pairs
+from s2s.text.lazy_pattern import LazyPattern
 from s2s.text.words import atoms
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class KeptParts:
     def __init__(self, kinds: Collection[str], covers: Callable[[str], bool]) -> None:
         """kinds: as the option `keep`. covers: whether the vocabulary spells a text."""
         self.patterns = [one for one in PATTERNS if one.kind in kinds]
-        self.search = regex.compile("|".join(f"({one.regex})" for one in self.patterns), regex.V1)
+        self.regex = LazyPattern("(?V1)" + "|".join(f"({one.regex})" for one in self.patterns))
         self.finds_symbols, self.covers = "symbols" in kinds, covers
         self.unknown = lru_cache(maxsize=100_000)(self._unknown)
 
@@ -76,7 +75,7 @@ class KeptParts:
 
     def _found(self, text: str) -> list[tuple[Part, Pattern]]:
         found = []
-        for match in self.search.finditer(text):
+        for match in self.regex.finditer(text):
             pattern = self.patterns[(match.lastindex or 1) - 1]
             begin = match.end() - len(match.group().lstrip())
             found.append((Part(begin, match.end(), is_apart=pattern.is_apart), pattern))

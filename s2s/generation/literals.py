@@ -4,15 +4,15 @@ from __future__ import annotations
 
 __all__ = ["NOTHING", "Literal", "Literals", "Required", "occurrences"]
 
+import re
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-import regex
-
 from s2s.data.invisible import visible
 from s2s.errors import DataError
+from s2s.text.lazy_pattern import LazyPattern
 from s2s.text.words import CLOSING, OPENING, atoms, is_unspaced
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from s2s.generation.kept_parts import KeptParts, Part
     from s2s.task import Task
 
-WORDS = regex.compile(r"\S+")
+WORDS = LazyPattern(r"\S+")
 UNSPELT = "\0"
 """A letter that no token spells"""
 MOST = 20_000
@@ -62,7 +62,8 @@ class Literal(NamedTuple):
         """The output with the text: in place of what the model wrote for it, else at its end."""
         if self.text in output:
             return output
-        found = regex.search(rf"(?<!\w){regex.escape(self.written)}(?!\w)", output) if self.written else None
+        written = LazyPattern(rf"(?<!\w){re.escape(self.written)}(?!\w)")
+        found = written.search(output) if self.written else None
         if found:
             return output[: found.start()] + self.text + output[found.end() :]
         return f"{output.rstrip()} {self.text}".lstrip()
@@ -178,7 +179,7 @@ def occurrences(text: str, parts: Iterable[str]) -> list[int]:
         is_hyphen = is_sign and text[begin - 1 : begin].isalnum() and text[end : end + 1].isalnum()
         return begin in begins and end in ends and not is_hyphen
 
-    return [sum(is_part(*one.span()) for one in regex.finditer(regex.escape(part.strip()), text)) for part in parts]
+    return [sum(is_part(*one.span()) for one in re.finditer(re.escape(part.strip()), text)) for part in parts]
 
 
 def _continued(prefix: str, src: str, kept: Sequence[Part]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["pairs"]
 
-import html
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,6 +50,8 @@ def pairs(text: str, places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]
 
 def _delimiter(text: str, begin: int, end: int) -> _Delimiter | None:
     """The part at a place, if it may be one of a pair."""
+    import html  # which few texts need
+
     part = html.unescape(text[begin:end])
     if match := TAG.fullmatch(part):
         is_closing, name = match.groups()

@@ -12,8 +12,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from s2s.compose.conversion import choice_factory
-from s2s.data import Segmenter
 from s2s.data.invisible import inner
+from s2s.data.segmenter import Segmenter
 from s2s.data.sentence_rules import RuleSegmenter
 from s2s.registry import Choice
 

@@ -16,7 +16,6 @@ from s2s.generation.text_layout import join_pieces, with_blanks
 from s2s.generation.text_writer import TextWriter
 from s2s.text import AnnotatedText
 from s2s.text.offsets import word_pairs
-from s2s.text.projection import project
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -206,6 +205,8 @@ def _annotated(source: Input, output: Output) -> Output:
     """The output whose candidates have the inline elements of the input."""
     if not source.spans:
         return output
+    from s2s.text.projection import project  # with modules that text without markup does without
+
     text = AnnotatedText(source.src, source.spans)
     nbest = [replace(one, annotated=project(text, one.hyp, one.links)) for one in output.nbest]
     return replace(output, nbest=nbest)

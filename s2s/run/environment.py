@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["changes", "environment", "foreign_plugins", "versions"]
+__all__ = ["changes", "environment", "versions"]
 
 import hashlib
 import platform
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import s2s
 from s2s.backend.device_types import device_of
+from s2s.run.environment_record import DISTRIBUTION, foreign_plugins, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from s2s.distributed import World
     from s2s.plugin import Plugins
 
-PACKAGES = ("s2s-toolkit", "torch", "numpy", "sentencepiece", "sacrebleu", "omegaconf", "safetensors")
+PACKAGES = (DISTRIBUTION, "torch", "numpy", "sentencepiece", "sacrebleu", "omegaconf", "safetensors")
 AFFECTS_BITS = ("packages.torch", "device", "threads", "ranks")
 """Entries that make a resumed run differ in its last bits"""
 MOST_NAMED = 3
@@ -67,10 +68,10 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], absent: Collection[s
     """
     words = []
     for key in AFFECTS_BITS:
-        was, now = _get(old, *key.split(".")), _get(new, *key.split("."))
+        was, now = recorded(old, *key.split(".")), recorded(new, *key.split("."))
         if was != now:
             words.append(f"{key} was {was} and is {now}: the results will differ in their last bits")
-    hashes = {name: [_get(env, "plugins", name, "sha256") for env in (old, new)] for name in new["plugins"]}
+    hashes = {name: [recorded(env, "plugins", name, "sha256") for env in (old, new)] for name in new["plugins"]}
     changed = [f"'{name}'" for name, (was, now) in hashes.items() if was and now and was != now]
     if len(changed) > MOST_NAMED:
         changed[MOST_NAMED:] = [f"and {len(changed) - MOST_NAMED} more"]
@@ -87,25 +88,12 @@ def _gone(old: Mapping[str, Any], new: Mapping[str, Any], absent: Collection[str
 
     A file under another path is the same plugin; one that s2s ships and that is not absent has become part of the core.
     """
-    hashes = {_get(new, "plugins", name, "sha256") for name in new["plugins"]} - {None}
-    for name in _get(old, "plugins") or ():
-        origin = _get(old, "plugins", name, "origin")
+    hashes = {recorded(new, "plugins", name, "sha256") for name in new["plugins"]} - {None}
+    for name in recorded(old, "plugins") or ():
+        origin = recorded(old, "plugins", name, "origin")
         is_core = name not in absent and name not in foreign_plugins(old)
-        if not (is_core or name in new["plugins"] or _get(old, "plugins", name, "sha256") in hashes):
+        if not (is_core or name in new["plugins"] or recorded(old, "plugins", name, "sha256") in hashes):
             yield name, origin
-
-
-def foreign_plugins(env: Mapping[str, Any]) -> list[str]:
-    """The plugins of a run that s2s does not ship, by its env.json."""
-    plugins = _get(env, "plugins")
-    names = list(plugins) if isinstance(plugins, dict) else []
-    return [n for n in names if not str(_get(plugins, n, "origin")).startswith(f"{PACKAGES[0]} ")]
-
-
-def _get(tree: Any, *keys: str) -> Any:
-    for key in keys:
-        tree = tree.get(key) if isinstance(tree, dict) else None
-    return tree
 
 
 def _version(package: str) -> str | None:

@@ -17,7 +17,7 @@ from s2s.data.source_shape import SourceShape
 from s2s.errors import CheckpointError, ConfigError, PluginError
 from s2s.io.json_files import read_checked
 from s2s.run import tokenizer
-from s2s.run.environment import foreign_plugins
+from s2s.run.environment_record import foreign_plugins
 from s2s.run.paths import RESOLVED
 from s2s.run.provenance import read_config
 from s2s.run.record import matches_checksum

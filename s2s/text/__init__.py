@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from s2s.text.documents import Block, Document, DocumentFormat
     from s2s.text.words import UNSPACED
 
-__getattr__ = lazy_names(__name__, "annotated", "documents", "words")
+__getattr__ = lazy_names(__name__, "annotated", "words", "documents")

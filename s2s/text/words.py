@@ -6,7 +6,7 @@ __all__ = ["CLOSING", "OPENING", "UNSPACED", "Atom", "atoms", "is_unspaced"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import regex
+from s2s.text.lazy_pattern import LazyPattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,12 +26,10 @@ LETTER = rf"(?!{KEYCAP})[[\p{{L}}\p{{N}}_]--[{UNSPACED}]]"
 MARKS = r"[\p{M}\u00ad\u200c\u200d]*"
 JOINERS = r"(?:(?<=\p{L}\p{M}*)['’ʼ·.](?=\p{L})|(?<=\p{N})[.,](?=\p{N}))"
 """Punctuation between two letters or two digits that does not end a word, as in UAX #29"""
-ATOM = regex.compile(
-    rf"(?P<word>(?:{LETTER}{MARKS})+(?:{JOINERS}(?:{LETTER}{MARKS})+)*)|(?P<unspaced>(?:[{UNSPACED}]{MARKS})+)|(?!\s)\X",
-    regex.V1,
-)
-LETTER_OF_UNSPACED = regex.compile(rf"[{UNSPACED}]")
-GRAPHEME = regex.compile(r"\X")
+WORD = rf"(?:{LETTER}{MARKS})+(?:{JOINERS}(?:{LETTER}{MARKS})+)*"
+ATOM = LazyPattern(rf"(?V1)(?P<word>{WORD})|(?P<unspaced>(?:[{UNSPACED}]{MARKS})+)|(?!\s)\X")
+LETTER_OF_UNSPACED = LazyPattern(rf"[{UNSPACED}]")
+GRAPHEME = LazyPattern(r"\X")
 
 
 class Atom(NamedTuple):
@@ -49,7 +47,7 @@ def atoms(text: str, cuts: Iterable[int] = ()) -> list[Atom]:
 
 def is_unspaced(character: str) -> bool:
     """Whether it is a letter of a script without blanks between words."""
-    return LETTER_OF_UNSPACED.match(character) is not None
+    return not character.isascii() and LETTER_OF_UNSPACED.match(character) is not None
 
 
 def _atoms(text: str, cuts: set[int]) -> Iterator[Atom]:

@@ -13,8 +13,6 @@ import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-import regex
-
 from s2s import DataError
 from s2s.data import read_lines
 from s2s.io import expand_user
@@ -108,6 +106,8 @@ def _with_places(text: str) -> tuple[str, Sequence[int]]:
     if unicodedata.is_normalized("NFC", text) and " ".join(text.split()) == text:
         return text, range(len(text) + 1)
     shown, places = "", list[int]()
+    import regex
+
     for match in regex.finditer(r"\s+|\X", text):
         one = " " if match[0].isspace() else unicodedata.normalize("NFC", match[0])
         shown += one

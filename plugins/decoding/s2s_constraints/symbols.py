@@ -22,14 +22,11 @@ import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import regex
-
 from s2s.text import UNSPACED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-UNSPACED_LETTER = regex.compile(f"[{UNSPACED}]")
 LONGEST = 4
 """Bytes of a character in UTF-8"""
 ASCII_END = "\x80"
@@ -64,9 +61,14 @@ def _in_word(character: str) -> bool:
     return not without_blanks(character)
 
 
+@lru_cache(maxsize=10_000)
 def without_blanks(character: str) -> bool:
     """Whether a character, or none, is of a script without blanks between words."""
-    return UNSPACED_LETTER.match(character) is not None
+    if character.isascii():
+        return False
+    import regex  # which inputs without prefix, phrases and terms do without
+
+    return regex.match(f"[{UNSPACED}]", character) is not None
 
 
 def inside(symbols: str, at: int) -> bool:
