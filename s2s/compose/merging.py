@@ -137,7 +137,9 @@ def _relevant(settings: Sequence[Setting], schema: type, registry: Registry) -> 
     Files and presets may serve several commands: settings that only another command has are left out. Those that no
     command has go into the option that takes others, if this command has one.
     """
-    names, others = ({item.name for item in fields(of)} for of in (schema, registry.with_options(Config)))
+    names, others = {item.name for item in fields(schema)}, set[str]()
+    if any(setting.key[0] not in names for setting in settings):  # else no plugin with options of training is imported
+        others = {item.name for item in fields(registry.with_options(Config))}
     takes_others = [item.name for item in fields(schema) if item.metadata.get("takes_others")]
     kept = []
     for setting in settings:

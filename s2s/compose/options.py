@@ -7,13 +7,15 @@ __all__ = ["Option", "hints_of", "is_section", "options_of", "sections", "type_t
 import types
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from s2s.compose.yaml12 import to_text
 from s2s.errors import PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,11 @@ def is_section(hint: Any) -> bool:
     return isinstance(hint, type) and is_dataclass(hint)
 
 
-def hints_of(config: type) -> dict[str, Any]:
+@lru_cache(maxsize=1024)
+def hints_of(config: type) -> Mapping[str, Any]:
     """Types of the fields, as objects."""
     try:
-        return get_type_hints(config)
+        return MappingProxyType(get_type_hints(config))
     except NameError as error:
         raise PluginError(
             f"{config.__module__}.{config.__qualname__}: {error}; a config's types are read when it runs, "

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 __all__ = ["Float", "Int", "plain", "read_file", "read_value", "scalar", "to_text"]
 
+import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -70,7 +72,7 @@ def read_file(path: Path) -> dict[str, Any]:
     if rest:
         raise ConfigError(f"{path}: larger than {MAX_BYTES // 1024} KiB; is this a configuration file?")
     try:
-        tree = _parse(raw.decode("utf-8-sig"))
+        tree = copy.deepcopy(_parse_file(raw.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
     except _RefusedError as error:
@@ -94,6 +96,12 @@ class _RefusedError(Exception):
     def __init__(self, mark: yaml.Mark | None, message: str) -> None:
         super().__init__(message)
         self.line = mark.line + 1 if mark else 1
+
+
+@lru_cache(maxsize=4)
+def _parse_file(text: str) -> Any:
+    """That of a run, of some hundred lines, is read several times by a command, and takes 0.01 s."""
+    return _parse(text)
 
 
 def _parse(text: str) -> Any:

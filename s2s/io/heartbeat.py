@@ -9,7 +9,6 @@ __all__ = ["Heartbeat"]
 
 import json
 import os
-import socket
 import threading
 import time
 from contextlib import suppress
@@ -69,7 +68,7 @@ def _is_alive(path: Path, written: str) -> bool:
     """Whether the owner is alive: on this machine by its process, on another by its next heartbeat."""
     with suppress(ValueError, KeyError, TypeError):
         owner = json.loads(written)
-        if owner["host"] == socket.gethostname():
+        if owner["host"] == os.uname().nodename:
             return _start_time(owner["pid"]) == owner["born"]
     until = time.monotonic() + STALE  # clocks of two machines cannot be compared
     while time.monotonic() < until:
@@ -81,7 +80,7 @@ def _is_alive(path: Path, written: str) -> bool:
 
 def _remove(path: Path, written: str) -> None:
     """Remove a dead owner's file; one that a new owner has created in the meantime is put back."""
-    mine = path.with_name(f"{path.name}.{socket.gethostname()}.{os.getpid()}")
+    mine = path.with_name(f"{path.name}.{os.uname().nodename}.{os.getpid()}")
     with suppress(FileNotFoundError, FileExistsError):
         os.rename(path, mine)  # noqa: PTH104  atomic: only one of several attempts succeeds
         if mine.read_text() != written:

@@ -6,7 +6,6 @@ __all__ = ["in_use_error", "lock_holder"]
 
 import json
 import os
-import socket
 import time
 from typing import TYPE_CHECKING
 
@@ -28,4 +27,4 @@ def in_use_error(path: Path) -> CheckpointError:
 
 def lock_holder() -> dict[str, str | int]:
     """This process."""
-    return {"pid": os.getpid(), "host": socket.gethostname(), "started": time.strftime("%Y-%m-%d %H:%M:%S %z")}
+    return {"pid": os.getpid(), "host": os.uname().nodename, "started": time.strftime("%Y-%m-%d %H:%M:%S %z")}

@@ -242,3 +242,14 @@ def test_what_is_written_is_read_as_the_same(value: object) -> None:
 @given(st.text())
 def test_other_readers_of_yaml_take_text_for_text(value: str) -> None:
     assert yaml.safe_load(to_text({"a": value})) == {"a": value}
+
+
+def test_a_file_that_is_read_twice_gives_two_trees(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: {b: [1_0]}\n")
+    first = read_file(tmp_path / "a.yaml")
+    assert first["a"]["b"][0].text == "1_0"
+    first["a"]["b"].append(2)
+    second = read_file(tmp_path / "a.yaml")
+    assert (second, second["a"]["b"][0].text) == ({"a": {"b": [10]}}, "1_0")
+    (tmp_path / "a.yaml").write_text("a: {b: [11]}\n")
+    assert read_file(tmp_path / "a.yaml") == {"a": {"b": [11]}}
