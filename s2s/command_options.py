@@ -9,14 +9,14 @@ from __future__ import annotations
 __all__ = ["AddedOptions", "check_fits", "command_config", "with_added"]
 
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
-from functools import cache
+from functools import cache, cached_property
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 from s2s.errors import PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -28,15 +28,24 @@ class AddedOptions:
     config: type
     plugin: str
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the options, in their order."""
         return [name for name in get_annotations(self.config) if name in vars(self.config)["__dataclass_fields__"]]
+
+    @cached_property
+    def command(self) -> str:
+        """The name of the dataclass that the options are added to, with its module."""
+        return _full_name(command_config(self.config))
 
 
 def command_config(config: type) -> type:
     """The dataclass of a command, or of a section of one, from which `config` derives."""
     return [base for base in config.__mro__ if is_dataclass(base)][-1]
+
+
+def _full_name(config: type) -> str:
+    return f"{config.__module__}.{config.__qualname__}"
 
 
 def check_fits(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
@@ -53,9 +62,7 @@ def check_fits(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
         raise PluginError(f"{what}: {error}; import types at the top of the file, not under TYPE_CHECKING") from None
     command = command_config(config)
     owners = dict.fromkeys((item.name for item in fields(command)), command.__qualname__)
-    owners |= {
-        name: f"plugin '{one.plugin}'" for one in before if command_config(one.config) is command for name in one.names
-    }
+    owners |= {name: f"plugin '{one.plugin}'" for one in before if one.command == new.command for name in one.names}
     for name in new.names:
         if name in owners:
             raise PluginError(f"{what}: {owners[name]} has an option '{name}' already; choose another name")
@@ -66,10 +73,19 @@ def check_fits(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
         )
 
 
-def with_added(config: type[T], added: Iterable[type]) -> type[T]:
+def with_added(config: type[T], added: Iterable[AddedOptions]) -> type[T]:
     """`config` with the options that were added to it and to its sections; `config` itself if there are none."""
-    whole: type[T] = _whole(cast("Hashable", config), tuple(added))
+    names = set(_commands(config))
+    whole: type[T] = _whole(cast("Hashable", config), tuple(one.config for one in added if one.command in names))
     return whole
+
+
+def _commands(config: type) -> Iterator[str]:
+    """The names of a command's dataclass and those of its sections."""
+    yield _full_name(config)
+    for item in fields(config):
+        if isinstance(item.default_factory, type) and is_dataclass(item.default_factory):
+            yield from _commands(item.default_factory)
 
 
 @cache
@@ -80,7 +96,7 @@ def _whole(config: Any, added: tuple[type, ...]) -> Any:
         item.name: hints[item.name] for item in fields(config) if item.default_factory is hints[item.name]
     }
     sections = [name for name, hint in inner.items() if is_dataclass(hint)]
-    whole = {name: with_added(inner[name], added) for name in sections}
+    whole = {name: _whole(inner[name], added) for name in sections}
     metadata = {item.name: item.metadata for item in fields(config)}
     changed = [
         (name, section, field(default_factory=section, metadata=metadata[name]))

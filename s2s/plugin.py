@@ -12,8 +12,8 @@ import importlib.util
 import os
 import sys
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -21,18 +21,21 @@ import pluggy
 
 from s2s.backend.device_types import register_core_devices, use_devices
 from s2s.backend.providers import add_provider
+from s2s.deferred import DeferredPlugin, PluginModules, Record
 from s2s.errors import PluginError, did_you_mean
 from s2s.hooks import GROUP, CoreHooks, Hooks, Plugins, hookimpl
 from s2s.observer import Observer, TrainerView
+from s2s.plugin_index import PluginIndex, Point, find_points
 from s2s.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
 
 def load_plugins(local: Sequence[str] = ()) -> Plugins:
     """Load shipped plugins, then installed ones, each in the order of their names, `local` ones as given.
+
+    Shipped ones that are in the index (`s2s.plugin_index`) are imported when they are first used.
 
     A broken installed plugin is recorded in `registry.broken`; a broken local one, which the user has just
     named, is an error. So is a `local` one with S2S_NO_PLUGINS=1, and an S2S_BLOCK_PLUGINS that names no plugin.
@@ -42,53 +45,94 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
         raise PluginError(
             f"{named}: S2S_NO_PLUGINS=1 leaves out all plugins that s2s does not ship; take one of them out"
         )
-    manager, registry = pluggy.PluginManager(GROUP), Registry()
-    manager.add_hookspecs(Hooks)
-    manager.register(CoreHooks(), name="core")
-    registry.presets_in(_configs())
-    register_core_devices(registry)
-    loaded: dict[str, str] = {}
-    for point, origin in _installed(registry):
-        try:
-            _register(manager, registry, point.name, origin, point.load)
-        except (Exception, SystemExit) as error:  # a third-party package may raise anything
-            name = point.name if point.name not in loaded else f"{point.name} of {origin}"
-            registry.broken[name] = f"{_reason(error)} (from {origin})"
-        else:
-            loaded[point.name] = origin
+    loader = _Loader()
+    loader.load_installed()
     for name in dict.fromkeys(local):
         try:
-            _register(manager, registry, name, f"plugins=[{name}]", partial(_import_local, name))
-        except (Exception, SystemExit) as error:  # so may the user's own file
+            loader.load(name, f"plugins=[{name}]", partial(_import_local, name))
+        except (Exception, SystemExit) as error:  # the user's own file may raise anything
             raise PluginError(f"plugins=[{name}]: {_reason(error)}{_place(error, name)}") from error
-        loaded[name] = f"plugins=[{name}]"
-    add_provider(lambda: manager.hook.s2s_operators())
+    hook, registry = loader.manager.hook, loader.registry
+    add_provider(lambda: hook.s2s_operators())
     use_devices(registry)
-    return Plugins(manager.hook, registry, loaded, {name: manager.get_plugin(name) for name in loaded})
+    origins = {name: registry.packages[name] for name in loader.loaded}
+    return Plugins(hook, registry, origins, PluginModules(loader.loaded))
 
 
-def _register(
-    manager: pluggy.PluginManager, registry: Registry, name: str, origin: str, load: Callable[[], Any]
-) -> None:
-    """All or nothing: a plugin that fails half-way leaves no names and no hooks behind."""
-    if manager.has_plugin(name):
-        raise PluginError(f"plugin '{name}' is already there, from {registry.packages[name]}")
-    plugin = load()
-    if manager.is_registered(plugin):
-        raise PluginError(f"this is plugin '{manager.get_name(plugin)}', which is already there")
-    before = dict(registry.entries), dict(registry.presets), dict(registry.groups), list(registry.added)
-    registry.plugin, registry.packages[name] = name, origin
-    try:
-        _check_hook_names(name, plugin)
-        manager.register(plugin, name=name)
-        manager.check_pending()
-        if hasattr(plugin, "s2s_register"):
-            plugin.s2s_register(registry)
-    except BaseException:
-        registry.entries, registry.presets, registry.groups, registry.added = before
-        if manager.has_plugin(name):
-            manager.unregister(name=name)
-        raise
+class _Loader:
+    """Plugins, their hooks and what they register, while they are loaded."""
+
+    def __init__(self) -> None:
+        self.manager, self.registry = pluggy.PluginManager(GROUP), Registry()
+        self.manager.add_hookspecs(Hooks)
+        self.manager.register(CoreHooks(), name="core")
+        self.registry.presets_in(_configs())
+        register_core_devices(self.registry)
+        self.loaded: dict[str, Any] = {}
+        """Name -> module, other object with hooks, or DeferredPlugin"""
+
+    def load_installed(self) -> None:
+        """Load what is installed, and write the index if there was none."""
+        found = PluginIndex.read()
+        index = found or PluginIndex(find_points(), {})
+        for point in _wanted(index.points, self.registry):
+            deferred, groups = index.deferred(point, self.registry), set(self.registry.groups)
+            try:
+                self.load(point.name, point.origin, lambda: deferred or point.load())  # noqa: B023  called at once
+            except (Exception, SystemExit) as error:  # a third-party package may raise anything
+                name = point.name if point.name not in self.loaded else f"{point.name} of {point.origin}"
+                self.registry.broken[name] = f"{_reason(error)} (from {point.origin})"
+                continue
+            if found is None and point.is_shipped and (record := self._record(point.name, groups)):
+                index.records[point.name] = record
+        if found is None and all(point.name in self.loaded for point in index.points if point.is_shipped):
+            index.write()
+
+    def load(self, name: str, origin: str, load: Callable[[], Any]) -> None:
+        """All or nothing: a plugin that fails half-way leaves no names and no hooks behind."""
+        registry, manager = self.registry, self.manager
+        if name in self.loaded:
+            raise PluginError(f"plugin '{name}' is already there, from {registry.packages[name]}")
+        plugin = load()
+        if not isinstance(plugin, DeferredPlugin):
+            self._check_new(plugin)
+        before = dict(registry.entries), dict(registry.presets), dict(registry.groups), list(registry.added)
+        registry.plugin, registry.packages[name] = name, origin
+        try:
+            if isinstance(plugin, DeferredPlugin):
+                plugin.register(manager)
+            else:
+                _check_hook_names(name, plugin)
+                manager.register(plugin, name=name)
+                manager.check_pending()
+                if hasattr(plugin, "s2s_register"):
+                    plugin.s2s_register(registry)
+        except BaseException:
+            registry.entries, registry.presets, registry.groups, registry.added = before
+            if manager.has_plugin(name):
+                manager.unregister(name=name)
+            raise
+        self.loaded[name] = plugin
+
+    def _record(self, name: str, groups: Collection[str]) -> Record | None:
+        """What the plugin that was loaded last has registered beside the `groups` of those before it; None for presets,
+        and for an object that is no module, which are not kept by name."""
+        plugin, registry = self.loaded[name], self.registry
+        if not isinstance(plugin, ModuleType) or any(one.plugin == name for one in registry.presets.values()):
+            return None
+        callers = [one for one in self.manager.get_hookcallers(plugin) or () if one.name != "s2s_register"]
+        hooks = {one.name: impl for one in callers for impl in one.get_hookimpls() if impl.plugin is plugin}
+        return Record(
+            {group: contract for group, contract in registry.groups.items() if group not in groups},
+            [key for key, entry in registry.entries.items() if entry.plugin == name],
+            [(added.command, added.names) for added in registry.added if added.plugin == name],
+            {hook: (list(impl.argnames), dict(impl.opts)) for hook, impl in hooks.items()},
+        )
+
+    def _check_new(self, plugin: Any) -> None:
+        for name, there in self.loaded.items():
+            if plugin is (there.imported if isinstance(there, DeferredPlugin) else there):
+                raise PluginError(f"this is plugin '{name}', which is already there")
 
 
 def _reason(error: BaseException) -> str:
@@ -121,20 +165,15 @@ def _check_hook_names(name: str, plugin: Any) -> None:
             raise PluginError(f"plugin '{name}': '{attribute}' lacks @s2s.hookimpl")
 
 
-def _installed(registry: Registry) -> Iterator[tuple[EntryPoint, str]]:
-    """Entry points with their distribution and version, those that s2s ships first, blocked ones left out."""
+def _wanted(points: Sequence[Point], registry: Registry) -> Iterator[Point]:
+    """Those that s2s ships first, blocked ones left out."""
     blocked = {n.strip() for n in os.environ.get("S2S_BLOCK_PLUGINS", "").split(",") if n.strip()}
-    points = dict.fromkeys(entry_points(group=GROUP))
     _check_known(blocked, {point.name for point in points})
-    # A distribution parses its metadata on every access to its name: 0.1 s for the plugins of s2s alone.
-    names = {dist: dist.name if dist else "" for dist in {point.dist for point in points}}
-    origins = {dist: f"{name} {dist.version}" for dist, name in names.items() if dist}
-    plugins = [(names[p.dist] == "s2s-toolkit", p, origins[p.dist] if p.dist else p.value) for p in points]
-    for is_shipped, point, origin in sorted(plugins, key=lambda f: (not f[0], f[1].name, f[2])):
-        if point.name in blocked or (not is_shipped and _only_shipped()):
+    for point in sorted(points, key=lambda one: (not one.is_shipped, one.name, one.origin)):
+        if point.name in blocked or (not point.is_shipped and _only_shipped()):
             registry.blocked[point.name] = point.module
         else:
-            yield point, origin
+            yield point
 
 
 def _check_known(blocked: set[str], installed: set[str]) -> None:

@@ -157,12 +157,18 @@ class Registry:
         group: one of `groups`. name: what a configuration calls it. config: its options, with their defaults.
         factory: called with the config and what the group's contract says, or "module:attribute" of such a callable.
         """
-        if group not in self.groups:
-            raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, self.groups)}")
-        self._check_name(group, name)
         self._check_config(group, name, config)
-        self._check_clash(self.entries, group, name)
-        self.entries[group, name] = Entry(group, name, config, factory, self.plugin)
+        self.put(Entry(group, name, config, factory, self.plugin))
+
+    def put(self, entry: Entry) -> None:
+        """Add an entry whose config has been checked."""
+        if entry.group not in self.groups:
+            raise PluginError(
+                f"plugin '{self.plugin}': no group '{entry.group}'.{did_you_mean(entry.group, self.groups)}"
+            )
+        self._check_name(entry.group, entry.name)
+        self._check_clash(self.entries, entry.group, entry.name)
+        self.entries[entry.group, entry.name] = entry
 
     def options(self, config: type) -> None:
         """Add options to a command: the fields of a dataclass derived from the command's own, such as GenerateConfig.
@@ -175,7 +181,7 @@ class Registry:
 
     def with_options(self, config: type[T]) -> type[T]:
         """The config of a command with the options that plugins have added to it and to its sections."""
-        return with_added(config, (one.config for one in self.added))
+        return with_added(config, self.added)
 
     def preset(self, group: str, name: str, source: Path | Mapping[str, Any]) -> None:
         """Register a named set of values.

@@ -69,8 +69,12 @@ class Deeper(Section):
     depth: int = 3
 
 
+def added(*configs: type) -> list[AddedOptions]:
+    return [AddedOptions(config, "test") for config in configs]
+
+
 def test_options_are_in_one_place_in_the_order_in_which_they_were_added() -> None:
-    whole = with_added(Command, [Second, Third])
+    whole = with_added(Command, added(Second, Third))
     assert [item.name for item in fields(whole)] == ["first", "section", "second", "third"]
     made: Any = whole(first=0, second=7)
     assert (made.first, made.second, made.third) == (0, 7, [])
@@ -90,16 +94,16 @@ def test_options_are_in_one_place_in_the_order_in_which_they_were_added() -> Non
 )
 def test_the_checks_of_all_are_made(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        with_added(Command, [Second, Third])(**options)
+        with_added(Command, added(Second, Third))(**options)
 
 
 def test_a_property_that_several_extend_has_them_all() -> None:
-    assert with_added(Command, [Second, Third])().asked == ["third", "second"]
+    assert with_added(Command, added(Second, Third))().asked == ["third", "second"]
 
 
 def test_a_section_has_further_options_too() -> None:
-    whole = with_added(Command, [Deeper])
-    assert whole().section == with_added(Section, [Deeper])(width=1, depth=3)
+    whole = with_added(Command, added(Deeper))
+    assert whole().section == with_added(Section, added(Deeper))(width=1, depth=3)
     assert isinstance(whole().section, Deeper)
     with pytest.raises(TypeError, match="positional"):
         whole(Section())
@@ -107,13 +111,13 @@ def test_a_section_has_further_options_too() -> None:
 
 def test_nothing_added_leaves_the_command_as_it_is() -> None:
     assert with_added(Command, []) is Command
-    assert with_added(Section, [Second]) is Section
+    assert with_added(Section, added(Second)) is Section
 
 
 def test_what_was_added_is_not_added_again() -> None:
-    whole = with_added(Command, [Second, Deeper])
-    assert with_added(whole, [Second, Deeper]) is whole
-    assert with_added(Command, [Second, Deeper]) is whole
+    whole = with_added(Command, added(Second, Deeper))
+    assert with_added(whole, added(Second, Deeper)) is whole
+    assert with_added(Command, added(Second, Deeper)) is whole
     assert command_config(whole) is Command
 
 
@@ -167,4 +171,4 @@ def test_the_registry_says_who_added_what() -> None:
     registry.plugin = "mine"
     registry.options(Third)
     assert [(one.plugin, one.names) for one in registry.added] == [("mine", ["third"])]
-    assert registry.with_options(Command) is with_added(Command, [Third])
+    assert registry.with_options(Command) is with_added(Command, added(Third))

@@ -27,6 +27,8 @@ LAYERS = (
     "objective foreign",
     "observer",
     "hooks",
+    "deferred",
+    "plugin_index",
     "plugin",
     "compose",
     "nn data decoding optim metrics checkpoint distributed log",

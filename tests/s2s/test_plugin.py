@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from harness import distributions
+from harness.distributions import GOOD, HEAD, counter
 from harness.folders import ROOT
 from s2s.cli import run_command
 from s2s.config import GenerateConfig
@@ -23,20 +25,7 @@ from s2s.plugin import Hooks, Plugins, load_plugins
 
 HOOKS = [name for name in dir(Hooks) if name.startswith("s2s_")]
 
-HEAD = """\
-from dataclasses import dataclass
-from s2s import Choice, hookimpl
-
-@dataclass(kw_only=True)
-class ToyConfig(Choice):
-    size: int = 1
-    '''Size.'''
-
-"""
-GOOD = HEAD + "@hookimpl\ndef s2s_register(registry):\n    registry.arch({name!r}, ToyConfig, dict)\n"
-
 Install = Callable[..., str]
-counter = itertools.count()
 
 
 @pytest.fixture
@@ -44,17 +33,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Installs a distribution: a module, its metadata and its entry point, in a folder on sys.path."""
     monkeypatch.syspath_prepend(tmp_path)
 
-    def make(source: str, *, point: str, package: str = "") -> str:
-        module = f"s2s_made_{next(counter)}"
-        package = package or f"{point}-dist"
-        (tmp_path / f"{module}.py").write_text(source)
-        info = tmp_path / f"{package.replace('-', '_')}-1.5.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.5\n")
-        (info / "entry_points.txt").write_text(f"[s2s]\n{point} = {module}\n")
-        return module
-
-    return make
+    return partial(distributions.install, tmp_path)
 
 
 @pytest.fixture

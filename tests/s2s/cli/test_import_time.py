@@ -7,10 +7,19 @@ import os
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 HEAVY = ("torch", "numpy", "sacrebleu", "sentencepiece", "nltk", "rich", "matplotlib")
+
+UNUSED = ("omegaconf", "importlib.metadata", "email", "socket", "s2s.cli.help", "s2s_plan.fingerprint")
+"""What takes 0.01 s or more to import, or is for errors and help alone"""
+MOST_MODULES = 260
+"""Imported by a command that ends before it needs torch; each takes about 0.0005 s"""
 
 COMMANDS = {
     "import s2s": "import s2s",
@@ -70,6 +79,28 @@ def test_help_of_a_command_loads_no_torch(command: EntryPoint) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) <= 25
+
+
+def test_a_start_imports_only_the_plugins_that_it_uses(tmp_path: Path) -> None:
+    """Once an index has been written, which needs files that have not just been changed."""
+    code = (
+        "import json, sys; from s2s import plugin_index; plugin_index.SETTLED = 0\n"
+        "from s2s.cli.generate import main; assert main(['run=no']) == 2; print(json.dumps(list(sys.modules)))"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+
+    def imported() -> set[str]:
+        command = [sys.executable, "-P", "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
+        return set(json.loads(done.stdout))
+
+    first, second = imported(), imported()
+    packages = {name for name in second if name.startswith("s2s_") and "." not in name}
+    with_options = {f"s2s_{name}" for name in ("alignment", "constraints", "export", "import", "mbr", "report")}
+    # The first has a hook that every command calls, the second registers presets.
+    assert packages == with_options | {"s2s_fine_tuning", "s2s_lora"}
+    assert second.isdisjoint(UNUSED)
+    assert len(second) <= MOST_MODULES < len(first)
 
 
 def test_listing_plugins_takes_less_than_the_blink_of_an_eye() -> None:
