@@ -75,7 +75,7 @@ test-sanitize: $(READY)
 		XDG_CACHE_HOME=$(SANITIZED) CC=$(SANITIZED)/cc S2S_KERNELS=native $(BIN)/python -m pytest -q -s -n 0 -p no:cacheprovider \
 		tests/plugins/s2s_cpu tests/plugins/test_transformer_fused_decoder.py \
 		tests/plugins/test_transformer_fused_encoder.py tests/plugins/test_transformer_fused_constraint.py \
-		tests/plugins/test_transformer_fused_sentence.py
+		tests/plugins/test_transformer_fused_stream.py
 
 # Every table of benchmarks/results that needs no corpus, small; `make benchmarks SIZES=full` takes hours, with all peers in
 # an environment of their own. It goes on where it was stopped: what lies in build/benchmarks is not made again.

@@ -38,7 +38,7 @@ from s2s.backend.host import keep_freed_memory
 from s2s.distributed import pick_device
 
 CPU = torch.device("cpu")
-LEVERS = ("matmul", "native", "kernels", "queue", "sentence")
+LEVERS = ("matmul", "native", "kernels", "queue", "stream")
 DEFAULTS = {
     "sizes": "small,base", "cases": "mt,parse", "beams": "4", "batches": "1,8,32", "peer": "", "levers": "false",
     "shortlist": "0",

@@ -116,7 +116,7 @@ def ours(
     device: str = "cpu",
     shortlist: Shortlist | None = None,
 ) -> Decode:
-    """s2s; `off` names an optimisation to disable: matmul, native, kernels, queue or sentence."""
+    """s2s; `off` names an optimisation to disable: matmul, native, kernels, queue or stream."""
     matmul: dict[str, LinearBackend] = {"matmul": "torch", "native": "onednn"}
     there = torch.device(device)
     if there.type == "cpu":
@@ -142,7 +142,7 @@ def ours(
         queues = [FixedQueue(batch, 10**9) for batch in batches] if off == "queue" else [FixedQueue(sources, n_tokens)]
         without: Any = {
             "kernels": partial(patch.object, Operator, "use_implementations", False),
-            "sentence": partial(patch.object, BeamSearch, "search_alone", return_value=None),
+            "stream": partial(patch.object, BeamSearch, "admit_whole", lambda _search, _run, sentences: sentences),
         }
         with without.get(off, nullcontext)(), torch.no_grad(), device_of(there).autocast(dtype):
             for queue in queues:

@@ -2,8 +2,8 @@
 arithmetic.
 
 An architecture describes what its layers consist of; a plugin that can compute such layers as one function implements
-`fused_encoder` and `fused_decoder`, `fused_steps` for several steps of a beam search at once, and `sentence_search` for
-the whole search of a sentence.
+`fused_encoder` and `fused_decoder`, `fused_steps` for several steps of a beam search at once, and `stream_search` for
+the whole search of sentences that come and go.
 
 Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, S source length, h heads, V tokens, P positions,
 D = d_model.
@@ -19,18 +19,19 @@ __all__ = [
     "FusedSource",
     "FusedState",
     "HasFusedState",
-    "HasSentenceSearch",
+    "HasStreamSearch",
     "LayerStack",
-    "SentencePositions",
-    "SentenceSearch",
+    "PositionTables",
+    "SearchStream",
+    "StreamSearch",
     "Sublayers",
     "TreeCache",
     "fused_decoder",
     "fused_encoder",
-    "sentence_search",
+    "stream_search",
 ]
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -172,33 +173,48 @@ class FusedSource(NamedTuple):
     """[..., D] -> [..., h * (d_k + d_v)]"""
 
 
-class SentenceSearch(Protocol):
-    """The beam search of one sentence without a constraint, from its tokens to its outputs."""
+class PositionTables(NamedTuple):
+    """Functions from a number P to the encodings of the first positions, at least P: [P', D]; None: there are none."""
 
-    def __call__(self, search: Any, run: Any, sentence: Any, limit: int, positions: SentencePositions) -> Any | None:
-        """The `SearchResult` of a `SourceSentence` by a `BeamSearch`, all of `s2s.decoding`, bit-identical to that of
-        single steps; None: the sentence must be started and searched so.
+    src: Callable[[int], Tensor | None]
+    tgt: Callable[[int], Tensor | None]
+    """The starting token's is the first"""
 
-        run: what `search.begin` returned. limit: most tokens of an output, without eos.
+
+class SearchStream(Protocol):
+    """The beam search of sentences without a constraint, from their tokens to their outputs. Sentences come and go;
+    each result, a `SearchResult` of `s2s.decoding`, is bit-identical to that of single steps."""
+
+    @property
+    def n_source(self) -> int:
+        """Source tokens of the sentences that are not done."""
+
+    def admit(self, run: Any, sentences: Sequence[Any], limits: Sequence[int]) -> Sequence[Any]:
+        """Let some `SourceSentence`s join; those that cannot are returned, and must be started and searched by steps.
+
+        run: what `begin` returned. limits: most tokens of their outputs, without eos.
         """
 
+    def steps(self, max_steps: int) -> list[Any]:
+        """The results of the sentences that are done after up to so many steps; fewer as
+        `SentenceQueue.stop_threshold` says, or where tables must grow."""
 
-class SentencePositions(NamedTuple):
-    """[P, D], encodings of at least as many positions as are needed; None: the model adds none."""
+    def cancel(self, indices: Collection[int]) -> None:
+        """Remove the sentences with these indices, as far as they are not done."""
 
-    src: Tensor | None
-    tgt: Tensor | None
-    """Of the starting token, too"""
+
+StreamSearch = Callable[[Any, Any], SearchStream | None]
+"""A stream for a `BeamSearch` and what its `begin` returned, both of `s2s.decoding`; None: there is none for it"""
 
 
 @Operator
-def sentence_search(source: FusedSource, target: FusedModel) -> SentenceSearch | None:
-    """The search of a sentence as one function, made once for a model; None: there is no such function."""
+def stream_search(source: FusedSource, target: FusedModel, positions: PositionTables) -> StreamSearch | None:
+    """The search of a model's sentences, whose structures are made once; None: there is no such function."""
 
 
 @runtime_checkable
-class HasSentenceSearch(Protocol):
-    """A model that may have a function for the search of one sentence."""
+class HasStreamSearch(Protocol):
+    """A model that may have a function for the whole search of its sentences."""
 
-    def sentence_search(self, n_source: int, n_target: int) -> tuple[SentenceSearch, SentencePositions] | None:
-        """For up to so many tokens, eos included; None: `encode`, `start` and `step` must be called."""
+    def stream_search(self) -> StreamSearch | None:
+        """None: `encode`, `start` and `step` must be called."""

@@ -8,20 +8,21 @@ Sentences do not affect each other, so an output does not depend on its batch.
 A custom search may derive from `BeamSearch`. Its public methods are called in every mode, whether operators run as
 implemented by plugins or as references, so overriding one of them replaces that part of the search everywhere.
 Several steps run as one call where they can (see `fused_steps`), unless one of the methods that this replaces
-(`REPLACED`) is overridden. So does the whole search of a sentence that no others join (see `search_alone`).
+(`REPLACED`) is overridden. So does the whole search of sentences without a constraint (see `admit_whole`).
 """
 
 from __future__ import annotations
 
 __all__ = ["BeamSearch", "fused_steps", "greedy"]
 
+import itertools
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from s2s.backend.fused import HasSentenceSearch
+from s2s.backend.fused import HasStreamSearch
 from s2s.backend.operators import (
     merge_candidates,
     merge_finished,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 REPLACED = ("step", "allowed", "select", "expand", "finish", "unfinished", "is_done", "cannot_improve")
 """Methods of `BeamSearch` that `fused_steps` does not call"""
 REPLACED_TOO = ("admit", "start", "steps", "without_done", "drop", "results", "result", "outputs")
-"""Those that `search_alone` does not call either"""
+"""Those that are not called for sentences that `admit_whole` takes either"""
 
 
 def greedy(config: GreedyConfig) -> BeamSearch:
@@ -87,21 +88,26 @@ class BeamSearch(StreamingSearch[Beams]):
         run.whole = run.fused and all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED_TOO)
         return run
 
-    def search_alone(self, run: BeamRun, sentence: SourceSentence) -> SearchResult | None:
-        """The result of a sentence that no other can join, in one call; None: it must be started."""
-        request, model, start = run.request, run.request.model, run.request.starting_tokens(sentence)
-        restricted = request.constraint or sentence.constraint or (request.shortlist and model.reads_shortlists)
-        if not run.whole or not isinstance(model, HasSentenceSearch) or restricted or len(start) > 1:
-            return None
-        check_starting_tokens(start, request.vocab)
-        limit = max_output_length(self.config, model, len(sentence.ids) - 1)
-        if request.queue.steps_at_once <= limit:
-            return None
-        if (found := model.sentence_search(len(sentence.ids), limit + 1)) is None:
-            return None
-        self.extend_penalties(run, limit)
-        search_one, positions = found
-        return search_one(self, run, sentence, limit, positions)
+    def admit_whole(self, run: BeamRun, sentences: Sequence[SourceSentence]) -> Sequence[SourceSentence]:
+        """Let sentences join the run's stream, where the model has one; those that cannot are returned."""
+        request, model = run.request, run.request.model
+        restricted = request.constraint or (request.shortlist and model.reads_shortlists)
+        if not run.whole or restricted or not isinstance(model, HasStreamSearch):
+            return sentences
+        is_plain = [not s.constraint and len(request.starting_tokens(s)) == 1 for s in sentences]
+        plain = list(itertools.compress(sentences, is_plain))
+        if not plain:
+            return sentences
+        for sentence in plain:
+            check_starting_tokens(request.starting_tokens(sentence), request.vocab)
+        limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in plain]
+        if not run.stream and (make_stream := model.stream_search()):
+            run.stream = make_stream(self, run)
+        if not run.stream:
+            return sentences
+        self.extend_penalties(run, max(limits))
+        others = run.stream.admit(run, plain, limits)
+        return [*others, *(s for s, plain in zip(sentences, is_plain, strict=True) if not plain)]
 
     def start(self, run: BeamRun, sentences: list[SourceSentence]) -> Beams:
         """One live hypothesis for each sentence, since several would be identical in the first step."""
@@ -279,5 +285,5 @@ class BeamSearch(StreamingSearch[Beams]):
         for score, node, log_prob in zip(scores, nodes, log_probs, strict=True):
             if score > -torch.inf:
                 tokens, before = batch.run.history.backtrace(node)
-                hypotheses.append(batch.sentences[row].hypothesis(tokens, score, before, log_prob))
+                hypotheses.append(batch.sentences[row].hypothesis(tokens, score, [*before, log_prob]))
         return hypotheses

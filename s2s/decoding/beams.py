@@ -43,7 +43,7 @@ class BeamRun(Run["Beams"]):
         self.fused = fused and not self.transforms.needs_output
         """Whether `fused_steps` may take the place of `BeamSearch.step`"""
         self.whole = False
-        """Whether `BeamSearch.search_alone` may take the place of all that happens to a sentence"""
+        """Whether `BeamSearch.admit_whole` may take the place of all that happens to a sentence"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,9 @@ from s2s.model import State
 from s2s.tensors import join_tensors, select_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
+    from s2s.backend.fused import SearchStream
     from s2s.decoding.contract import SearchRequest
     from s2s.decoding.sentences import SearchResult, SourceSentence
 
@@ -47,10 +48,11 @@ class ActiveSentence:
         """Whether an output of `n_tokens`, without eos, was not cut: at its limit eos has a probability over 0.5."""
         return n_tokens < self.limit or eos_log_prob > HALF
 
-    def hypothesis(self, tokens: list[int], score: float, before: list[float], last: float) -> Hypothesis:
-        """An output of the sentence; before: the log-probabilities of its tokens, last: that of eos."""
+    def hypothesis(self, tokens: list[int], score: float, log_probs: list[float]) -> Hypothesis:
+        """An output of the sentence; log_probs: those of its tokens and of eos."""
+        *before, last = log_probs
         finished = self.ends_itself(len(tokens), last)
-        return Hypothesis(tokens, score, sum(before) + last, [*before, last], finished=finished)
+        return Hypothesis(tokens, score, sum(before) + last, log_probs, finished=finished)
 
 
 S = TypeVar("S", bound=ActiveSentence)
@@ -134,6 +136,13 @@ class Run(Generic[B]):
         self.transforms = Transforms(request.transforms, request.vocab.tgt, request.device)
         self.waiting: deque[B] = deque()
         """Sentences that are started but cannot join the batch; they form the next ones"""
+        self.stream: SearchStream | None = None
+        """Sentences whose whole search is a function of the model"""
+
+    @property
+    def n_streamed(self) -> int:
+        """Source tokens of the sentences in the stream."""
+        return self.stream.n_source if self.stream else 0
 
 
 class StreamingSearch(ABC, Generic[B]):
@@ -143,16 +152,20 @@ class StreamingSearch(ABC, Generic[B]):
     def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
         """Results in the order in which sentences finish, each as soon as it is known."""
         run = self.begin(request)
-        batch, n_before = (yield from self.admit(run, None)), 0
-        while batch is not None:
-            if len(batch.sentences) > n_before:  # newly admitted sentences have taken a step, and may have finished
+        batch, n_before = self.admit(run, None), 0
+        while batch is not None or run.n_streamed:
+            if batch is not None and len(batch.sentences) > n_before:  # newly admitted ones have taken a step
                 batch, results = self.without_done(batch)
                 yield from results
-            if batch is not None and (batch := self.without_cancelled(batch)) is not None:
+            if batch is not None or run.n_streamed:
+                batch = self.without_cancelled(run, batch)
+            if run.stream and run.n_streamed and (found := run.stream.steps(request.queue.steps_at_once)):
+                yield found
+            if batch is not None:
                 batch, results = self.without_done(self.steps(_released(batch), request.queue.steps_at_once))
                 yield from results
             n_before = len(batch.sentences) if batch is not None else 0
-            batch = yield from self.admit(run, batch)
+            batch = self.admit(run, batch)
 
     def begin(self, request: SearchRequest) -> Run[B]:
         """What the steps of this call share."""
@@ -197,37 +210,35 @@ class StreamingSearch(ABC, Generic[B]):
         """The sentences that are not `done` [B], on the host; None if there are none."""
         return None if done.all() else batch.select(remaining_rows(done))
 
-    def without_cancelled(self, batch: B) -> B | None:
-        """The sentences that were not cancelled; None if there are none."""
-        run = batch.run
-        if cancelled := run.request.queue.take_cancelled():
-            remaining = [self._without(waiting, cancelled) for waiting in run.waiting]
-            run.waiting = deque(waiting for waiting in remaining if waiting is not None)
-            return self._without(batch, cancelled)
-        return batch
+    def without_cancelled(self, run: Run[B], batch: B | None) -> B | None:
+        """The sentences of the batch that were not cancelled, which leave those that wait and the stream, too;
+        None if there are none."""
+        cancelled = run.request.queue.take_cancelled()
+        if not cancelled:
+            return batch
+        if run.stream:
+            run.stream.cancel(cancelled)
+        remaining = [self._without(waiting, cancelled) for waiting in run.waiting]
+        run.waiting = deque(waiting for waiting in remaining if waiting is not None)
+        return None if batch is None else self._without(batch, cancelled)
 
     def _without(self, batch: B, cancelled: Collection[int]) -> B | None:
         dropped = [sentence.index in cancelled for sentence in batch.sentences]
         return self.drop(batch, torch.tensor(dropped)) if any(dropped) else batch
 
-    def search_alone(self, run: Any, sentence: SourceSentence) -> SearchResult | None:
-        """The result of a sentence that no other can join, in one call; None: it must be started."""
-        return None
+    def admit_whole(self, run: Any, sentences: Sequence[SourceSentence]) -> Sequence[SourceSentence]:
+        """Let sentences join the run's stream, where the model has one; those that cannot are returned."""
+        return sentences
 
-    def admit(self, run: Run[B], batch: B | None) -> Generator[list[SearchResult], None, B | None]:
-        """The batch with those queued sentences that fit and whose states can join; None if all are finished.
-
-        Yields the results of sentences before them that were searched alone.
-        """
+    def admit(self, run: Run[B], batch: B | None) -> B | None:
+        """The batch with those queued sentences that fit and whose states can join; None if there are none."""
         if batch is None and run.waiting:
             batch = run.waiting.popleft()
         if run.waiting or (batch is not None and not batch.state.supports_join):
             return batch
         queue = run.request.queue
-        sentences = queue.admit(0 if batch is None else batch.n_source)
-        while batch is None and len(sentences) == 1 and (result := self.search_alone(run, sentences[0])):
-            yield [result]
-            sentences = queue.admit(0)
+        n_in_use = run.n_streamed + (0 if batch is None else batch.n_source)
+        sentences = self.admit_whole(run, queue.admit(n_in_use))
         if not sentences:
             return batch
         batch = self._constrain(run, batch, sentences)

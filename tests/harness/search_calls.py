@@ -9,9 +9,19 @@ import torch
 from s2s.decoding import BeamSearch, SearchRequest, search_all
 
 if TYPE_CHECKING:
-    from s2s.decoding import Beams, Hypothesis, Search, SentenceQueue
+    from collections.abc import Sequence
+
+    from s2s.decoding import Beams, Hypothesis, Search, SentenceQueue, SourceSentence
+    from s2s.decoding.beams import BeamRun
     from s2s.model import Seq2Seq
     from s2s.task import Vocab
+
+
+class InBatches(BeamSearch):
+    """The same search, whose sentences join no stream: a call takes some steps of a batch."""
+
+    def admit_whole(self, run: BeamRun, sentences: Sequence[SourceSentence]) -> Sequence[SourceSentence]:
+        return sentences
 
 
 class StepByStep(BeamSearch):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.open_queue import OpenQueue
 from harness.packed_models import VARIANTS, model, needs_bytes, recorded_steps, source_rows, sources
-from harness.search_calls import StepByStep, find_queued
+from harness.search_calls import InBatches, StepByStep, find_queued
 from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
@@ -161,16 +161,16 @@ def test_steps_as_one_call_have_the_bits_of_single_steps(
         queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
         return find_queued(search, one, queue, VOCAB, nbest=nbest)
 
-    together = outputs(BeamSearch(config))
+    together = outputs(InBatches(config))
     assert max(call.n_steps for call in taken) > 1
     assert together == outputs(StepByStep(config))
     taken.clear()
     queue = OpenQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
-    assert find_queued(BeamSearch(config), one, queue, VOCAB, nbest=nbest) == together
+    assert find_queued(InBatches(config), one, queue, VOCAB, nbest=nbest) == together
     assert {call.n_steps for call in taken} == {1}, "sentences may come or be cancelled after every step"
     taken.clear()
     turns = QueueOfTurns((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
-    assert find_queued(BeamSearch(config), one, turns, VOCAB, nbest=nbest) == together
+    assert find_queued(InBatches(config), one, turns, VOCAB, nbest=nbest) == together
     assert max(call.n_steps for call in taken) == 3
 
 
@@ -197,7 +197,7 @@ def test_a_hypothesis_is_continued_as_far_as_its_sentence_wants_it(
         return find_queued(search, one, queue, vocab, nbest=beam)
 
     taken = recorded_steps(monkeypatch)
-    assert outputs(BeamSearch(config)) == outputs(StepByStep(config))
+    assert outputs(InBatches(config)) == outputs(StepByStep(config))
     assert max(call.n_steps for call in taken) > 1
 
 
@@ -213,11 +213,9 @@ def test_steps_go_on_without_sentences_that_are_done_until_others_may_join(monke
 
     expected = outputs(StepByStep(config), 1000)
     assert len({len(one[0].tokens) for one in expected}) > 2, "they do not end at once"
-    assert outputs(BeamSearch(config), 1000) == expected
+    assert outputs(InBatches(config), 1000) == expected
     assert [call.n_sentences for call in taken] == [9]
-    taken.clear()
-    assert outputs(BeamSearch(config), 1) == expected
-    assert not taken, "each is searched as one call"
+    assert outputs(InBatches(config), 1) == expected
 
 
 def test_what_is_not_in_c_is_done_by_the_layers() -> None:
@@ -228,7 +226,7 @@ def test_what_is_not_in_c_is_done_by_the_layers() -> None:
     assert_step_is_decode(other)
 
 
-@pytest.mark.parametrize("steps", [BeamSearch, StepByStep], ids=["several steps a call", "one step a call"])
+@pytest.mark.parametrize("steps", [BeamSearch, InBatches, StepByStep])
 def test_threads_share_a_decoder(steps: type[BeamSearch]) -> None:
     """Each with sentences, caches and lengths of its own."""
     made, search = model(), steps(BeamConfig(beam=3, max_len_a=0.0, max_len_b=30))

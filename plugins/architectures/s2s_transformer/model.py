@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["Transformer"]
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -84,7 +85,7 @@ class Transformer(Seq2Seq):
         self.max_len = config.max_positions if config.positions == "learned" else None
         self.fused_encoder: fused.FusedEncoder | None = None
         self.fused_decoder: fused.FusedDecoder | None = None
-        self.fused_search: fused.SentenceSearch | None = None
+        self.fused_search: fused.StreamSearch | None = None
         self.words, self.pooled = SourceWords(vocab), config.words == "pooled"
         self.guidance: Guidance | None = None
         if config.guide != "none":
@@ -293,26 +294,22 @@ class Transformer(Seq2Seq):
             state = state.with_positions(self.tgt_positions, state.max_length + 1, self.max_len)
         return fused_state(model, state, beam)
 
-    def sentence_search(
-        self, n_source: int, n_target: int
-    ) -> tuple[fused.SentenceSearch, fused.SentencePositions] | None:
-        """See `HasSentenceSearch`; not available if the steps are not, or if the encoder's input or output are read."""
+    def stream_search(self) -> fused.StreamSearch | None:
+        """See `HasStreamSearch`; not available if the steps are not, or if the encoder's input or output are read."""
         plain = isinstance(self.src_embedding_norm, nn.Identity) and not (self.pooled or self.labels or self.guidance)
         same = self._computes("encode", "start", "step", "project", "fused_state") and not self.training
         if not plain or not same or has_hooks(self.encoder):
             return None
         self.fused_search = self.fused_search or self._fuse_search()
-        if self.fused_search is None:
-            return None
-        positions = first_positions(self.src_positions, n_source), first_positions(self.tgt_positions, n_target)
-        return self.fused_search, fused.SentencePositions(*positions)
+        return self.fused_search
 
-    def _fuse_search(self) -> fused.SentenceSearch | None:
+    def _fuse_search(self) -> fused.StreamSearch | None:
         if (encoder := self._fuse_encoder()) is None or (decoder := self._fuse_decoder()) is None:
             return None
         model = fused_model(decoder, self.embeddings, self.tgt_embedding_norm, self.config)
         source = fused_source(encoder, self.vocab.src, self.embeddings, self.decoder)
-        return fused.sentence_search(source, model) if model else None
+        tables = (partial(first_positions, positions) for positions in (self.src_positions, self.tgt_positions))
+        return fused.stream_search(source, model, fused.PositionTables(*tables)) if model else None
 
     def _computes(self, *methods: str) -> bool:
         """Whether these are the methods of this class, which fused functions replace."""

@@ -19,8 +19,8 @@ from s2s_cpu import (
     quantization,
     residual,
     rows,
-    sentence_search,
     short_attention,
+    stream_search,
     training_linear,
 )
 from s2s_cpu.beam_search_steps import beam_search_steps
@@ -67,7 +67,7 @@ def implement() -> str:
     fused.fused_decoder.implement(fused_decoder, accepts_layers)
     fused.fused_encoder.implement(FusedEncoder, accepts_layers)
     fused_steps.implement(beam_search_steps, lambda *_: True)
-    fused.sentence_search.implement(sentence_search.SentenceSearch, sentence_search.accepts_models)
+    fused.stream_search.implement(stream_search.StreamSearch, stream_search.accepts_models)
     quantization.quantize_rows.implement(rows.quantize_rows, fp32(0))
     quantization.dequantize_rows.implement(rows.dequantize_rows, fp32(0, 1, 2, also=contiguous))
     return reason

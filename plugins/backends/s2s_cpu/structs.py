@@ -1,4 +1,4 @@
-"""The structures of decoder.h, beam_search.h and short_attention.h, field by field.
+"""The structures of decoder.h, beam_search.h, stream.h and short_attention.h, field by field. No torch at import.
 
 Their sizes are compared with the compiled ones when the library is loaded.
 """
@@ -9,16 +9,17 @@ __all__ = [
     "ACTIVATIONS",
     "SEARCH_WRITTEN",
     "STRUCTS",
+    "AdmissionStruct",
     "AutomatonStruct",
     "EncoderLayerStruct",
     "EncodingStruct",
+    "FoundStruct",
     "HeadRowsStruct",
     "LayerStruct",
     "LinearStruct",
     "ModelStruct",
     "NormStruct",
     "SearchStruct",
-    "SentenceStruct",
     "ShortAttentionStruct",
     "SourceModelStruct",
     "StackStruct",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 import ctypes
-from ctypes import c_double, c_int64, c_void_p
+from ctypes import c_double, c_float, c_int64, c_void_p
 
 LINEARS = ("qkv", "out", "forget", "new", "query", "source_out", "inner", "gate", "outer")
 ENCODER_LINEARS = ("qkv", "out", "inner", "gate", "outer")
@@ -72,7 +73,7 @@ class LayerStruct(ctypes.Structure):
         *((name, LinearStruct) for name in LINEARS),
         *((name, NormStruct) for name in NORMS),
         *((name, c_void_p) for name in ("nodes", "keys", "values")),
-        ("node_width", c_int64),
+        *((name, c_int64) for name in ("node_width", "number")),
     )
 
 
@@ -95,6 +96,8 @@ class StepStruct(ctypes.Structure):
         *((name, c_int64) for name in ("B", "K", "N", "L", "S")),
         *((name, c_void_p) for name in ("path", "length", "seen")),
         ("stack", ctypes.POINTER(StackStruct)),
+        ("sources", c_void_p),
+        ("n_sources", c_int64),
     )
 
 
@@ -174,17 +177,27 @@ class SourceModelStruct(ctypes.Structure):
         *((name, ctypes.POINTER(StackStruct)) for name in ("stack", "decoder")),
         ("embedding", c_void_p),
         ("scale", c_double),
-        ("keys_values", c_void_p),
+        *((name, c_void_p) for name in ("positions", "keys_values")),
     )
 
 
-class SentenceStruct(ctypes.Structure):
-    """A sentence, and its outputs."""
+class AdmissionStruct(ctypes.Structure):
+    """Sentences that are admitted to a stream."""
 
     _fields_ = (
-        ("token", c_void_p),
-        *((name, c_int64) for name in ("S", "limit", "n", "start")),
-        *((name, c_void_p) for name in ("src_positions", "tgt_positions", "length", "output", "log_prob", "score")),
+        ("n", c_int64),
+        *((name, c_void_p) for name in ("token", "n_source", "limit", "start", "index")),
+    )
+
+
+class FoundStruct(ctypes.Structure):
+    """What steps of a stream found."""
+
+    _fields_ = (
+        ("n_numbers", c_int64),
+        ("numbers", ctypes.POINTER(c_int64)),
+        ("values", ctypes.POINTER(c_float)),
+        *((name, c_int64) for name in ("n_values", "n_sentences", "n_source", "longest")),
     )
 
 
@@ -209,6 +222,6 @@ STRUCTS = (
     *(LinearStruct, NormStruct, LayerStruct, StepStruct),
     *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
     *(TokenListsStruct, AutomatonStruct, HeadRowsStruct, ShortAttentionStruct),
-    *(StackStruct, SourceModelStruct, SentenceStruct),
+    *(StackStruct, SourceModelStruct, AdmissionStruct, FoundStruct),
 )
 """In the order in which `s2s_struct_size` numbers them"""

@@ -209,7 +209,7 @@ def test_structures_have_the_sizes_that_were_compiled() -> None:
 def test_functions_can_be_called_without_torch() -> None:
     """With numbers and arrays of ctypes."""
     code = (
-        "import sys; from ctypes import c_float, c_int64; from s2s_cpu.library import call\n"
+        "import sys, s2s_cpu.stream; from ctypes import c_float, c_int64; from s2s_cpu.library import call\n"
         "x, values, ids = (c_float * 3)(1, 3, 2), (c_float * 2)(), (c_int64 * 2)()\n"
         "call('s2s_top_k', x, 1, 3, 2, None, None, 0, None, 1, 0, None, values, ids)\n"
         "print(*values, *ids, 'torch' in sys.modules)"

@@ -63,27 +63,39 @@ typedef struct { /* steps change the arrays that are not const */
     const float *logit_scale, *logit_bias; /* [V]: logits become logits * scale + bias; null: they stay */
 } Search;
 
+typedef struct { /* what a step makes of its logits: n candidates of each sentence, m continuations of a hypothesis */
+    int64_t n, m;
+    float *logits, *sums, *log_probs;
+    int64_t *tokens, *list;
+    Candidates all, live;
+    Finished finished;
+} Expansion;
+
 typedef struct { /* from a source's tokens to the keys and values of a decoder's layers */
     const EncoderLayer *layers;
     int64_t n_layers;
     const Stack *stack, *decoder; /* what the layers share, those of the encoder and those of the decoder */
     const float *embedding;       /* [V, D]; null: the weight of the model's `output` */
     double scale;                 /* of the embedding */
+    const float *positions;       /* [P, D], added to the embedding; null: none */
     const Linear *keys_values;    /* for each layer of the decoder: h keys, then h values */
 } SourceModel;
 
-typedef struct { /* a sentence, and its `n` best outputs, best first */
-    const int64_t *token; /* [S], of the source */
-    int64_t S, limit, n, start; /* limit: most tokens of an output, without eos; start: the token before them */
-    const float *src_positions, *tgt_positions; /* [S, D], [limit + 1, D], added to the embeddings; null: none */
-    int64_t *length;                            /* [n], without eos; -1: there is no such output */
-    int64_t *output;                            /* [n, limit], without eos */
-    float *log_prob;                            /* [n, limit + 1], of each token and of eos */
-    float *score;                               /* [n] */
-} Sentence;
+/* The next n_bytes of memory, on lines of 64 bytes; `at` moves behind them. */
+static inline void *take(uintptr_t *at, int64_t n_bytes) {
+    uintptr_t begin = *at;
+    *at += (n_bytes + 63) / 64 * 64;
+    return (void *)begin;
+}
 
 void s2s_embed(const float *table, const Linear *packed, float scale, const int64_t *token, int64_t n, int64_t D,
                float *out);
+int64_t s2s_decode(const Model *m, const Step *step, const int64_t *token, float *x);
+int64_t s2s_logits(const Model *m, const Search *s, const float *x, int64_t R, int64_t K, float *part, float *out);
+uintptr_t s2s_arrange_expansion(uintptr_t at, const Model *m, const Search *s, int64_t B, Expansion *w);
+int64_t s2s_expand(const Search *s, int64_t B, int64_t K, int64_t V, Expansion *w);
+int64_t s2s_finish(const Search *s, int64_t B, Expansion *w);
+void s2s_mark_done(const Search *s, int64_t B, int64_t K, uint8_t *done);
 int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t max_steps);
 int64_t s2s_extend_paths(int64_t *path, const int64_t *length, const int64_t *n_nodes, int64_t B, int64_t K, int64_t L);
 int64_t s2s_reorder_paths(const int64_t *path, const int64_t *parents, int64_t B, int64_t K, int64_t n, int64_t L,

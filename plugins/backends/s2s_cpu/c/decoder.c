@@ -2,17 +2,18 @@
 arithmetic. R = B * K rows; see decoder.h.
 */
 
-#include "beam_search.h"
 #include "short_attention.h"
+#include "stream.h"
 
-/* The size of structure `which` of decoder.h and beam_search.h, in the order of structs.py; -1 if there is none. */
+/* The size of structure `which` of the headers, in the order of structs.py; -1 if there is none. */
 int64_t s2s_struct_size(int64_t which) {
     const int64_t sizes[] = {sizeof(Linear),       sizeof(Norm),       sizeof(Layer),
                              sizeof(Step),         sizeof(Model),      sizeof(Search),
                              sizeof(EncoderLayer), sizeof(Encoding),   sizeof(TokenLists),
                              sizeof(Automaton),    sizeof(HeadRows),   sizeof(ShortAttention),
-                             sizeof(Stack),        sizeof(SourceModel), sizeof(Sentence)};
-    return which >= 0 && which < 15 ? sizes[which] : -1;
+                             sizeof(Stack),        sizeof(SourceModel), sizeof(Admission),
+                             sizeof(Found)};
+    return which >= 0 && which < 16 ? sizes[which] : -1;
 }
 
 static int64_t self_attention(const void *of, const void *given, const float *x, float *scratch, float *out) {
@@ -30,6 +31,20 @@ static int64_t self_attention(const void *of, const void *given, const float *x,
     return s2s_linear(&layer->out, found, R, out);
 }
 
+/* q [R, h, d_k] -> out [R, h, d_v], each row over its own source. */
+static int64_t attend_sources(const Layer *layer, const Step *step, const float *q, float *out) {
+    const Stack *s = step->stack;
+    const int64_t n_keys = s->h * s->d_k, n_values = s->h * s->d_v;
+    for (const SourceMemory *one = step->sources; one < step->sources + step->n_sources; one++) {
+        const float *keys = one->keys_values + layer->number * one->S * (n_keys + n_values);
+        if (s2s_source_attention(q, keys, keys + one->S * n_keys, step->seen, 1, one->K, one->S, s->h, s->d_k, s->d_v,
+                                 s->scale, out))
+            return NO_MEMORY;
+        q += one->K * n_keys, out += one->K * n_values;
+    }
+    return OK;
+}
+
 static int64_t cross_attention(const void *of, const void *given, const float *x, float *scratch, float *out) {
     const Layer *layer = of;
     const Step *step = given;
@@ -37,8 +52,9 @@ static int64_t cross_attention(const void *of, const void *given, const float *x
     int64_t R = step->B * step->K;
     float *found = scratch + R * layer->query.O;
     if (s2s_linear(&layer->query, x, R, scratch)) return NO_MEMORY;
-    if (s2s_source_attention(scratch, layer->keys, layer->values, step->seen, step->B, step->K, step->S, s->h, s->d_k,
-                             s->d_v, s->scale, found))
+    if (step->sources ? attend_sources(layer, step, scratch, found)
+                      : s2s_source_attention(scratch, layer->keys, layer->values, step->seen, step->B, step->K, step->S,
+                                             s->h, s->d_k, s->d_v, s->scale, found))
         return NO_MEMORY;
     return s2s_linear(&layer->source_out, found, R, out);
 }

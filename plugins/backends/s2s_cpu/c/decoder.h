@@ -34,7 +34,7 @@ typedef struct {
     Norm attention_norm, cross_attention_norm, feed_forward_norm;
     float *nodes;         /* [B, N, node_width]: h * (d_k + d_v), or D of a recurrent unit */
     float *keys, *values; /* [B, h, S, d_k], [B, h, S, d_v] */
-    int64_t node_width;
+    int64_t node_width, number; /* number: its index in a SourceMemory */
 } Layer;
 
 typedef struct {
@@ -58,11 +58,19 @@ typedef struct { /* what all layers share: h heads of d_k and d_v, width D */
     Norm norm;                                    /* of the last layer's output; none if its weight is null */
 } Stack;
 
+typedef struct { /* a source whose keys and values lie by themselves: for each layer [h, S, d_k], then [h, S, d_v] */
+    const float *keys_values;
+    int64_t S, K; /* K: rows that read it, one after the other */
+} SourceMemory;
+
 typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, S longest source */
     int64_t B, K, N, L, S;
     const int64_t *path, *length; /* [B, K, L], [B] */
     uint8_t *seen;                /* [B, S], where a source has a token */
     const Stack *stack;
+    const SourceMemory *sources; /* of all rows, in order; null: they are the layers' keys and values. Then N may be 0, as all
+                              sentences have nodes in common, and a sentence is a row: K is 1 */
+    int64_t n_sources;
 } Step;
 
 typedef struct { /* B sentences of S tokens */
@@ -75,7 +83,7 @@ typedef struct { /* list i: the tokens from begin[i] to begin[i + 1], in ascendi
     const int64_t *begin, *token;
 } TokenLists;
 
-/* Rows x [R, D] -> out [R, D], using `scratch`; given: the Step for a Layer, the Encoding for an EncoderLayer */
+/* Rows x [R, D] -> out [R, D], using `scratch`; given: the Step for a Layer, the rows for an EncoderLayer */
 typedef int64_t (*Sublayer)(const void *layer, const void *given, const float *x, float *scratch, float *out);
 
 int64_t s2s_panel_width(void);
@@ -91,6 +99,8 @@ int64_t s2s_residual(Sublayer sublayer, const void *layer, const void *given, co
                      int64_t R, float *x, float *scratch);
 int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x);
 int64_t s2s_encoder(const EncoderLayer *layers, int64_t n_layers, const Encoding *e, float *x);
+int64_t s2s_encode_rows(const EncoderLayer *layers, int64_t n_layers, const Stack *stack, const int64_t *begin, int64_t B,
+                        float *x);
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
                   int64_t n_banned, const float *score, int64_t K, int64_t n_best, float *lse, float *values,
                   int64_t *ids);

@@ -1,0 +1,84 @@
+/* A beam search of sentences that come and go, from their tokens to those of their outputs, as one object.
+
+Shapes: B sentences, beam hypotheses of each, E finished hypotheses, L layers, D width, h heads of d_k and d_v.
+*/
+
+#ifndef S2S_STREAM_H
+#define S2S_STREAM_H
+
+#include "beam_search.h"
+
+enum { ROOT = -1 }; /* the node before the first */
+
+/* The tokens of all outputs, finished and unfinished: the nodes of trees. A node is used by the nodes after it, by a
+hypothesis that ends in it, and by a finished one. Unused ones are free for other tokens, of any sentence. */
+typedef struct {
+    int64_t room, n_taken, n_free, first_free; /* the first n_taken have been in use; n_free of them are free, as a list */
+    int64_t *parent, *token, *n_uses;          /* [room]; of a free one, parent is the next in the list */
+    float *log_prob;                           /* [room], of the token */
+    Layer *layers;                             /* whose nodes have as much room */
+    int64_t n_layers;
+} Tree;
+
+typedef struct { /* numbers are those of results, one after the other, as s2s_stream_run writes them */
+    int64_t *numbers;
+    float *values;
+    int64_t n_numbers, n_values, numbers_room, values_room;
+} Results;
+
+typedef struct { /* sentences to be admitted */
+    int64_t n;
+    const int64_t *token;                           /* of their sources, one after the other */
+    const int64_t *n_source, *limit, *start, *index; /* [n], as in a Stream; start: the token before each output */
+} Admission;
+
+typedef struct {
+    const SourceModel *source; /* the caller's, as is what follows; positions and penalties may change between calls */
+    const Model *model;
+    const Search *settings; /* without arrays but `banned`, `penalty`, `logit_scale` and `logit_bias` */
+    int64_t n_best;         /* outputs of a sentence */
+    Tree tree;
+    int64_t B, room;       /* sentences, and how many the arrays have room for */
+    int64_t *index;        /* [B], which identify results */
+    int64_t *n_source;     /* [B], source tokens */
+    int64_t *limit;        /* [B], most tokens of an output, without eos */
+    int64_t *length;       /* [B], of live hypotheses */
+    int64_t *n_live;       /* [B], hypotheses: one before the first step, then `beam` */
+    float **keys_values;   /* [B], of its source; see SourceMemory */
+    int64_t *token, *node; /* [B, beam], the newest tokens, and the nodes that are these */
+    float *score;          /* [B, beam], log-probabilities, best first */
+    Finished finished;     /* [B, E] */
+    Results results;
+    void *scratch; /* of a step */
+    int64_t scratch_size;
+} Stream;
+
+typedef struct { /* what a call of s2s_stream_run found, valid until the next call */
+    int64_t n_numbers;
+    const int64_t *numbers; /* for each result: index, number of outputs, and for each output its tokens: how many, which */
+    const float *values;    /* for each output: its score, and the log-probabilities of its tokens and of eos */
+    int64_t n_values;
+    int64_t n_sentences, n_source, longest; /* that are not done, their source tokens, tokens of the longest hypothesis */
+} Found;
+
+int64_t s2s_resize(void *pointer, int64_t n_bytes);
+
+int64_t s2s_tree_new(Tree *t, const Model *m, const Stack *stack);
+int64_t s2s_tree_reserve(Tree *t, int64_t n);
+int64_t s2s_tree_add(Tree *t, int64_t parent, int64_t token, float log_prob);
+void s2s_tree_release(Tree *t, int64_t node);
+void s2s_tree_path(const Tree *t, int64_t node, int64_t n, int64_t *path);
+void s2s_tree_free(Tree *t);
+
+int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admission *of, float **keys_values);
+int64_t s2s_stream_step(Stream *s);
+int64_t s2s_write_result(Stream *s, int64_t b);
+
+int64_t s2s_stream_new(const SourceModel *source, const Model *model, const Search *settings, int64_t n_best,
+                       Stream **out);
+int64_t s2s_stream_admit(Stream *s, const Admission *of);
+int64_t s2s_stream_run(Stream *s, int64_t max_steps, Found *found);
+int64_t s2s_stream_cancel(Stream *s, const int64_t *index, int64_t n);
+int64_t s2s_stream_free(Stream *s);
+
+#endif

@@ -1,0 +1,41 @@
+/* The results of a stream, as numbers one after the other; see stream.h. */
+
+#include "stream.h"
+
+/* Makes room for the result of one more sentence, each of whose outputs has up to `length` tokens. */
+static int64_t reserve(Results *r, int64_t n_best, int64_t length) {
+    const int64_t n_numbers = r->n_numbers + 2 + n_best * (1 + length), n_values = r->n_values + n_best * (2 + length);
+    if (n_numbers > r->numbers_room) {
+        if (s2s_resize(&r->numbers, 2 * n_numbers * sizeof(int64_t))) return NO_MEMORY;
+        r->numbers_room = 2 * n_numbers;
+    }
+    if (n_values > r->values_room) {
+        if (s2s_resize(&r->values, 2 * n_values * sizeof(float))) return NO_MEMORY;
+        r->values_room = 2 * n_values;
+    }
+    return OK;
+}
+
+/* Writes an output that ends after `node` with eos. */
+static void write_output(const Tree *t, int64_t node, float score, float log_prob, Results *r) {
+    int64_t n = 0;
+    for (int64_t i = node; t->parent[i] != ROOT; i = t->parent[i]) n++;
+    r->numbers[r->n_numbers++] = n, r->values[r->n_values++] = score;
+    for (int64_t i = n; i-- > 0; node = t->parent[node])
+        r->numbers[r->n_numbers + i] = t->token[node], r->values[r->n_values + i] = t->log_prob[node];
+    r->n_numbers += n, r->n_values += n;
+    r->values[r->n_values++] = log_prob;
+}
+
+/* Writes the best outputs of sentence b, best first. */
+int64_t s2s_write_result(Stream *s, int64_t b) {
+    const int64_t E = s->settings->E, first = b * E;
+    Results *r = &s->results;
+    int64_t n = 0;
+    while (n < s->n_best && n < E && s->finished.score[first + n] > -INFINITY) n++;
+    if (reserve(r, n, s->length[b])) return NO_MEMORY;
+    r->numbers[r->n_numbers++] = s->index[b], r->numbers[r->n_numbers++] = n;
+    for (int64_t i = first; i < first + n; i++)
+        write_output(&s->tree, s->finished.node[i], s->finished.score[i], s->finished.log_prob[i], r);
+    return OK;
+}

@@ -1,0 +1,158 @@
+/* A beam search of sentences that come and go, for one thread; see stream.h. Results have the same bits as those of single
+steps, whatever sentences are searched beside them. If memory runs out, a stream can only be freed.
+*/
+
+#include "stream.h"
+
+/* A stream without sentences, which its maker frees. */
+int64_t s2s_stream_new(const SourceModel *source, const Model *model, const Search *settings, int64_t n_best,
+                       Stream **out) {
+    Stream *s = calloc(1, sizeof(Stream));
+    if (!s) return NO_MEMORY;
+    s->source = source, s->model = model, s->settings = settings, s->n_best = n_best;
+    if (s2s_tree_new(&s->tree, model, source->decoder)) {
+        free(s);
+        return NO_MEMORY;
+    }
+    *out = s;
+    return OK;
+}
+
+/* Makes room for n more sentences. */
+static int64_t reserve(Stream *s, int64_t n) {
+    const int64_t beam = s->settings->beam, E = s->settings->E, larger = s->room + s->room / 2;
+    if (s->B + n <= s->room) return OK;
+    const int64_t room = s->B + n > larger ? s->B + n : larger;
+    int64_t **numbers[] = {&s->index, &s->n_source, &s->limit, &s->length, &s->n_live};
+    for (int i = 0; i < 5; i++)
+        if (s2s_resize(numbers[i], room * sizeof(int64_t))) return NO_MEMORY;
+    if (s2s_resize(&s->keys_values, room * sizeof(float *)) || s2s_resize(&s->token, room * beam * sizeof(int64_t)) ||
+        s2s_resize(&s->node, room * beam * sizeof(int64_t)) || s2s_resize(&s->score, room * beam * sizeof(float)) ||
+        s2s_resize(&s->finished.score, room * E * sizeof(float)) ||
+        s2s_resize(&s->finished.node, room * E * sizeof(int64_t)) ||
+        s2s_resize(&s->finished.log_prob, room * E * sizeof(float)))
+        return NO_MEMORY;
+    s->room = room;
+    return OK;
+}
+
+/* Sentence i of those that are admitted, before its first token. */
+static void append(Stream *s, const Admission *of, int64_t i) {
+    const int64_t b = s->B++, at = b * s->settings->beam, E = s->settings->E;
+    s->index[b] = of->index[i], s->n_source[b] = of->n_source[i], s->limit[b] = of->limit[i];
+    s->length[b] = 0, s->n_live[b] = 1;
+    s->token[at] = of->start[i], s->score[at] = 0;
+    s->node[at] = s2s_tree_add(&s->tree, ROOT, of->start[i], 0);
+    for (int64_t e = b * E; e < (b + 1) * E; e++)
+        s->finished.score[e] = s->finished.log_prob[e] = -INFINITY, s->finished.node[e] = 0;
+}
+
+/* Encodes sentences, which join the others. */
+int64_t s2s_stream_admit(Stream *s, const Admission *of) {
+    if (!of->n) return OK;
+    if (reserve(s, of->n) || s2s_tree_reserve(&s->tree, of->n)) return NO_MEMORY;
+    memset(s->keys_values + s->B, 0, of->n * sizeof(float *));
+    const int64_t failed = s2s_stream_encode(s->source, s->model, of, s->keys_values + s->B);
+    for (int64_t i = 0; i < of->n; i++) append(s, of, i);
+    return failed;
+}
+
+/* Frees what only sentence b uses. */
+static void release(Stream *s, int64_t b) {
+    const int64_t beam = s->settings->beam, E = s->settings->E;
+    for (int64_t k = 0; k < s->n_live[b]; k++) s2s_tree_release(&s->tree, s->node[b * beam + k]);
+    for (int64_t e = b * E; e < (b + 1) * E && s->finished.score[e] > -INFINITY; e++)
+        s2s_tree_release(&s->tree, s->finished.node[e]);
+    free(s->keys_values[b]);
+}
+
+/* Moves sentence `from` to the place of `to`. */
+static void move(Stream *s, int64_t from, int64_t to) {
+    const int64_t beam = s->settings->beam, E = s->settings->E;
+    int64_t *numbers[] = {s->index, s->n_source, s->limit, s->length, s->n_live};
+    for (int i = 0; i < 5; i++) numbers[i][to] = numbers[i][from];
+    s->keys_values[to] = s->keys_values[from];
+    memcpy(s->token + to * beam, s->token + from * beam, beam * sizeof(int64_t));
+    memcpy(s->node + to * beam, s->node + from * beam, beam * sizeof(int64_t));
+    memcpy(s->score + to * beam, s->score + from * beam, beam * sizeof(float));
+    memcpy(s->finished.score + to * E, s->finished.score + from * E, E * sizeof(float));
+    memcpy(s->finished.node + to * E, s->finished.node + from * E, E * sizeof(int64_t));
+    memcpy(s->finished.log_prob + to * E, s->finished.log_prob + from * E, E * sizeof(float));
+}
+
+/* Removes the sentences of which `leaves` [B] is not 0; without any the nodes take no memory. */
+static void remove_sentences(Stream *s, const uint8_t *leaves) {
+    int64_t n = 0;
+    for (int64_t b = 0; b < s->B; b++)
+        if (leaves[b])
+            release(s, b);
+        else if (b != n++)
+            move(s, b, n - 1);
+    s->B = n;
+    if (!n) s2s_tree_free(&s->tree);
+}
+
+static int64_t n_source(const Stream *s) {
+    int64_t n = 0;
+    for (int64_t b = 0; b < s->B; b++) n += s->n_source[b];
+    return n;
+}
+
+static int64_t longest(const Stream *s) {
+    int64_t n = 0;
+    for (int64_t b = 0; b < s->B; b++) n = s->length[b] > n ? s->length[b] : n;
+    return n;
+}
+
+/* Writes the results of the sentences that are done, and removes these. done: [B]. */
+static int64_t take_done(Stream *s, uint8_t *done) {
+    Search of = *s->settings;
+    of.score = s->score, of.finished = s->finished, of.length = s->length, of.limit = s->limit;
+    s2s_mark_done(&of, s->B, of.beam, done);
+    for (int64_t b = 0; b < s->B; b++)
+        if (done[b] && s2s_write_result(s, b)) return NO_MEMORY;
+    remove_sentences(s, done);
+    return OK;
+}
+
+/* Runs up to `max_steps` steps, and ends after the first step in which a sentence is done and the others have no more
+than `admission_threshold` source tokens, or if there are no others. */
+int64_t s2s_stream_run(Stream *s, int64_t max_steps, Found *found) {
+    uint8_t *done = allocate(s->B);
+    int64_t failed = !done;
+    s->results.n_numbers = s->results.n_values = 0;
+    for (int64_t ends = 0; max_steps-- > 0 && s->B && !ends && !failed;) {
+        const int64_t before = s->B;
+        failed = s2s_stream_step(s) || take_done(s, done);
+        ends = s->B < before && n_source(s) <= s->settings->admission_threshold;
+    }
+    free(done);
+    const Results *r = &s->results;
+    *found = (Found){r->n_numbers, r->numbers, r->values, r->n_values, s->B, n_source(s), longest(s)};
+    return failed ? NO_MEMORY : OK;
+}
+
+/* Removes the sentences with these n indices, as far as they are not done. */
+int64_t s2s_stream_cancel(Stream *s, const int64_t *index, int64_t n) {
+    uint8_t *leaves = allocate(s->B);
+    if (!leaves) return NO_MEMORY;
+    for (int64_t b = 0; b < s->B; b++) {
+        leaves[b] = 0;
+        for (int64_t i = 0; i < n; i++) leaves[b] |= s->index[b] == index[i];
+    }
+    remove_sentences(s, leaves);
+    free(leaves);
+    return OK;
+}
+
+int64_t s2s_stream_free(Stream *s) {
+    for (int64_t b = 0; b < s->B; b++) free(s->keys_values[b]);
+    s2s_tree_free(&s->tree);
+    free(s->tree.layers), free(s->keys_values), free(s->scratch);
+    free(s->index), free(s->n_source), free(s->limit), free(s->length), free(s->n_live);
+    free(s->token), free(s->node), free(s->score);
+    free(s->finished.score), free(s->finished.node), free(s->finished.log_prob);
+    free(s->results.numbers), free(s->results.values);
+    free(s);
+    return OK;
+}

@@ -1,0 +1,127 @@
+/* A step of a stream: one more token for each hypothesis of all sentences. The decoder computes all rows together; what
+is made of its output is done for a few sentences after the other, so that their logits stay in the caches. See stream.h.
+R rows, V tokens.
+*/
+
+#include "stream.h"
+
+enum { LOGITS_AT_ONCE = 1 << 17, LEAST_ROWS = 64 }; /* of rows whose logits are computed together */
+
+typedef struct { /* rows of hypotheses, sentence by sentence */
+    int64_t R, longest;                    /* rows; nodes of the longest path */
+    int64_t *token, *node, *length, *path; /* [R], [R], [R], [R, longest] */
+    float *score, *x;                      /* [R], [R, D] */
+    SourceMemory *sources;                 /* [B] */
+    uint8_t *seen;                         /* [S], ones */
+    int64_t at_once;                       /* sentences whose logits are computed together */
+    Expansion expansion;
+} Rows;
+
+/* Their sizes, and memory from `at` on; returns its end. */
+static uintptr_t arrange(uintptr_t at, const Stream *s, Rows *w) {
+    const int64_t V = s->model->output.O, beam = s->settings->beam, n_rows = LOGITS_AT_ONCE / V;
+    int64_t longest_source = 0;
+    w->R = w->longest = 0;
+    for (int64_t b = 0; b < s->B; b++) {
+        w->R += s->n_live[b];
+        w->longest = s->length[b] + 1 > w->longest ? s->length[b] + 1 : w->longest;
+        longest_source = s->n_source[b] > longest_source ? s->n_source[b] : longest_source;
+    }
+    w->at_once = (n_rows > LEAST_ROWS ? n_rows : LEAST_ROWS) / beam;
+    w->at_once = w->at_once < 1 ? 1 : w->at_once < s->B ? w->at_once : s->B;
+    w->token = take(&at, w->R * sizeof(int64_t)), w->node = take(&at, w->R * sizeof(int64_t));
+    w->length = take(&at, w->R * sizeof(int64_t)), w->path = take(&at, w->R * w->longest * sizeof(int64_t));
+    w->score = take(&at, w->R * sizeof(float)), w->x = take(&at, w->R * s->source->decoder->D * sizeof(float));
+    w->sources = take(&at, s->B * sizeof(SourceMemory)), w->seen = take(&at, longest_source);
+    return s2s_arrange_expansion(at, s->model, s->settings, w->at_once, &w->expansion);
+}
+
+/* Rows in the stream's scratch memory, which grows to what they need. */
+static int64_t new_rows(Stream *s, Rows *w) {
+    const int64_t n_bytes = arrange(0, s, w) + 64;
+    if (n_bytes > s->scratch_size) {
+        free(s->scratch);
+        s->scratch_size = n_bytes + n_bytes / 4;
+        if (!(s->scratch = allocate(s->scratch_size))) return s->scratch_size = 0, NO_MEMORY;
+    }
+    arrange(((uintptr_t)s->scratch + 63) / 64 * 64, s, w);
+    return OK;
+}
+
+/* The hypotheses of all sentences as rows. */
+static void gather(const Stream *s, Rows *w) {
+    const int64_t beam = s->settings->beam;
+    int64_t r = 0;
+    for (int64_t b = 0; b < s->B; b++) {
+        const int64_t first = b * beam, n = s->n_live[b] * sizeof(int64_t);
+        memcpy(w->token + r, s->token + first, n), memcpy(w->node + r, s->node + first, n);
+        memcpy(w->score + r, s->score + first, s->n_live[b] * sizeof(float));
+        memset(w->seen, 1, s->n_source[b]);
+        w->sources[b] = (SourceMemory){s->keys_values[b], s->n_source[b], s->n_live[b]};
+        for (int64_t k = 0; k < s->n_live[b]; k++, r++) {
+            w->length[r] = s->length[b] + 1;
+            s2s_tree_path(&s->tree, w->node[r], w->length[r], w->path + r * w->longest);
+        }
+    }
+}
+
+static int64_t decode(const Stream *s, const Model *m, Rows *w) {
+    const Step step = {
+        .B = w->R, .K = 1, .L = w->longest, .path = w->path, .length = w->length, .seen = w->seen,
+        .stack = s->source->decoder, .sources = w->sources, .n_sources = s->B,
+    };
+    return s2s_decode(m, &step, w->token, w->x);
+}
+
+/* The finished hypotheses of sentence b become those of row `from` of the expansion. */
+static void keep_finished(Stream *s, int64_t b, const Finished *found, int64_t from) {
+    const int64_t E = s->settings->E, at = from * E;
+    Finished own = {s->finished.score + b * E, s->finished.node + b * E, s->finished.log_prob + b * E};
+    for (int64_t e = 0; e < E && found->score[at + e] > -INFINITY; e++) s->tree.n_uses[found->node[at + e]]++;
+    for (int64_t e = 0; e < E && own.score[e] > -INFINITY; e++) s2s_tree_release(&s->tree, own.node[e]);
+    memcpy(own.score, found->score + at, E * sizeof(float));
+    memcpy(own.node, found->node + at, E * sizeof(int64_t));
+    memcpy(own.log_prob, found->log_prob + at, E * sizeof(float));
+}
+
+/* The live hypotheses of sentence b become those of row `from` of the expansion. */
+static void keep_live(Stream *s, int64_t b, const Candidates *found, int64_t from) {
+    const int64_t beam = s->settings->beam;
+    for (int64_t k = 0; k < beam; k++) {
+        const int64_t at = from * beam + k, to = b * beam + k;
+        s->token[to] = found->token[at], s->score[to] = found->score[at];
+        s->node[to] = s2s_tree_add(&s->tree, found->node[at], found->token[at], found->log_prob[at]);
+    }
+    s->n_live[b] = beam;
+}
+
+/* A step of the n sentences from b on, each with K hypotheses, the rows from r on. */
+static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t K, int64_t r, Rows *w) {
+    const int64_t E = s->settings->E, V = m->output.O;
+    Search part = *s->settings;
+    part.score = w->score + r, part.node = w->node + r, part.length = s->length + b, part.limit = s->limit + b;
+    part.finished = (Finished){s->finished.score + b * E, s->finished.node + b * E, s->finished.log_prob + b * E};
+    if (s2s_logits(m, &part, w->x + r * s->source->decoder->D, n * K, K, 0, w->expansion.logits)) return NO_MEMORY;
+    if (s2s_expand(&part, n, K, V, &w->expansion) || s2s_finish(&part, n, &w->expansion)) return NO_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
+        keep_finished(s, b + i, &w->expansion.finished, i);
+        keep_live(s, b + i, &w->expansion.live, i);
+    }
+    return OK;
+}
+
+/* Each hypothesis of every sentence is extended by one token. */
+int64_t s2s_stream_step(Stream *s) {
+    Rows w;
+    Model m = *s->model;
+    if (s2s_tree_reserve(&s->tree, s->B * s->settings->beam) || new_rows(s, &w)) return NO_MEMORY;
+    gather(s, &w);
+    m.layers = s->tree.layers;
+    if (decode(s, &m, &w)) return NO_MEMORY;
+    for (int64_t b = 0, n, K, r = 0; b < s->B; b += n, r += n * K) {
+        for (n = 0, K = s->n_live[b]; b + n < s->B && n < w.at_once && s->n_live[b + n] == K;) n++;
+        if (advance(s, &m, b, n, K, r, &w)) return NO_MEMORY;
+    }
+    for (int64_t r = 0; r < w.R; r++) s2s_tree_release(&s->tree, w.node[r]);
+    return OK;
+}

@@ -1,0 +1,140 @@
+"""The stream of a model's sentences, from what an architecture says of its layers.
+
+Shapes: P positions, D = d_model.
+"""
+
+from __future__ import annotations
+
+__all__ = ["StreamSearch", "accepts_models"]
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from s2s.decoding import ActiveSentence, SearchResult
+from s2s_cpu.beam_search_steps import model_struct, search_settings, search_struct
+from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
+from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.stream import Stream, StreamSentence
+from s2s_cpu.structs import LinearStruct, SourceModelStruct
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from torch import Tensor
+
+    from s2s.backend import fused
+    from s2s.decoding import BeamSearch, SourceSentence
+    from s2s_cpu.stream import StreamResult
+
+
+class StreamSearch:
+    """That of a model from source tokens to logits, whose structures are made once; see `s2s.backend.fused`."""
+
+    def __init__(self, source: fused.FusedSource, target: fused.FusedModel, positions: fused.PositionTables) -> None:
+        self.models = source, target  # own the memory that the structures point to
+        self.positions = positions
+        self.n_tokens = source.n_tokens
+        encoder, decoder = source.encoder, target.decoder
+        assert isinstance(encoder, FusedEncoder)
+        assert isinstance(decoder, FusedDecoder)
+        maps = [linear for linear in source.keys_values if isinstance(linear, PrepackedLinear)]
+        self.keys_values = (LinearStruct * len(maps))(*(linear.struct for linear in maps))
+        self.source = SourceModelStruct(
+            ctypes.cast(encoder.layers, ctypes.c_void_p),
+            len(encoder.layers),
+            *(ctypes.pointer(stack) for stack in (encoder.stack, decoder.stack)),
+            _address(source.embedding),
+            source.scale,
+            None,
+            ctypes.cast(self.keys_values, ctypes.c_void_p),
+        )
+        self.target = model_struct(target, decoder.layers)
+
+    def __call__(self, search: BeamSearch, run: Any) -> SearchStream | None:
+        """None if there are too few tokens to fill the beam."""
+        return SearchStream(self, search, run) if search.config.beam <= run.request.vocab.tgt else None
+
+
+class SearchStream:
+    """The stream of a run; see `s2s.backend.fused`."""
+
+    def __init__(self, model: StreamSearch, search: BeamSearch, run: Any) -> None:
+        self.model, self.request = model, run.request  # not the run, which would keep itself alive by its stream
+        self.settings, beam = search_settings(search, run), search.config.beam
+        struct = search_struct(self.settings, beam, beam)
+        self.stream = Stream(model.source, model.target, struct, run.request.nbest)
+        self.longest_source = self.longest_target = 0
+        self.src_positions: Tensor | None = None
+        self.tgt_positions: Tensor | None = None
+        self.penalties: Tensor | None = None
+        self.records: dict[int, ActiveSentence] = {}
+
+    @property
+    def n_source(self) -> int:
+        """Source tokens of all sentences."""
+        return self.stream.n_source
+
+    def admit(self, run: Any, sentences: Sequence[SourceSentence], limits: Sequence[int]) -> Sequence[SourceSentence]:
+        """Those that have a token that is in no table are returned."""
+        taken, others = [], []
+        for sentence, limit in zip(sentences, limits, strict=True):
+            ids, index = sentence.ids, sentence.index
+            if min(ids) < 0 or max(ids) >= self.model.n_tokens:
+                others.append(sentence)
+                continue
+            self.records[index] = ActiveSentence(index, len(ids), limit=limit)
+            taken.append(StreamSentence(index, ids, limit, self.request.starting_tokens(sentence)[0]))
+        self._extend_tables(max(len(sentence.ids) for sentence in sentences), max(limits) + 1)
+        self.penalties = run.penalties
+        self.stream.settings.penalty = run.penalties.data_ptr()
+        self.stream.admit(taken)
+        return others
+
+    def _extend_tables(self, n_source: int, n_target: int) -> None:
+        """Point to positions of sources of up to so many tokens, and let outputs have up to so many."""
+        if n_source > self.longest_source:
+            self.longest_source, self.src_positions = n_source, self.model.positions.src(n_source)
+            self.stream.source.positions = _address(self.src_positions)
+        self.longest_target = max(self.longest_target, n_target)
+
+    def _extend_positions(self) -> None:
+        """Point to more positions of outputs, if the longest needs them: limits may be far beyond what occurs."""
+        if self.stream.longest < self.stream.n_positions:
+            return
+        n = min(self.longest_target, max(64, 2 * self.stream.longest))
+        self.stream.n_positions, self.tgt_positions = n, self.model.positions.tgt(n)
+        self.stream.target.positions = _address(self.tgt_positions)
+
+    def steps(self, max_steps: int) -> list[SearchResult]:
+        """The results of the sentences that are done."""
+        self._extend_positions()
+        self.stream.settings.admission_threshold = self.request.queue.stop_threshold
+        return [self._result(found) for found in self.stream.run(max_steps)]
+
+    def _result(self, found: StreamResult) -> SearchResult:
+        record = self.records.pop(found.number)
+        outputs = [record.hypothesis(one.tokens, one.score, one.log_probs) for one in found.outputs]
+        return SearchResult(found.number, outputs)
+
+    def cancel(self, indices: Collection[int]) -> None:
+        """Remove the sentences with these indices."""
+        self.stream.cancel(indices)
+        for index in indices:
+            self.records.pop(index, None)
+
+
+def accepts_models(source: fused.FusedSource, target: fused.FusedModel, _: object) -> bool:
+    """Whether all layers are functions in C and all tables are fp32 in one block of memory."""
+    layers = isinstance(source.encoder, FusedEncoder) and isinstance(target.decoder, FusedDecoder)
+    maps = all(isinstance(linear, PrepackedLinear) for linear in (*source.keys_values, target.output))
+    return layers and maps and all(map(_is_readable, (source.embedding, target.embedding)))
+
+
+def _is_readable(table: Tensor | None) -> bool:
+    return table is None or (table.is_cpu and table.dtype is torch.float32 and table.is_contiguous())
+
+
+def _address(table: Tensor | None) -> int | None:
+    return None if table is None else table.data_ptr()

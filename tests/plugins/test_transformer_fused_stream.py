@@ -1,0 +1,320 @@
+"""The search of sentences that come and go, in C, against encoder, start and single steps: every number has the same
+bits."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from harness.allocated_memory import n_bytes_allocated
+from harness.open_queue import OpenQueue
+from harness.packed_models import VARIANTS, model, needs_bytes, source_rows
+from harness.search_calls import StepByStep, find_queued
+from harness.token_wishes import Wish
+from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, GreedyConfig, SearchRequest, SourceSentence, greedy
+from s2s.decoding.queue import FixedQueue
+from s2s.decoding.token_constraints import MinLength
+from s2s_cpu import replacing, stream
+from s2s_cpu.library import native_library
+from s2s_cpu.prepacked import has_int8_linear, has_linear
+from s2s_testing import VOCAB
+from s2s_transformer.model import Transformer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from torch import Tensor
+
+    from s2s.decoding import Hypothesis
+    from s2s.model import Seq2Seq
+
+pytestmark = [
+    pytest.mark.skipif(not has_linear(), reason=native_library().reason),
+    pytest.mark.usefixtures("plugin_operators"),
+]
+
+ROWS = source_rows(9)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of functions in C that were called for streams, without that which frees them."""
+    names, call = list[str](), stream.call
+
+    def recorded(name: str, *arguments: Any) -> None:
+        if name != "s2s_stream_free":
+            names.append(name.removeprefix("s2s_stream_"))
+        call(name, *arguments)
+
+    monkeypatch.setattr(stream, "call", recorded)
+    return names
+
+
+def outputs(search: BeamSearch, one: Seq2Seq, **options: Any) -> list[list[Hypothesis]]:
+    """Sentences leave and others take their places, since there is room for a third of them."""
+    queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(ROWS)), 20)
+    return find_queued(search, one, queue, VOCAB, **({"nbest": search.config.beam} | options))
+
+
+def expected(config: BeamConfig, one: Seq2Seq, **options: Any) -> list[list[Hypothesis]]:
+    return outputs(StepByStep(config), one, **options)
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS.keys() - {"BART"}))
+def test_a_stream_finds_what_single_steps_find(name: str, calls: list[str]) -> None:
+    one, config = model(**VARIANTS[name]), BeamConfig(beam=3, max_len_a=1.0, max_len_b=4)
+    assert outputs(BeamSearch(config), one) == expected(config, one)
+    assert calls[:3] == ["new", "admit", "run"]
+    assert calls.count("admit") > 1
+    assert calls.count("admit") < len(ROWS)
+
+
+def test_a_norm_before_the_encoder_is_called(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is torch's own, which rounds in another way."""
+    one, search = model(**VARIANTS["BART"]), BeamSearch(BeamConfig(max_len_b=4))
+    found = outputs(search, one)
+    assert not calls
+    monkeypatch.setattr(one, "stream_search", lambda *_: None)
+    assert outputs(search, one) == found
+
+
+@pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam": 1},
+        {"beam": 4, "stop": "first_k", "alpha": 0.0},
+        {"beam": 4, "stop": "heuristic", "length_penalty": "power", "alpha": 1.0},
+        {"beam": 6, "stop": "exact", "alpha": 2.0, "length_penalty": "power"},
+        {"beam": 12, "ban_unk": True},
+        {"beam": 4, "temperature": 0.7, "max_len_a": 0.0, "max_len_b": 40},
+        {"beam": 2, "max_len_a": 0.0, "max_len_b": 1},
+    ],
+    ids=str,
+)
+def test_options_of_the_search_hold_for_a_stream(options: dict[str, Any], quantization: Any, calls: list[str]) -> None:
+    one, config = model(quantization, d_model=64), BeamConfig(**({"max_len_b": 4} | options))
+    found = outputs(BeamSearch(config), one)
+    assert found == expected(config, one)
+    assert "run" in calls
+    assert len({hypothesis.finished for hypotheses in found for hypothesis in hypotheses}) > 1 or config.beam < 4
+
+
+def test_a_greedy_search_is_a_stream(calls: list[str]) -> None:
+    one = model()
+    search = greedy(GreedyConfig(max_len_b=4))
+    assert outputs(search, one) == expected(search.config, one)
+    assert "run" in calls
+
+
+@pytest.mark.parametrize("sharing", ["shared", "target", "none"])
+def test_source_tokens_are_read_in_the_prepacked_weight(
+    sharing: Any, monkeypatch: pytest.MonkeyPatch, calls: list[str]
+) -> None:
+    options, config = {"d_model": 48, "share_embeddings": sharing}, BeamConfig(max_len_b=4)
+    kept = expected(config, model(**options))
+    monkeypatch.setattr(replacing, "LARGE_TABLE_BYTES", 1)
+    freed = model(**options)
+    assert (freed.embeddings.source_table is None) == (sharing == "shared")
+    assert outputs(BeamSearch(config), freed) == kept
+    assert "run" in calls
+
+
+class OtherPenalty(BeamSearch):
+    """Rewards long outputs."""
+
+    def penalty(self, length: Tensor) -> Tensor:
+        return length**3
+
+
+class OtherStart(Transformer):
+    """Overrides what comes before the steps."""
+
+    def start(self, memory: Any) -> Any:
+        return super().start(memory)
+
+
+def hooked(one: Transformer) -> None:
+    one.encoder[0].register_forward_hook(lambda _module, _args, out: 2 * out)
+
+
+def other_class(one: Transformer) -> None:
+    one.__class__ = OtherStart
+
+
+def other_method(one: Transformer) -> None:
+    one.encode = lambda src, pad: Transformer.encode(one, src.masked_fill(src == 5, 6), pad)  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("change", [hooked, other_class, other_method])
+def test_a_changed_model_is_called(change: Callable[[Transformer], None], calls: list[str]) -> None:
+    one, config = model(), BeamConfig(max_len_b=4)
+    change(one)
+    assert outputs(BeamSearch(config), one) == expected(config, one)
+    assert not calls
+
+
+OWN = {name for name, _ in inspect.getmembers(BeamSearch, inspect.isfunction) if not name.startswith("_")}
+NOT_REPLACED = {"admit_whole", "begin", "extend_penalties", "penalty"}
+REPLACED = sorted(OWN & vars(BeamSearch).keys() - NOT_REPLACED)
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_an_overridden_method_is_called(name: str, calls: list[str]) -> None:
+    one, config, names = model(), BeamConfig(max_len_b=4), list[str]()
+
+    def method(self: BeamSearch, *given: Any) -> Any:
+        names.append(name)
+        return getattr(BeamSearch, name)(self, *given)
+
+    assert outputs(type("Derived", (BeamSearch,), {name: method})(config), one) == expected(config, one)
+    assert not calls
+    assert name in names
+
+
+def test_an_overridden_penalty_is_that_of_a_stream(calls: list[str]) -> None:
+    one, config = model(), BeamConfig(max_len_b=4)
+    usual, longer = expected(config, one), outputs(OtherPenalty(config), one)
+    assert [hypotheses[0].score for hypotheses in longer] != [hypotheses[0].score for hypotheses in usual]
+    assert "run" in calls
+
+
+class QueueOfTurns(OpenQueue):
+    """A queue that is polled after every third step, and cancels each sentence whose number it draws."""
+
+    steps_at_once = 3
+
+    def __init__(self, sentences: Sequence[SourceSentence], draw: random.Random) -> None:
+        super().__init__(sentences, draw.choice([1, 9, 30, 1000]))
+        self.draw, self.indices, self.cancelled = draw, [one.index for one in sentences], set[int]()
+
+    def take_cancelled(self) -> set[int]:
+        drawn = set(self.draw.sample(self.indices, self.draw.choice([0, 0, 1, 3])))
+        drawn -= {one.index for one in self.sentences}
+        self.cancelled |= drawn
+        return drawn
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sentences_come_and_are_cancelled_at_any_step(seed: int, calls: list[str]) -> None:
+    """In a random order and batch, with a random beam and model."""
+    draw = random.Random(seed)
+    quantization: Any = draw.choice(["none", "bf16", "int8"] if has_int8_linear() else ["none"])
+    one = model(quantization, **VARIANTS[draw.choice(sorted(VARIANTS.keys() - {"BART"}))])
+    stop: Any = draw.choice(["best", "exact", "first_k", "heuristic"])
+    beam, room = draw.choice([1, 2, 4, 5, 13]), draw.choice([1, 9, 25])
+    config = BeamConfig(beam=beam, stop=stop, max_len_a=draw.choice([0.0, 1.0]), max_len_b=room)
+    kept = expected(config, one)
+    order = draw.sample(range(len(ROWS)), len(ROWS))
+    queue = QueueOfTurns([SourceSentence(i, ROWS[i]) for i in order], draw)
+    request = SearchRequest(model=one, vocab=VOCAB, queue=queue, device=torch.device("cpu"), nbest=beam)
+    found = [result for results in BeamSearch(config)(request) for result in results]
+    assert all(result.hypotheses == kept[result.index] for result in found)
+    numbers = [result.index for result in found]
+    assert len(numbers) == len(set(numbers))
+    assert set(numbers) | queue.cancelled == set(range(len(ROWS)))
+    assert "run" in calls
+
+
+def test_cancelled_sentences_have_no_result(calls: list[str]) -> None:
+    class Cancelling(OpenQueue):
+        def take_cancelled(self) -> list[int]:
+            return [1, 3] if "cancel" not in calls else []
+
+    queue = Cancelling([SourceSentence(i, row) for i, row in enumerate(ROWS)], 1000)
+    request = SearchRequest(model=model(), vocab=VOCAB, queue=queue, device=torch.device("cpu"))
+    found = [result.index for results in BeamSearch(BeamConfig())(request) for result in results]
+    assert sorted(found) == [i for i in range(len(ROWS)) if i not in (1, 3)]
+    assert calls.count("cancel") == 1
+
+
+def test_sentences_with_a_constraint_or_several_starting_tokens_are_searched_beside_the_stream(
+    calls: list[str],
+) -> None:
+    one, config = model(), BeamConfig(max_len_b=4)
+    own = {1: {"constraint": Wish(phrases=((6,),)).constraint(VOCAB.tgt)}, 3: {"starting_tokens": (VOCAB.bos, 5)}}
+
+    def found(search: BeamSearch, room: int) -> list[list[tuple[list[int], float]]]:
+        sentences = (SourceSentence(i, row, **own.get(i, {})) for i, row in enumerate(ROWS))  # type: ignore[arg-type]
+        each = find_queued(search, one, FixedQueue(sentences, room), VOCAB, nbest=4)
+        return [[(h.tokens, pytest.approx(h.score, rel=1e-5)) for h in hypotheses] for hypotheses in each]
+
+    alone = found(StepByStep(config), 1)
+    for room in (1, 25, 1000):
+        calls.clear()
+        assert found(BeamSearch(config), room) == alone
+        assert "run" in calls
+    assert found(StepByStep(config), 1000) == alone
+    plain = outputs(BeamSearch(config), one)
+    assert [[h.tokens for h in hypotheses] for hypotheses in plain][1] != [tokens for tokens, _ in alone[1]]
+
+
+def test_with_a_constraint_on_every_output_there_is_no_stream(calls: list[str]) -> None:
+    one, config = model(), BeamConfig(max_len_b=4)
+    at_least = ConstraintSet(None, [MinLength(3, VOCAB.tgt, VOCAB.eos)])
+    assert outputs(BeamSearch(config), one, constraint=at_least) == expected(config, one, constraint=at_least)
+    assert not calls
+
+
+def test_tokens_outside_of_the_vocabulary_are_not_read() -> None:
+    queue = FixedQueue([SourceSentence(0, [VOCAB.src, VOCAB.eos])], 9)
+    with pytest.raises(IndexError):
+        find_queued(BeamSearch(BeamConfig()), model(), queue, VOCAB)
+
+
+class Watched(OpenQueue):
+    """A queue that sees the most memory in use, beyond that before the first step."""
+
+    def __init__(self, sentences: Iterable[SourceSentence], n_tokens: int) -> None:
+        super().__init__(sentences, n_tokens)
+        self.before, self.most = n_bytes_allocated(), 0
+
+    def take_cancelled(self) -> list[int]:
+        self.most = max(self.most, n_bytes_allocated() - self.before)
+        return []
+
+
+def watched(one: Transformer, config: BeamConfig) -> tuple[int, int]:
+    """The most memory that a search takes, and the tokens of its longest output."""
+    if not n_bytes_allocated():
+        pytest.skip("this allocator does not say what is in use")
+    queue = Watched([SourceSentence(i, row) for i, row in enumerate(ROWS)], 1000)
+    found = find_queued(BeamSearch(config), one, queue, VOCAB)
+    return queue.most, max(len(hypotheses[0].tokens) for hypotheses in found)
+
+
+def test_memory_grows_with_the_tokens_in_use_not_with_the_limit(calls: list[str]) -> None:
+    """For 60,000 tokens, encodings of positions alone would take 7.7 MB, and nodes 1 GB; the search ends after 700."""
+    most, longest = watched(model(), BeamConfig(max_len_a=0.0, max_len_b=60_000))
+    assert longest < 100
+    assert most < 4 * 2**20
+    assert "run" in calls
+
+
+def test_dead_nodes_are_used_again(calls: list[str]) -> None:
+    """All 300 * 9 * 8 tokens that are ever live would take 11.5 MB."""
+    config = BeamConfig(beam=8, stop="exact", alpha=9.0, max_len_a=0.0, max_len_b=300)
+    most, longest = watched(model(), config)
+    assert longest > 250
+    assert most < 6 * 2**20
+    assert "run" in calls
+
+
+def test_a_stream_frees_its_memory_also_if_it_is_not_finished() -> None:
+    if not n_bytes_allocated():
+        pytest.skip("this allocator does not say what is in use")
+    one, search = model(), BeamSearch(BeamConfig(beam=8, max_len_b=100))
+
+    def begin() -> None:
+        queue = FixedQueue([SourceSentence(i, row) for i, row in enumerate(ROWS)], 20)
+        next(iter(search(SearchRequest(model=one, vocab=VOCAB, queue=queue, device=torch.device("cpu")))))
+
+    begin()
+    before = n_bytes_allocated()
+    for _ in range(10):
+        begin()
+    assert n_bytes_allocated() - before < 2**16, "one has several hundred KB"
