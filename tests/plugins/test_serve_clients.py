@@ -271,6 +271,25 @@ def test_requests_that_a_stop_cuts_off_are_no_bug(run: str, tmp_path: Path, capl
     assert not any(record.exc_info for record in caplog.records)
 
 
+def test_the_body_of_an_answer_waits_for_no_acknowledgement() -> None:
+    """On a socket that the server has opened itself, as the command does."""
+
+    async def nodelay() -> int:
+        config = protocol.server_settings(lambda *_: None, ServeConfig(run="x"))
+        config.load()
+        state, loop = SimpleNamespace(connections=set(), tasks=set(), default_headers=[]), asyncio.get_running_loop()
+        make = lambda: config.http_protocol_class(config=config, server_state=state, app_state={})  # noqa: E731
+        with socket.create_server(("127.0.0.1", 0)) as listener, connect(listener.getsockname()[1]):
+            accepted, _ = listener.accept()
+            transport, _ = await loop.connect_accepted_socket(make, accepted)
+            found: int = transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            transport.abort()
+            await asyncio.sleep(0)
+            return found
+
+    assert asyncio.run(nodelay())
+
+
 def test_a_client_has_a_rate_and_a_number_of_requests_at_once(run: str) -> None:
     async def talk() -> tuple[list[httpx.Response], list[httpx.Response], list[int]]:
         options = {"client_rate": 12, "client_requests": 4}

@@ -67,6 +67,8 @@ class PatientProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # asyncio does so for sockets that name their protocol alone: the body of an answer waits for no acknowledgement
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.set_write_buffer_limits(high=0)  # `pause_writing` is called as soon as a client does not read
         self._await_client()
         if len(self.connections) > self.max_connections:
