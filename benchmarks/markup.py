@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import s2s
 from s2s.generation.markup_documents import block_inputs
-from s2s_documents.formats import HtmlFormat, XmlFormat
+from s2s_documents.markup_formats import HtmlFormat, XmlFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,7 +6,7 @@ __all__ = ["KeptParts", "Part"]
 
 import unicodedata
 from bisect import bisect_left
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s.generation.kept_patterns import GATE, PATTERNS
@@ -56,6 +56,7 @@ class KeptParts:
     def __init__(self, kinds: Collection[str], covers: Callable[[str], bool]) -> None:
         """kinds: as the option `keep`. covers: whether the vocabulary spells a text."""
         self.patterns = [one for one in PATTERNS if one.kind in kinds]
+        self.regex = LazyPattern("(?V1)" + "|".join(f"({one.regex})" for one in self.patterns))
         self.finds_symbols, self.covers = "symbols" in kinds, covers
         self.unknown = lru_cache(maxsize=100_000)(self._unknown)
 
@@ -73,10 +74,9 @@ class KeptParts:
         return _paired(text, parts, quotes) if len(parts) > 1 or quotes else parts
 
     def _found(self, text: str) -> list[tuple[Part, Pattern]]:
-        patterns = tuple(one for one in self.patterns if one.gate is None or one.gate.search(text))
         found = []
-        for match in _joined(patterns).finditer(text) if patterns else ():
-            pattern = patterns[(match.lastindex or 1) - 1]
+        for match in self.regex.finditer(text):
+            pattern = self.patterns[(match.lastindex or 1) - 1]
             begin = match.end() - len(match.group().lstrip())
             found.append((Part(begin, match.end(), is_apart=pattern.is_apart), pattern))
         return found
@@ -102,12 +102,6 @@ class KeptParts:
             known.discard(_script("_"))
         foreign = (letter.isalpha() or letter == "_" for letter in atom)
         return [(n, n + 1) for n, is_one in enumerate(foreign) if is_one and _script(atom[n]) not in known]
-
-
-@cache
-def _joined(patterns: tuple[Pattern, ...]) -> LazyPattern:
-    """All of them, each as a group."""
-    return LazyPattern("(?V1)" + "|".join(f"({one.regex})" for one in patterns))
 
 
 def _script(letter: str) -> str:

@@ -1,7 +1,4 @@
-"""What is kept of a text, as patterns of the module `regex`: each takes time in proportion to the text.
-
-Upper and lower case are ignored without full folding, (?-f), by which ß is ss: that would take longer to compile.
-"""
+"""What is kept of a text, as patterns of the module `regex`: each takes time in proportion to the text."""
 
 from __future__ import annotations
 
@@ -25,17 +22,12 @@ class Pattern(NamedTuple):
     """Whether its parts are no words of a sentence, and therefore never decoded"""
     is_quote: bool = False
     """Whether it is kept in pairs only"""
-    gate: re.Pattern[str] | None = None
-    """What every text has in which it is found; None: nothing special. Of long patterns, whose compilation takes longer
-    than to read a line"""
 
 
 GATE = re.compile(
     r"[^A-Za-zÀ-ʯ\u0370-\u1aff\s.,!?;'-]|\.[\w.]|(?<!\w)[-']|[-'](?!\w)|^[ \t]*\w{1,5}\.[ \t]|[\x1c-\x1f]", re.MULTILINE
 )
 """Some character of whatever `PATTERNS` find, which most sentences lack: they need no closer look"""
-BEGIN_OF_ITEM = re.compile(r"^[ \t]*(?:[^\w\s\"'“„«‘]|[\d一二三四五六七八九十]|\w{1,8}[.:)])", re.MULTILINE)
-PART_OF_NAME = re.compile(r"[\\/@#_]|\.\w|\(\)|--[a-z]|localhost")
 WIDTH = r"[-+#0]*+(?:[1-9]\d*+)?"
 """Flags and width of a format such as %05d, without a second way to match a zero"""
 WIDE = rf"[{UNSPACED}\p{{Hangul}}]"
@@ -45,14 +37,14 @@ LABEL = rf"(?:(?!{WIDE})[\w-])++"
 BEGIN = rf"(?:(?<![\w.@/\\:-])|(?<={WIDE}))"
 BRACED = r"(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+"
 MONTHS = "|".join(sorted(GERMAN_MONTHS))
-NUMERAL = r"(?:\d{1,3}(?:\.(?:\d{1,3}|[a-z]))*+[a-z]?|[A-Za-z]|(?i-f:(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3})))"
+NUMERAL = r"(?:\d{1,3}(?:\.(?:\d{1,3}|[a-z]))*+[a-z]?|[A-Za-z]|(?i:(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3})))"
 OPENERS = "|".join(sorted(OPENING_WORDS))
 ENDINGS = "|".join(sorted(HOST_ENDINGS))
 TIME = r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?|\d{1,2}:\d\d(?::\d\d)?)"
 ITEM = (
     r"(?:[-–—*+•‣◦⁃∙·▪▫●○■□>→]+|\#{1,6}|\.{2,3}"
     rf"|\(?{NUMERAL}\.?\)|\[(?:{NUMERAL}|{TIME}|\ )\]|\({TIME}\)"
-    rf"|(?![A-Z]\.[ \t]+(?!(?i-f:{OPENERS})\b)){NUMERAL}[.:](?=[ \t]+(?!\p{{Ll}}|\d|(?i-f:{MONTHS})\b))"
+    rf"|(?![A-Z]\.[ \t]+(?!(?i:{OPENERS})\b)){NUMERAL}[.:](?=[ \t]+(?!\p{{Ll}}|\d|(?i:{MONTHS})\b))"
     rf"|(?:§§?\ ?\d+[a-z]?|\d{{1,2}}(?:\.\d{{1,2}})++|\d{{1,3}}[°º]|{TIME}:?(?!\ (?:Uhr|[AP]M)\b)|\d{{1,3}}(?=\ [-–—]))"
     r"(?=[ \t]+(?:[-–—][ \t]+)?[\"'“„«‘(\[]?\p{Lu}))"
 )
@@ -65,7 +57,7 @@ CODES = "mailto|tel|sms|urn|sip|xmpp|magnet|geo|doi"
 PATTERNS = (
     Pattern(
         "urls",
-        r"(?:(?i-f:https?://|\b(?!\w{1,20}https?://)[a-z][a-z\d+.-]{0,20}+://"  # the first also glued to a word
+        r"(?:(?i:https?://|\b(?!\w{1,20}https?://)[a-z][a-z\d+.-]{0,20}+://"  # the first also glued to a word
         rf"|\b(?:{CODES}):)(?=[^\s])|(?<!\w)www\.){ADDRESS}",
     ),
     Pattern("emails", r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+"),
@@ -76,12 +68,7 @@ PATTERNS = (
         r"|&(?:[A-Za-z][A-Za-z\d]{1,31}|\#\d{1,7}|\#[xX][\da-fA-F]{1,6});",  # &amp;
         is_apart=True,
     ),
-    Pattern(
-        "items",
-        rf"(?m:^)[ \t]*+(?:{ITEM}(?=[ \t])(?:[ \t]+{ITEM}(?=[ \t]))*+|{WIDE_ITEM})",
-        is_apart=True,
-        gate=BEGIN_OF_ITEM,
-    ),
+    Pattern("items", rf"(?m:^)[ \t]*+(?:{ITEM}(?=[ \t])(?:[ \t]+{ITEM}(?=[ \t]))*+|{WIDE_ITEM})", is_apart=True),
     Pattern(
         "placeholders",
         r"\{{2,3}[^{}]{0,200}+\}{2,3}|\{[%#][^{}]{0,200}+\}|\[\[[^\s\[\]]++\]\]|<<\w++>>"  # {{ x }}, {% x %}, [[x]]
@@ -97,7 +84,7 @@ PATTERNS = (
         r"\b[A-Za-z]:\\(?:[\w.$~()-]++(?:\ [\w.$~()-]++){0,3}+\\)*+(?:[\w.$~()-]*\w)?"  # C:\x
         r"|\\\\\w[\w.$-]*+(?:\\[\w.$~-]++)++|(?<![\w/.])(?:~|\.{1,2})?/\w[\w.+~@%-]*(?:/[\w.+~@%-]+)*/?(?<!\.)"  # /etc
         rf"|{BEGIN}{LABEL}(?:\.{LABEL})*"
-        rf"(?:\.(?:(?:{ENDINGS})|(?<=[A-Z\d]\.)(?i-f:{ENDINGS}))(?!\w)(?:\(\)|(?::\d+)?(?:[/?\#](?!\s|$){ADDRESS})?)"
+        rf"(?:\.(?:(?:{ENDINGS})|(?<=[A-Z\d]\.)(?i:{ENDINGS}))(?!\w)(?:\(\)|(?::\d+)?(?:[/?\#](?!\s|$){ADDRESS})?)"
         rf"|\.[a-z][a-z\d]++(?:\(\)|(?::\d+)?/(?!\s|$){ADDRESS}|:\d+))"  # example.org, report.pdf, x.call(), youtu.be/x
         rf"|{BEGIN}(?:localhost|\d{{1,3}}(?:\.\d{{1,3}}){{3}})(?:(?::\d+)(?:/{ADDRESS})?)?(?!\.?\w)"
         rf"|{BEGIN}v?\d{{1,3}}(?:\.\d{{1,2}}){{2,}}+(?!\.?\w)|{BEGIN}v\d++(?:\.\d++)++(?!\.?\w)"  # versions
@@ -105,11 +92,10 @@ PATTERNS = (
         r"|(?<![\w@/.])@\w[\w.@/-]*+(?<=\w)|(?<![\w@/.])@\w[\w-]*|(?<![\w&\#/])\#\w++"  # @user, #tag
         r"|(?<!\S)--[a-z][\w-]*+(?:=[^\s,;]+)?"  # --help
         r"|\\(?:[abfnrtv0\"'\\]|\d+)(?![a-z])",  # \n
-        gate=PART_OF_NAME,
     ),
     Pattern(
         "symbols",
-        r"\((?i-f:c|r|tm|sm)\)|\ufffd|[\p{Cc}--[\s\x1c-\x1f]]"
+        r"\((?i:c|r|tm|sm)\)|\ufffd|[\p{Cc}--[\s\x1c-\x1f]]"
         r"|[\p{Dt=Super}\p{Dt=Sub}\p{Dt=Circle}\p{Dt=Square}\p{Dt=Fraction}]"  # ™ ² ① ½, which normalisation respells
         r"|[\p{Dt=Compat}--[\p{L}\p{M}\s…‥]]|(?<!\S)\p{M}++(?!\S)",  # № Ⅳ ℃; marks by themselves
         is_apart=True,

@@ -117,15 +117,21 @@ class SourcePart(NamedTuple):
         """The part with what is read beside its text. notes: of a text without kept names."""
         text = self.text.annotated(notes(self._without_names(self.text)))
         rest = self.rest and self.rest.annotated(notes(self._without_names(self.rest)))
+        if text is self.text and rest is self.rest:
+            return self
         return self._replace(text=text, rest=rest, example=replace(self.example, src=text.read))
 
     @property
     def translated(self) -> Input:
         """The input without kept names."""
+        if not self.kept and self.source.src == self.piece.text:
+            return self.source
         return replace(self.source, src=self._without_names(SourceText.without(self.piece.text, ())))
 
     def _without_names(self, text: SourceText) -> str:
         """What is read, with NAME for each character of a kept part with letters, whose words are not translated."""
+        if not self.kept:
+            return text.read
         parts = ((part, self.piece.text[part.begin : part.end]) for part in self.kept)
         names = {n for part, kept in parts if any(map(str.isalpha, kept)) for n in range(part.begin, part.end)}
         return "".join(NAME if n in names else one for n, one in zip(text.origins, text.read, strict=True))

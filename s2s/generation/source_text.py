@@ -66,6 +66,8 @@ class SourceText:
 
     def annotated(self, notes: Sequence[Note]) -> Self:
         """The same text with what is read beside it."""
+        if not notes:
+            return self
         read, origins, end = "", list[int](), 0
         for begin, place, note in notes:
             read += self.read[end:place] + note

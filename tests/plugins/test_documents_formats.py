@@ -15,17 +15,12 @@ from s2s.plugin import load_plugins
 from s2s.registry import Choice
 from s2s_documents import UnitConfig
 from s2s_documents.accelerators import without_accelerator
-from s2s_documents.formats import (
-    DocxFormat,
-    EpubFormat,
-    PoFormat,
-    PptxFormat,
-    SrtFormat,
-    TextFormat,
-    VttFormat,
-    XliffFormat,
-)
+from s2s_documents.archive_formats import DocxFormat, EpubFormat, PptxFormat
 from s2s_documents.markup_formats import check_well_formed
+from s2s_documents.po_format import PoFormat
+from s2s_documents.subtitle_formats import SrtFormat, VttFormat
+from s2s_documents.text_format import TextFormat
+from s2s_documents.xliff_format import XliffFormat
 
 if TYPE_CHECKING:
     from s2s.text import DocumentFormat
@@ -97,7 +92,7 @@ class TestMarkdown:
     @pytest.fixture
     def markdown(self) -> type[DocumentFormat]:
         pytest.importorskip("markdown_it", reason="the extra `documents` is not installed")
-        from s2s_documents.formats import MarkdownFormat
+        from s2s_documents.markdown_format import MarkdownFormat
 
         return MarkdownFormat
 
@@ -209,7 +204,7 @@ msgstr "Öffnen"
 )
 def test_of_markdown_as_it_is_extended_text_alone_is_translated(source: str, kept: str) -> None:
     pytest.importorskip("markdown_it", reason="the extra `documents` is not installed")
-    from s2s_documents.formats import MarkdownFormat
+    from s2s_documents.markdown_format import MarkdownFormat
 
     assert render(MarkdownFormat, source) == kept
 

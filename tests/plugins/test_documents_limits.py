@@ -15,18 +15,14 @@ from harness.documents import render, texts, translated
 from s2s.errors import DataError
 from s2s.registry import Choice
 from s2s_documents import UnitConfig, archive_formats
-from s2s_documents.formats import (
-    DocxFormat,
-    EpubFormat,
-    HtmlFormat,
-    PoFormat,
-    SrtFormat,
-    TextFormat,
-    XliffFormat,
-    XmlFormat,
-)
+from s2s_documents.archive_formats import DocxFormat, EpubFormat
+from s2s_documents.markup_formats import HtmlFormat, XmlFormat
 from s2s_documents.message_flow import message_flow
+from s2s_documents.po_format import PoFormat
+from s2s_documents.subtitle_formats import SrtFormat
+from s2s_documents.text_format import TextFormat
 from s2s_documents.tokens import Kind
+from s2s_documents.xliff_format import XliffFormat
 
 PAGE = "<w:document><w:p><w:r><w:t>A dog</w:t></w:r></w:p></w:document>"
 

@@ -11,7 +11,7 @@ from harness.documents import Tags, render, texts
 from s2s.errors import DataError
 from s2s.registry import Choice
 from s2s.text import Span
-from s2s_documents.formats import HtmlFormat, XmlFormat
+from s2s_documents.markup_formats import HtmlFormat, XmlFormat
 from s2s_documents.markup_tokens import html_tokens
 
 PAGE = """<!DOCTYPE html>\r

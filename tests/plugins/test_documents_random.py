@@ -12,7 +12,7 @@ import pytest
 from harness.documents import Tags, render, translated, translation
 from harness.random_pages import PageWriter
 from s2s.registry import Choice
-from s2s_documents.formats import HtmlFormat, XmlFormat
+from s2s_documents.markup_formats import HtmlFormat, XmlFormat
 from s2s_documents.markup_tokens import html_tokens
 
 BLOCK = re.compile(r"</?(?:p|div|h2|li|td|blockquote|hr)\b[^>]*>")
@@ -116,7 +116,7 @@ def markdown(rng: Random, depth: int = 0) -> str:
 def test_of_random_markdown_every_mark_acts() -> None:
     """As a mark, or as a tag of HTML where the words beside it would make it text."""
     markdown_it = pytest.importorskip("markdown_it", reason="the extra `documents` is not installed")
-    from s2s_documents.formats import MarkdownFormat
+    from s2s_documents.markdown_format import MarkdownFormat
 
     parser = markdown_it.MarkdownIt("commonmark").enable("strikethrough")
     n_marks = 0

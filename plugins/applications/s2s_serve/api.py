@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["ServeApi", "error_body"]
+__all__ = ["DirectRoute", "ServeApi", "error_body"]
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from fastapi import APIRouter
+    from fastapi import APIRouter, Request, Response
+    from pydantic import BaseModel
 
     from s2s_serve.refusal import RefusedError
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 def error_body(error: RefusedError) -> Any:
     """The JSON body of an error, unless an API has a form of its own."""
     return {"error": {"code": error.code, "message": str(error)}}
+
+
+class DirectRoute(NamedTuple):
+    """A route with the method POST whose only parameters are the request and its body."""
+
+    path: str
+    body: type[BaseModel]
+    answer: Callable[[Request, Any], Awaitable[Response]]
 
 
 class ServeApi(NamedTuple):
@@ -28,3 +37,5 @@ class ServeApi(NamedTuple):
     """The JSON body of an error"""
     checks_keys: bool = False
     """Whether the routes check API keys themselves; else, if the server has keys, a request without one is refused"""
+    direct: Sequence[DirectRoute] = ()
+    """Routes of the router whose valid requests are answered without FastAPI"""

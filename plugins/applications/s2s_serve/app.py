@@ -18,6 +18,7 @@ from fastapi.security import HTTPBearer
 import s2s
 from s2s_serve.body_limit import BodyLimit
 from s2s_serve.client_limit import ClientLimit, header_key
+from s2s_serve.direct import Direct
 from s2s_serve.errors import Errors
 from s2s_serve.jobs import Jobs
 from s2s_serve.own_site import OwnSite
@@ -51,6 +52,8 @@ def create_app(server: Server) -> FastAPI:
     _add_shared_routes(app, server, needs_key)
     errors = Errors(apis)
     errors.add_handlers(app)
+    direct = {route.path: route for api in apis for route in api.direct}
+    app.add_middleware(Direct, server=server, errors=errors, routes=direct)
     app.add_middleware(ClientLimit, server=server, errors=errors)
     if server.config.cors:
         app.add_middleware(CORSMiddleware, allow_origins=server.config.cors, allow_methods=["*"], allow_headers=["*"])

@@ -7,6 +7,7 @@ __all__ = ["ClientLimit", "header_key"]
 import math
 import time
 from collections import Counter, OrderedDict
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -60,12 +61,7 @@ class ClientLimit:
         key = header_key(Headers(scope=scope))
         if key and self.server.knows(key):
             return f"key {key}"
-        address = (scope.get("client") or ("",))[0]
-        try:
-            parsed = ip_address(address)
-        except ValueError:  # as a proxy names it
-            return str(address)
-        return str(int(parsed) >> 64) if isinstance(parsed, IPv6Address) and not parsed.ipv4_mapped else str(parsed)
+        return _network((scope.get("client") or ("",))[0])
 
     def _refusal(self, client: str) -> RefusedError | None:
         """Why a request of a client is refused now; None: it is counted."""
@@ -83,6 +79,16 @@ class ClientLimit:
         while next(iter(self.restored.values())) <= now or len(self.restored) > MAX_CLIENTS:
             self.restored.popitem(last=False)
         return None
+
+
+@lru_cache(1000)
+def _network(address: str) -> str:
+    """The name of all addresses that one client has."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:  # as a proxy names it
+        return str(address)
+    return str(int(parsed) >> 64) if isinstance(parsed, IPv6Address) and not parsed.ipv4_mapped else str(parsed)
 
 
 def header_key(headers: Headers) -> str:

@@ -40,17 +40,27 @@ async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, Respo
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, T], metrics: Metrics) -> T:
     """What `work` returns; when the client disconnects first, it is cancelled, and DisconnectedError is raised."""
-    task, disconnected = asyncio.create_task(work), asyncio.create_task(_wait_for_disconnect(request))
+    running, is_done, is_gone = asyncio.current_task(), False, False
+    assert running is not None
+
+    def cancel(watching: asyncio.Task[None]) -> None:
+        nonlocal is_gone
+        if not (is_done or watching.cancelled()):
+            is_gone = True
+            running.cancel()
+
+    watching = asyncio.create_task(_wait_for_disconnect(request))
+    watching.add_done_callback(cancel)
     try:
-        await asyncio.wait({task, disconnected}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
+        return await work
+    except asyncio.CancelledError:
+        if not is_gone or running.uncancel():  # by somebody else, too
+            raise
         metrics.cancelled.labels(request.url.path).inc()
-        raise DisconnectedError
+        raise DisconnectedError from None
     finally:
-        disconnected.cancel()
-        task.cancel()
-        await asyncio.gather(task, disconnected, return_exceptions=True)
+        is_done = True
+        watching.cancel()
 
 
 async def _wait_for_disconnect(request: Request) -> None:

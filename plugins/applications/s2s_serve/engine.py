@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from s2s import ConfigError
@@ -18,6 +19,7 @@ from s2s.decoding import SearchResult, SourceSentence
 from s2s.generation import Generator, Segment
 from s2s_serve.refusal import busy, invalid, too_large, unavailable
 from s2s_serve.request_queue import QueueClosedError, RequestQueue, serve
+from s2s_serve.wakeups import Wakeups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +48,8 @@ class Engine:
         self.aligning_generator = _with_alignment(loaded.generator)
         """The generator that aligns words; None if the architecture gives no attention"""
         self.task, self.model = self.generator.task, self.searcher.model
+        self.n_candidates = cache(lambda nbest: replace(self.generator.config, nbest=nbest).n_candidates)
+        """Outputs of the search that are needed for so many of an input"""
         self.n_waiting = self.n_failures = 0
         self.answered: RequestQueue | None = None
         """The queue from which the latest answer came"""
@@ -55,6 +59,7 @@ class Engine:
         """Tokenises and writes what is long"""
         self.n_in_text_thread = 0
         """Functions that it has not finished"""
+        self.wakeups = Wakeups()
         self.queue = self._new_queue()
         self.thread = threading.Thread(target=self._run, name=f"{name}-search", daemon=True)
         self.closing = False
@@ -110,9 +115,10 @@ class Engine:
 
         nbest: the outputs of which there is use; more may be found, but no others are the best.
         """
-        queue = self.queue
-        n_candidates = replace(self.generator.config, nbest=nbest).n_candidates
-        hypotheses = await asyncio.wrap_future(self._put(segment, n_candidates))
+        queue, n_candidates = self.queue, self.n_candidates(nbest)
+        hypotheses = await self.wakeups.result(self._put(segment, n_candidates))
+        if n_candidates == 1:
+            hypotheses = hypotheses[:1]  # so that no others are written as text
         if queue is self.queue:  # else the search has failed since
             self.answered = queue
         generator = self.aligning_generator if align and self.aligning_generator else self.generator
@@ -130,7 +136,7 @@ class Engine:
 
     async def call(self, function: Callable[[], T]) -> T:
         """Run a function that uses the model in the search thread, between two steps."""
-        return await asyncio.wrap_future(self._enqueue(lambda queue: queue.call(function)))
+        return await self.wakeups.result(self._enqueue(lambda queue: queue.call(function)))
 
     async def process_text(self, function: Callable[[], T], n_chars: int) -> T:
         """Run a function that reads or writes `n_chars` characters, outside the event loop unless they are few.
@@ -183,7 +189,7 @@ class Engine:
         self.n_failures, self.queue = self.n_failures + 1, self._new_queue()
 
     def _new_queue(self) -> RequestQueue:
-        return RequestQueue(self.generator.config.tokens)
+        return RequestQueue(self.generator.config.tokens, self.wakeups.flush)
 
 
 def warm_up_text(task: Task) -> str:

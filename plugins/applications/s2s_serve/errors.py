@@ -39,11 +39,15 @@ class Errors:
         headers = {"retry-after": str(refusal.retry_after)} if refusal.retry_after else {}
         return JSONResponse(self._form(path)(refusal), refusal.status, headers)
 
+    def response(self, error: Exception, path: str) -> Response:
+        """The answer to a request for a path whose route has raised an error."""
+        return self.answer(_refusal(error), path)
+
     def add_handlers(self, app: FastAPI) -> None:
         """Answer whatever the routes of `app` raise."""
 
         async def answer(request: Request, error: Exception) -> Response:
-            return self.answer(_refusal(error), request.url.path)
+            return self.response(error, request.url.path)
 
         for kind in (RefusedError, RequestValidationError, HTTPException, ClientDisconnect, Exception):
             app.add_exception_handler(kind, answer)

@@ -73,8 +73,10 @@ def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentenc
     by_line = _segments(generator, [line for _, line, _ in lines], options, "text")
     sentences: list[Sentence] = []
     for number, ((before, _, after), segments) in enumerate(zip(lines, by_line, strict=True)):
-        segments[0] = replace(segments[0], before=before + segments[0].before)
-        segments[-1] = replace(segments[-1], after=segments[-1].after + after)
+        if before:
+            segments[0] = replace(segments[0], before=before + segments[0].before)
+        if after:
+            segments[-1] = replace(segments[-1], after=segments[-1].after + after)
         sentences += [Sentence(number, segment) for segment in segments]
     return sentences
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["own_api"]
 
+import asyncio
 import json
 import time
 from contextlib import aclosing
@@ -15,7 +16,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from s2s import DataError, Example
 from s2s.generation import Input, score
 from s2s_serve.answers import sentence_fields, text_fields
-from s2s_serve.api import ServeApi
+from s2s_serve.api import DirectRoute, ServeApi
 from s2s_serve.connection import cancel_on_disconnect
 from s2s_serve.document_api import add_document_route
 from s2s_serve.documents import document_formats
@@ -82,7 +83,7 @@ def own_api(_: Choice, server: Server) -> ServeApi:
 
     add_document_route(api, server)
     add_job_routes(api, server)
-    return ServeApi(router=api)
+    return ServeApi(router=api, direct=[DirectRoute("/v1/generate", GenerateBody, generate)])
 
 
 def _describe_run(engine: Engine) -> dict[str, Any]:
@@ -163,6 +164,7 @@ async def _stream(events: AsyncGenerator[tuple[str, dict[str, Any]]]) -> AsyncIt
         async with aclosing(events):
             async for name, data in events:
                 yield _event(name, data)
+                await asyncio.sleep(0)  # between two events it is seen that the client has gone
     except RefusedError as refusal:
         yield _event("error", {"code": refusal.code, "message": str(refusal)})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = ["OwnSite"]
 
 import re
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ ANY = "*"
 LOCALHOST = "localhost"
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|\w[\w.-]*)(:\d{1,5})?", re.ASCII)
 """Name or address, and port, of a Host header in lower case"""
+MAX_HOSTS = 100
+"""Hosts of which it is remembered whether they are this server's"""
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
@@ -35,6 +38,7 @@ class OwnSite:
         self.app, self.errors, self.cors = app, errors, config.cors
         self.names = {LOCALHOST, *(name.lower().strip("[]") for name in (config.host, *config.hosts))}
         self.is_on_loopback = config.host == LOCALHOST or _is_loopback(config.host)
+        self.is_own = lru_cache(MAX_HOSTS)(self._is_own)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and (refusal := self._refusal(scope["method"], Headers(scope=scope))):
@@ -44,7 +48,7 @@ class OwnSite:
     def _refusal(self, method: str, headers: Headers) -> RefusedError | None:
         """Why a request is refused; None: it is not."""
         host = ", ".join(headers.getlist("host")).lower()
-        if not self._is_own(host):
+        if not self.is_own(host):
             advice = "if it is a name of this server, start it with hosts=[NAME]"
             return RefusedError(421, "host", f"this server does not answer for the name {host[:200]!r}; {advice}")
         if origin := self._foreign_origin(method, host, headers):

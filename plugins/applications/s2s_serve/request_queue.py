@@ -66,9 +66,10 @@ class RequestQueue(SentenceQueue):
     sentence from the queue or from the batch.
     """
 
-    def __init__(self, n_tokens: int) -> None:
-        """n_tokens: maximum source tokens, eos included, in the batch."""
+    def __init__(self, n_tokens: int, resolved: Callable[[], None] = lambda: None) -> None:
+        """n_tokens: maximum source tokens, eos included, in the batch. resolved: called after futures are resolved."""
         super().__init__(n_tokens)
+        self.resolved = resolved
         self.n_in_batch = 0
         """Source tokens in the batch"""
         self.pacer = StepPacer()
@@ -129,14 +130,17 @@ class RequestQueue(SentenceQueue):
         for future in [*futures.values(), *(future for _, future in calls)]:
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
+        self.resolved()
 
-    def resolve(self, result: SearchResult) -> None:
-        """Resolve the future of a sentence with its hypotheses."""
+    def resolve(self, results: Sequence[SearchResult]) -> None:
+        """Resolve the futures of sentences with their hypotheses."""
         with self._changed:
-            future = self._futures.pop(result.index, None)
-            self._cancelled.discard(result.index)
-        if future and future.set_running_or_notify_cancel():
-            future.set_result(result.hypotheses)
+            futures = [self._futures.pop(result.index, None) for result in results]
+            self._cancelled.difference_update(result.index for result in results)
+        for future, result in zip(futures, results, strict=True):
+            if future and future.set_running_or_notify_cancel():
+                future.set_result(result.hypotheses)
+        self.resolved()
 
     def peek(self, *, wait: bool) -> SourceSentence | None:
         """The first sentence, or None; with `wait`, blocks until there is a sentence or the queue is closed."""
@@ -193,6 +197,7 @@ class RequestQueue(SentenceQueue):
                 future.set_exception(error)
             else:
                 future.set_result(result)
+        self.resolved()
 
     def _drop(self, index: int) -> None:
         """Remove a cancelled sentence, or mark it if it is in the batch."""
@@ -220,8 +225,7 @@ def serve(search: Search, request: SearchRequest, on_error: Callable[[], None] =
     try:
         with evaluating(request.model):
             for results in search(request):
-                for result in results:
-                    queue.resolve(result)
+                queue.resolve(results)
     except BaseException as error:
         try:
             on_error()

@@ -23,22 +23,22 @@ class UnitConfig(Choice):
 
 
 FORMATS = {
-    "text": "TextFormat",
-    "html": "HtmlFormat",
-    "xml": "XmlFormat",
-    "markdown": "MarkdownFormat",
-    "srt": "SrtFormat",
-    "vtt": "VttFormat",
-    "docx": "DocxFormat",
-    "pptx": "PptxFormat",
-    "epub": "EpubFormat",
+    "text": "text_format:TextFormat",
+    "html": "markup_formats:HtmlFormat",
+    "xml": "markup_formats:XmlFormat",
+    "markdown": "markdown_format:MarkdownFormat",
+    "srt": "subtitle_formats:SrtFormat",
+    "vtt": "subtitle_formats:VttFormat",
+    "docx": "archive_formats:DocxFormat",
+    "pptx": "archive_formats:PptxFormat",
+    "epub": "archive_formats:EpubFormat",
 }
-FORMATS_OF_UNITS = {"po": "PoFormat", "xliff": "XliffFormat"}
+FORMATS_OF_UNITS = {"po": "po_format:PoFormat", "xliff": "xliff_format:XliffFormat"}
 
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     for name, factory in FORMATS.items():
-        registry.add("document_format", name, Choice, f"s2s_documents.formats:{factory}")
+        registry.add("document_format", name, Choice, f"s2s_documents.{factory}")
     for name, factory in FORMATS_OF_UNITS.items():
-        registry.add("document_format", name, UnitConfig, f"s2s_documents.formats:{factory}")
+        registry.add("document_format", name, UnitConfig, f"s2s_documents.{factory}")

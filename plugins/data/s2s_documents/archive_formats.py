@@ -6,17 +6,17 @@ but the runs of translated paragraphs.
 
 from __future__ import annotations
 
-__all__ = ["read_docx", "read_epub", "read_pptx"]
+__all__ = ["DocxFormat", "EpubFormat", "PptxFormat"]
 
 import io
 import re
 import struct
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from s2s import DataError
-from s2s.text import Document
+from s2s.text import Document, DocumentFormat
 from s2s_documents.encodings import decode_xml
 from s2s_documents.markup_formats import check_well_formed, xml_template
 from s2s_documents.office_paragraphs import office_parts
@@ -25,6 +25,7 @@ from s2s_documents.template import Template
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from s2s import Choice
     from s2s.text import AnnotatedText
 
 MAX_BYTES = 1 << 28
@@ -46,51 +47,39 @@ UNREADABLE = (
 )
 
 
-def read_docx(data: bytes) -> Document:
-    """The members of a document of Word that have text."""
-    return _DOCX.read(data)
+class ArchiveFormat(DocumentFormat):
+    """An archive, some of whose members are documents."""
 
-
-def read_pptx(data: bytes) -> Document:
-    """The members of a presentation of PowerPoint that have text."""
-    return _PPTX.read(data)
-
-
-def read_epub(data: bytes) -> Document:
-    """The members of a book that have text."""
-    return _EPUB.read(data)
-
-
-class _Kind(NamedTuple):
-    """A kind of archives, some of whose members are documents."""
-
-    name: str
     translated: re.Pattern[str]
     """Names of the members that are documents"""
-    template: Callable[[str, Callable[[str], bytes]], Template]
-    """Reads one of them"""
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def template(self, text: str, encode: Callable[[str], bytes]) -> Template:
+        """A member."""
+        raise NotImplementedError
 
     def read(self, data: bytes) -> Document:
-        """An archive; raises DataError for none, or for one without text."""
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 members = self._members(archive)
         except UNREADABLE as error:
-            raise DataError(f"no {self.name} document: {error}") from None
+            raise DataError(f"no {self.extensions[0][1:]} document: {error}") from None
         documents = {
             info: self._member(info.filename, content)
             for info, content in members.items()
             if self.translated.fullmatch(info.filename)
         }
         if not documents:
-            raise DataError(f"no {self.name} document: the archive has no text")
+            raise DataError(f"no {self.extensions[0][1:]} document: the archive has no text")
         return _Archive(data, members, documents)
 
     def _members(self, archive: zipfile.ZipFile) -> dict[zipfile.ZipInfo, bytes]:
         """The members unpacked; raises DataError if they are too large."""
         members, n_left = dict[zipfile.ZipInfo, bytes](), MAX_BYTES
         if len(names := archive.namelist()) != len(set(names)):
-            raise DataError(f"no {self.name} document: two members of the archive have one name")
+            raise DataError(f"no {self.extensions[0][1:]} document: two members of the archive have one name")
         for info in archive.infolist():
             is_translated = self.translated.fullmatch(info.filename)
             members[info] = _unpacked(archive, info, min(n_left, MAX_BYTES_TRANSLATED) if is_translated else n_left)
@@ -122,17 +111,34 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> by
     return bytes(content)
 
 
-def _office(namespace: str) -> Callable[[str, Callable[[str], bytes]], Template]:
-    return lambda text, encode: Template(office_parts(text, namespace), encode)
+class DocxFormat(ArchiveFormat):
+    """Word: body, headers, footers and notes."""
+
+    extensions = (".docx",)
+    translated = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
+
+    def template(self, text: str, encode: Callable[[str], bytes]) -> Template:
+        return Template(office_parts(text, "w"), encode)
 
 
-_DOCX = _Kind(
-    "docx",
-    re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|comments)\.xml"),
-    _office("w"),
-)
-_PPTX = _Kind("pptx", re.compile(r"ppt/(?:slides/slide|notesSlides/notesSlide|diagrams/data)\d*\.xml"), _office("a"))
-_EPUB = _Kind("epub", re.compile(r".*\.(?:xhtml|html|htm|ncx)"), xml_template)
+class PptxFormat(ArchiveFormat):
+    """PowerPoint: slides, their notes, and diagrams."""
+
+    extensions = (".pptx",)
+    translated = re.compile(r"ppt/(?:slides/slide|notesSlides/notesSlide|diagrams/data)\d*\.xml")
+
+    def template(self, text: str, encode: Callable[[str], bytes]) -> Template:
+        return Template(office_parts(text, "a"), encode)
+
+
+class EpubFormat(ArchiveFormat):
+    """EPUB: its pages and its table of contents."""
+
+    extensions = (".epub",)
+    translated = re.compile(r".*\.(?:xhtml|html|htm|ncx)")
+
+    def template(self, text: str, encode: Callable[[str], bytes]) -> Template:
+        return xml_template(text, encode)
 
 
 class _Archive(Document):

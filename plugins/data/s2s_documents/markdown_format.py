@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["read_markdown"]
+__all__ = ["MarkdownFormat"]
 
 import re
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from s2s.text import DocumentFormat
 from s2s_documents.encodings import decode
 from s2s_documents.libraries import library
 from s2s_documents.markdown_flow import MarkdownWriter, inline_flow
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from markdown_it import MarkdownIt
 
+    from s2s import Choice
     from s2s.text import Document
     from s2s_documents.template import TemplatePart
 
@@ -28,37 +30,43 @@ FRONT_MATTER = re.compile(r"\ufeff?(?:(---|\+\+\+)[ \t]*\r?\n.*?\n(?:\1|\.\.\.)[
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
 
 
-def read_markdown(data: bytes) -> Document:
-    """A document with tables."""
-    parser = with_places(library("markdown_it", "markdown-it-py").MarkdownIt("commonmark"))
-    parser.enable(["table", "strikethrough"])
-    text, encode = decode(data)
-    matter = FRONT_MATTER.match(text)
-    begin = matter.end() if matter else 0
-    return Template([text[:begin], *_parts(parser, text[begin:])], encode)
+class MarkdownFormat(DocumentFormat):
+    """Markdown, which is translated but for code, front matter, targets of links, and texts of images."""
 
+    extensions = (".md", ".markdown")
 
-def _parts(parser: MarkdownIt, source: str) -> Iterator[TemplatePart]:
-    lines = LINE.findall(source)
-    starts = [0, *accumulate(map(len, lines))]
-    at, kind, references = 0, "p", dict[str, Any]()
-    for block in parser.parse(source, references):
-        first, last = block.map or (0, 0)
-        kind = block.tag if block.nesting == 1 else kind
-        if block.type == "html_block" and block.level == 0:
-            yield source[at : starts[first]]
-            yield from html_parts(source[starts[first] : starts[last]])
-            at = starts[last]
-        elif block.type == "inline" and block.content:
-            is_cell = kind in ("td", "th")
-            places = _places(block.content, first, lines, starts, max(at, starts[first]) if is_cell else None)
-            if not places:
-                continue
-            yield source[at : places[0]]
-            write = MarkdownWriter(block, lambda text: parser.parseInline(text, references), is_cell=is_cell)
-            yield from parts(inline_flow(block, source, places), write, kind)
-            at = places[-1]
-    yield source[at:]
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def read(self, data: bytes) -> Document:
+        parser = with_places(library("markdown_it", "markdown-it-py").MarkdownIt("commonmark"))
+        parser.enable(["table", "strikethrough"])
+        text, encode = decode(data)
+        matter = FRONT_MATTER.match(text)
+        begin = matter.end() if matter else 0
+        return Template([text[:begin], *self._parts(parser, text[begin:])], encode)
+
+    def _parts(self, parser: MarkdownIt, source: str) -> Iterator[TemplatePart]:
+        lines = LINE.findall(source)
+        starts = [0, *accumulate(map(len, lines))]
+        at, kind, references = 0, "p", dict[str, Any]()
+        for block in parser.parse(source, references):
+            first, last = block.map or (0, 0)
+            kind = block.tag if block.nesting == 1 else kind
+            if block.type == "html_block" and block.level == 0:
+                yield source[at : starts[first]]
+                yield from html_parts(source[starts[first] : starts[last]])
+                at = starts[last]
+            elif block.type == "inline" and block.content:
+                is_cell = kind in ("td", "th")
+                places = _places(block.content, first, lines, starts, max(at, starts[first]) if is_cell else None)
+                if not places:
+                    continue
+                yield source[at : places[0]]
+                write = MarkdownWriter(block, lambda text: parser.parseInline(text, references), is_cell=is_cell)
+                yield from parts(inline_flow(block, source, places), write, kind)
+                at = places[-1]
+        yield source[at:]
 
 
 def _places(content: str, first: int, lines: list[str], starts: list[int], cells_from: int | None) -> list[int]:

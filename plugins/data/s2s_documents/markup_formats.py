@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["check_well_formed", "html_parts", "read_html", "read_xml", "write_markup", "xml_template"]
+__all__ = ["HtmlFormat", "XmlFormat", "html_parts", "write_markup", "xml_template"]
 
 from html import escape
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from s2s import DataError
+from s2s.text import DocumentFormat
 from s2s_documents.encodings import decode_html, decode_xml
 from s2s_documents.html_attributes import PageTemplate
 from s2s_documents.html_flow import html_flow
@@ -20,23 +21,38 @@ from s2s_documents.xml_flow import is_html, xml_flow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from s2s import Choice
     from s2s.text import AnnotatedText, Document
     from s2s_documents.template import RawInside, TemplatePart
 
 BOM = "\ufeff"
 
 
-def read_html(data: bytes) -> Document:
-    """A page or a fragment."""
-    text, encode = decode_html(data)
-    page = text.removeprefix(BOM)
-    return PageTemplate([text[: len(text) - len(page)], *html_parts(page)], encode, html_tokens)
+class HtmlFormat(DocumentFormat):
+    """HTML: whole pages and fragments, well-formed or not, in the declared encoding."""
+
+    extensions = (".html", ".htm")
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def read(self, data: bytes) -> Document:
+        text, encode = decode_html(data)
+        page = text.removeprefix(BOM)
+        return PageTemplate([text[: len(text) - len(page)], *html_parts(page)], encode, html_tokens)
 
 
-def read_xml(data: bytes) -> Document:
-    """A document; raises DataError if it is not well-formed."""
-    text, encode = decode_xml(data)
-    return xml_template(text, encode)
+class XmlFormat(DocumentFormat):
+    """XML: XHTML is read as HTML; in others, an element is inline where text stands beside it."""
+
+    extensions = (".xml", ".xhtml", ".svg")
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def read(self, data: bytes) -> Document:
+        text, encode = decode_xml(data)
+        return xml_template(text, encode)
 
 
 def html_parts(source: str) -> Iterator[TemplatePart]:

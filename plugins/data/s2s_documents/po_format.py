@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["read_po"]
+__all__ = ["PoFormat"]
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s import DataError
-from s2s.text import Document
+from s2s.text import Document, DocumentFormat
 from s2s_documents.accelerators import Accelerator, without_accelerator
 from s2s_documents.libraries import library
 from s2s_documents.message_flow import message_flow, write_message
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from s2s.text import AnnotatedText
+    from s2s_documents import UnitConfig
     from s2s_documents.template import TemplatePart
 
 
@@ -25,15 +26,22 @@ MAX_FORMS = 6
 """Of a plural: Arabic has as many"""
 
 
-def read_po(data: bytes, *, retranslate: bool) -> Document:
-    """The messages of a catalogue."""
-    pypo = library("translate.storage.pypo", "translate-toolkit")
-    try:
-        store = pypo.pofile.parsestring(data)
-        "".encode(store.encoding)  # which may be any codec of Python, such as hex
-    except (ValueError, LookupError, AttributeError) as error:  # AttributeError: a plural without translations
-        raise DataError(f"no PO file: {error}") from None
-    return _Messages(store, list(_units(store, retranslate=retranslate)))
+class PoFormat(DocumentFormat):
+    """PO, by translate-toolkit, which keeps the lines of units without a new translation as gettext writes them."""
+
+    extensions = (".po",)
+
+    def __init__(self, config: UnitConfig) -> None:
+        self.retranslate = config.retranslate
+
+    def read(self, data: bytes) -> Document:
+        pypo = library("translate.storage.pypo", "translate-toolkit")
+        try:
+            store = pypo.pofile.parsestring(data)
+            "".encode(store.encoding)  # which may be any codec of Python, such as hex
+        except (ValueError, LookupError, AttributeError) as error:  # AttributeError: a plural without translations
+            raise DataError(f"no PO file: {error}") from None
+        return _Messages(store, list(_units(store, retranslate=self.retranslate)))
 
 
 class _Form(NamedTuple):

@@ -5,7 +5,7 @@ The library `srt` writes a file anew; here all but the text of cues keeps its by
 
 from __future__ import annotations
 
-__all__ = ["read_srt", "read_vtt"]
+__all__ = ["SrtFormat", "VttFormat"]
 
 import re
 from bisect import bisect_left
@@ -13,6 +13,7 @@ from dataclasses import replace
 from html import escape, unescape
 from typing import TYPE_CHECKING
 
+from s2s.text import DocumentFormat
 from s2s_documents.encodings import decode
 from s2s_documents.runs import parts
 from s2s_documents.template import Template, render_spans
@@ -21,6 +22,7 @@ from s2s_documents.tokens import Kind, Token
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from s2s import Choice
     from s2s.text import AnnotatedText, Document
     from s2s_documents.template import RawInside, TemplatePart
 
@@ -41,16 +43,30 @@ MAX_WIDTH = 42
 """Letters of a line that a translation may have, if those of the source have fewer"""
 
 
-def read_srt(data: bytes) -> Document:
-    """Numbered cues, without references."""
-    text, encode = decode(data)
-    return Template(_parts(text, has_references=False), encode)
+class SrtFormat(DocumentFormat):
+    """SubRip: numbered cues."""
+
+    extensions = (".srt",)
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def read(self, data: bytes) -> Document:
+        text, encode = decode(data)
+        return Template(_parts(text, has_references=False), encode)
 
 
-def read_vtt(data: bytes) -> Document:
-    """Cues whose text has references."""
-    text, encode = decode(data)
-    return Template(_parts(text, has_references=True), encode)
+class VttFormat(DocumentFormat):
+    """WebVTT, whose text has references such as &amp;."""
+
+    extensions = (".vtt",)
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def read(self, data: bytes) -> Document:
+        text, encode = decode(data)
+        return Template(_parts(text, has_references=True), encode)
 
 
 def _parts(source: str, *, has_references: bool) -> Iterator[TemplatePart]:

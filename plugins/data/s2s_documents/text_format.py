@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-__all__ = ["read_text"]
+__all__ = ["TextFormat"]
 
 from typing import TYPE_CHECKING
 
-from s2s.text import AnnotatedText, Block
+from s2s.text import AnnotatedText, Block, DocumentFormat
 from s2s_documents.encodings import decode
 from s2s_documents.template import Slot, Template
 
 if TYPE_CHECKING:
+    from s2s import Choice
     from s2s.text import Document
 
 
-def read_text(data: bytes) -> Document:
-    """Each line as a block."""
-    text, encode = decode(data)
-    return Template((part for line in text.splitlines(keepends=True) for part in _line_parts(line)), encode)
+class TextFormat(DocumentFormat):
+    """Plain text: a line is a block."""
+
+    extensions = (".txt",)
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def read(self, data: bytes) -> Document:
+        text, encode = decode(data)
+        return Template((part for line in text.splitlines(keepends=True) for part in _line_parts(line)), encode)
 
 
 def _line_parts(line: str) -> list[str | Slot]:

@@ -5,13 +5,14 @@ translate-toolkit would write the whole file anew; here all else keeps its bytes
 
 from __future__ import annotations
 
-__all__ = ["read_xliff"]
+__all__ = ["XliffFormat"]
 
 import re
 from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s import DataError
+from s2s.text import DocumentFormat
 from s2s_documents.encodings import decode_xml
 from s2s_documents.markup_formats import check_well_formed, write_markup
 from s2s_documents.markup_tokens import element_end, xml_tokens
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from s2s.text import Document
+    from s2s_documents import UnitConfig
     from s2s_documents.markup_tokens import MarkupToken
     from s2s_documents.template import TemplatePart
 
@@ -39,14 +41,21 @@ PAIRS = {"bpt": Kind.OPEN, "sc": Kind.OPEN, "bx": Kind.OPEN, "ept": Kind.CLOSE, 
 """Elements of which two make a pair"""
 
 
-def read_xliff(data: bytes, *, retranslate: bool) -> Document:
-    """The units of a file."""
-    text, encode = decode_xml(data)
-    check_well_formed(text)
-    tokens = list(xml_tokens(text))
-    if next(token.local for token in tokens if token.name) != "xliff":
-        raise DataError("no XLIFF file: its root is another element")
-    return Template(_parts(tokens, retranslate=retranslate), encode)
+class XliffFormat(DocumentFormat):
+    """XLIFF, in the encoding that it declares."""
+
+    extensions = (".xlf", ".xliff")
+
+    def __init__(self, config: UnitConfig) -> None:
+        self.retranslate = config.retranslate
+
+    def read(self, data: bytes) -> Document:
+        text, encode = decode_xml(data)
+        check_well_formed(text)
+        tokens = list(xml_tokens(text))
+        if next(token.local for token in tokens if token.name) != "xliff":
+            raise DataError("no XLIFF file: its root is another element")
+        return Template(_parts(tokens, retranslate=self.retranslate), encode)
 
 
 class _Element(NamedTuple):

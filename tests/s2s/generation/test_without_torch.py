@@ -50,7 +50,7 @@ def test_lines_are_read_and_written(folder: Path, workers: int) -> None:
 
 def test_cores_are_counted_and_plain_sentences_need_no_patterns(folder: Path) -> None:
     text = "\n".join(LINES * 10) + "\n"
-    written = echoed(folder, "long.en", text, "long.de", "workers=0", absent=HEAVY | OF_FEW_TEXTS)
+    written = echoed(folder, "long", text, "long_out", "workers=0", absent=HEAVY | OF_FEW_TEXTS)
     assert written == text
 
 
