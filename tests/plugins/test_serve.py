@@ -410,16 +410,13 @@ def test_a_client_that_goes_takes_its_sentences_out_of_the_batch(run: str) -> No
 def test_a_search_that_fails_is_answered_and_begins_anew(run: str) -> None:
     server = tiny_server(run)
     engine = server.engines["en-de"]
-    step, failures = engine.model.step, [RuntimeError("out of order")]
 
-    def failing(*given: Any) -> Any:
-        if engine.ready and failures:
-            raise failures.pop()
-        return step(*given)
+    def failing() -> set[int]:
+        raise RuntimeError("out of order")
 
     async def talk() -> tuple[httpx.Response, int, httpx.Response, int]:
         async with client_of(server) as client:
-            engine.model.step = failing  # type: ignore[method-assign]
+            engine.queue.take_cancelled = failing  # type: ignore[method-assign]  # called between steps
             bad = await client.post("/v1/generate", json={"text": "a dog"})
             unwell = (await client.get("/healthz")).status_code
             good = await client.post("/v1/generate", json={"text": "a dog"})
@@ -435,11 +432,11 @@ def test_a_search_that_fails_while_the_server_ends_ends_with_it(run: str) -> Non
     engine = tiny_server(run).engines["en-de"]
     engine.start()
 
-    def failing(*_: Any) -> Any:
+    def failing() -> set[int]:
         engine.closing = True
         raise RuntimeError("out of order")
 
-    engine.model.step = failing  # type: ignore[method-assign]
+    engine.queue.take_cancelled = failing  # type: ignore[method-assign]  # called between steps
     answer = engine.queue.put([4, engine.task.vocab.eos])
     with pytest.raises(RuntimeError, match="out of order"):
         answer.result(10)
