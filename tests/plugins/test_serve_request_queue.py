@@ -16,10 +16,13 @@ from harness.recurrent_model import Recurrent
 from harness.search_calls import find_queued
 from harness.table_model import Table
 from harness.token_wishes import Wish
+from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig, Hypothesis, SearchRequest, SearchResult, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
 from s2s.task import Vocab
+from s2s_cpu.library import native_library
+from s2s_cpu.prepacked import has_linear
 from s2s_search import DiverseBeamConfig, SampleConfig
 from s2s_search.diverse import build_beam_search
 from s2s_search.sampling import Sampling
@@ -28,7 +31,7 @@ from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from s2s.decoding import Search
     from s2s.model import Seq2Seq, State
@@ -76,11 +79,22 @@ def transformer() -> Transformer:
     return Transformer(TransformerConfig(share_embeddings="none", **sizes), VOCAB).eval()
 
 
-@pytest.mark.parametrize("model", [Recurrent(9), transformer()], ids=["waits", "joins"])
+def packed() -> Transformer:
+    """Where there are functions in C, its sentences without a constraint join a stream."""
+    if not has_linear():
+        pytest.skip(native_library().reason)
+    model = transformer()
+    prepack(model, "native", "none")
+    assert model.stream_search()
+    return model
+
+
+@pytest.mark.parametrize("make", [lambda: Recurrent(9), transformer, packed], ids=["waits", "joins", "stream"])
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_sentences_that_come_at_random_moments_get_what_a_batch_gets(kind: str, model: Seq2Seq) -> None:
+@pytest.mark.usefixtures("plugin_operators")
+def test_sentences_that_come_at_random_moments_get_what_a_batch_gets(kind: str, make: Callable[[], Seq2Seq]) -> None:
     """Two threads put them, some with constraints that the running batch does not have."""
-    draw, search = random.Random(kind), SEARCHES[kind]
+    draw, search, model = random.Random(kind), SEARCHES[kind], make()
     lines = [[*draw.choices(range(4, 9), k=draw.randint(1, 9)), EOS] for _ in range(24)]
     wanted = [draw.choice(LEXICAL) for _ in lines]
     sentences = [SourceSentence(i, line, one) for i, (line, one) in enumerate(zip(lines, wanted, strict=True))]
