@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["FLAGS", "Options", "check_not_blocked", "run_command", "split_flags"]
 
+import gc
 import os
 import sys
 from dataclasses import dataclass, fields
@@ -56,7 +57,10 @@ def run_command(
 
     complete: for --print-config, what `main` adds to the configuration before it uses it.
     """
-    argv = sys.argv[1:] if argv is None else argv
+    if argv is None:
+        argv = sys.argv[1:]
+        # What is imported by now lives as long as the process: garbage collections, also the last, need not visit it.
+        gc.freeze()
 
     def run() -> int:
         _let_waiting_threads_sleep()
