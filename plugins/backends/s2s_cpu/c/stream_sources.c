@@ -4,7 +4,7 @@ values that the decoder reads. See stream.h. S source tokens.
 
 #include "stream.h"
 
-enum { ROWS_AT_ONCE = 512 }; /* of the encoder, at least: more need more memory, and do not run faster */
+enum { ROWS_AT_ONCE = 256 }; /* of the encoder, at least: more need more memory, and are no faster */
 
 /* Embeddings of n tokens, some sentences: x [n, D] */
 static void embed(const SourceModel *source, const Model *m, const int64_t *token, int64_t n, float *x) {
