@@ -217,7 +217,7 @@ def sentence_notes(
     """
 
     def notes(read: str) -> Sequence[Note]:
-        one = replace(sentence, src=read)
+        one = sentence if read == sentence.src else replace(sentence, src=read)
         pairs = [(provider, provider.notes(config, task, one)) for provider in constraints]
         return _only([pair for pair in pairs if pair[1]]) or ()
 

@@ -128,7 +128,8 @@ class Writer:
         )
         self.counts.short += self._is_short(segments, outputs)
         if len(outputs) == 1 and not segments[0].before and not segments[0].after:
-            return _annotated(source, replace(outputs[0], src=source.src))
+            (whole,) = outputs
+            return _annotated(source, whole if whole.src == source.src else replace(whole, src=source.src))
         n_candidates = max(len(output.nbest) for output in outputs)
         joined = [_joined(segments, [_nth(output, k) for output in outputs]) for k in range(n_candidates)]
         distinct = {one.hyp: one for one in reversed(joined)}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from s2s_constraints.task_texts import TaskTexts
 
 logger = logging.getLogger(__name__)
+NO_TERMS = Glossary()
 
 
 @dataclass(kw_only=True)
@@ -48,7 +49,7 @@ class TermFields:
 def glossary_of(path: str, terms: Mapping[str, Any]) -> Glossary:
     """The glossary of a file, if any, with the terms of an input; raises DataError for a bad file."""
     items = ((source, tuple(targets) if isinstance(targets, list) else (targets,)) for source, targets in terms.items())
-    return _with_terms(read_glossary(path) if path else Glossary(), tuple(items))
+    return _with_terms(read_glossary(path) if path else NO_TERMS, tuple(items))
 
 
 @lru_cache(maxsize=64)

@@ -27,7 +27,7 @@ from s2s.io.atomic import fsync, sha256, temporary, write_file
 from s2s.io.json_files import dump_record, read_record
 from s2s.io.kernel_lock import flock
 from s2s.io.outputs import check_replaceable, is_ours, record_of, record_output
-from s2s.io.own_file import open_own, own_descriptor
+from s2s.io.own_file import own_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class ResumableFile(OutputStream):
         self.header = path.with_name(f"{path.name}.partial.json")
         self.checksums = path.with_name(f"{path.name}.partial.crc")
         self.record = record_of(path)
-        self.descriptor = -1
+        self.descriptor = self.descriptor_of_checksums = -1
 
     def files(self) -> list[Path]:
         """Every file that is written."""
@@ -89,7 +89,7 @@ class ResumableFile(OutputStream):
         self._open()
         os.truncate(self.descriptor, 0)
         write_file(self.header, dump_record({"output": self.path.name, "made_of": provenance}))
-        open_own(self.checksums, "wb").close()
+        self._open_checksums(b"")
         return 0
 
     def resume(self, provenance: Mapping[str, Any], n_lines: int) -> int:
@@ -101,9 +101,15 @@ class ResumableFile(OutputStream):
         os.truncate(self.descriptor, self._n_intact())
         n_groups, end = self._whole_groups(n_lines)
         os.truncate(self.descriptor, end)
-        with open_own(self.checksums, "wb") as file:
-            file.write(_checksum(self.partial.read_bytes()))
+        self._open_checksums(_checksum(self.partial.read_bytes()))
         return n_groups
+
+    def _open_checksums(self, content: bytes) -> None:
+        """Write the file of checksums anew, and keep it open."""
+        self.descriptor_of_checksums = own_descriptor(
+            self.checksums, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        )
+        os.write(self.descriptor_of_checksums, content)
 
     def write(self, lines: Sequence[str], end: str = "\n") -> None:
         """Append lines; once this returns, they survive the end of the process."""
@@ -112,8 +118,7 @@ class ResumableFile(OutputStream):
         try:
             while data:
                 data = data[os.write(self.descriptor, data) :]
-            with open_own(self.checksums, "ab") as file:
-                file.write(_checksum(written))
+            os.write(self.descriptor_of_checksums, _checksum(written))
         except OSError as error:
             error.filename = str(self.partial)
             raise
@@ -133,9 +138,10 @@ class ResumableFile(OutputStream):
 
     def close(self) -> None:
         """Release the file, which `resume` can continue."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        for descriptor in (self.descriptor, self.descriptor_of_checksums):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.descriptor = self.descriptor_of_checksums = -1
 
     def _tidy_up(self) -> None:
         """Remove the files that accompany a growing file; the header last, since it marks the others as ours."""
