@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -56,6 +57,18 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
         return Ran(code, out, err, seen)
 
     return call
+
+
+@pytest.mark.parametrize(("argv", "is_frozen"), [(None, True), (["--version"], False)], ids=["process", "call"])
+def test_only_the_command_of_a_process_excludes_its_modules_from_garbage_collection(
+    argv: list[str] | None, is_frozen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call would exclude garbage of its program, too."""
+    monkeypatch.setattr(sys, "argv", ["s2s-train", "--version"])
+    gc.unfreeze()
+    assert run_command(Config, lambda *_: 0, argv) == 0
+    assert (gc.get_freeze_count() > 0) == is_frozen
+    gc.unfreeze()
 
 
 def test_a_command_gets_its_configuration_plugins_and_flags(run: Callable[..., Ran]) -> None:
