@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["DeferredPlugin", "PluginModules", "Record"]
+__all__ = ["DeferredPlugin", "PluginModules", "Record", "module_files"]
 
 import importlib
 import sys
 from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import cached_property, wraps
+from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,7 +74,7 @@ class DeferredPlugin:
             manager.register(_Implementations(**implementations), self.name)
 
     def _implementation(self, hook: str, manager: pluggy.PluginManager) -> Any:
-        """A function that takes all arguments of the hook, and calls the plugin's with those that it has."""
+        """A function that takes all arguments of the hook, and calls the plugin's with its own, `arguments`."""
         arguments, marks = self.record.hooks[hook]
         specification = getattr(manager.hook, hook).spec
 
@@ -82,7 +83,7 @@ class DeferredPlugin:
             given = dict(zip(specification.argnames, values, strict=True))
             return getattr(self.module, hook)(*(given[argument] for argument in arguments))
 
-        vars(implementation)[f"{GROUP}_impl"] = marks
+        vars(implementation).update({f"{GROUP}_impl": marks, "arguments": arguments})
         return implementation
 
 
@@ -146,3 +147,12 @@ class PluginModules(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.loaded)
+
+
+def module_files(modules: Mapping[str, Any]) -> Iterator[str]:
+    """The files of plugins' modules, none of which is imported; other objects have none."""
+    for found in modules.loaded.values() if isinstance(modules, PluginModules) else modules.values():
+        deferred = isinstance(found, DeferredPlugin)
+        spec = find_spec(found.module_name) if deferred else getattr(found, "__spec__", None)
+        if spec and spec.has_location:
+            yield str(spec.origin)

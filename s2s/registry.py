@@ -54,6 +54,8 @@ SERVICES = {
     "device": "a type of device, by torch's name of it: factory(config, torch.device) -> s2s.backend.Device",
     "screen": "what a run shows: factory(config) -> s2s.log.Screen",
     "strategy": "how a run uses several processes: factory(config) -> s2s.distributed.Strategy",
+    "packed_format": "models and searches that functions for a CPU keep for commands without torch: "
+    "factory(config) -> the PackedFormat of s2s/generation/packed.py",
     "inference_engine": "another program that runs an exported model: "
     "factory(s2s.generation.EngineInput) -> s2s.decoding.Search with describe()",
 }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the commands that tests start, too
@@ -18,6 +20,7 @@ from s2s import backend
 from s2s.backend.operators import OPERATORS
 from s2s.backend.operators.operator import description
 from s2s.plugin import load_plugins
+from s2s_cpu.library import native_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +49,19 @@ def quick_runs() -> Iterator[None]:
     """
     with without_pictures(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(backend, "matmul_rate", cache(backend.matmul_rate))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What commands keep for later ones goes to a folder of the tests, which has the functions compiled before."""
+    kept, folder = native_library().functions, tmp_path_factory.mktemp("cache")
+    if kept and Path(kept._name).parent.name == "s2s":
+        (folder / "s2s").mkdir(mode=0o700)
+        for path in Path(kept._name).parent.glob(f"{Path(kept._name).stem}.*"):
+            shutil.copy(path, folder / "s2s")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
         yield
 
 

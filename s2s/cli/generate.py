@@ -20,10 +20,10 @@ from s2s.run.origin import Origin
 from s2s.run.paths import candidates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from s2s.compose import ComposedConfig
-    from s2s.generation import Generator
+    from s2s.generation import LoadedGenerator
     from s2s.plugin import Plugins
     from s2s.text import DocumentFormat
 
@@ -44,17 +44,15 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         return _generate_document(composed, plugins, options, form)
     output = opening.open_output(config)
     _check_output(composed, output.files(), is_new=not output.supports_resume)
-    from s2s.generation import load  # torch, which --help and errors about files do without
-
-    logging.basicConfig(format="warning: %(message)s")
-    generator, provenance, description = load(composed, plugins)
+    loaded, keep = _load(composed, plugins)
+    generator, provenance = loaded.generator, loaded.provenance
     read = text_formats.input_format(config, plugins.registry)
     # raises errors before anything is written
     write = text_formats.output_format(config, generator, plugins.registry, output.line_counting_option)
     if output.supports_resume and output.is_done(provenance):
         return _report(options, f"{config.output} is finished; to make it anew, {output.how_to_begin_anew}")
     if options.dry_run:
-        return _report(options, f"all is in order; nothing was read or written; on {description}")
+        return _report(options, f"all is in order; nothing was read or written; on {loaded.description}")
     with contextlib.closing(output):
         n_lines = write.n_lines(config.nbest)
         n_written = output.resume(provenance, n_lines) if output.supports_resume else output.begin(provenance)
@@ -65,7 +63,24 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         started = time.monotonic()
         pipeline.generate_file(generator, config, read, write, output, n_written)
         output.finish()
-    return _finished(options, generator, started, description)
+    _finished(options, loaded, started)
+    keep(loaded)
+    return None
+
+
+def _load(
+    composed: ComposedConfig[GenerateConfig], plugins: Plugins
+) -> tuple[LoadedGenerator, Callable[[LoadedGenerator], bool]]:
+    """The generator, and what lets the next such command do without torch, to be called at the end."""
+    from s2s.generation.packed import PackedDecoding
+
+    logging.basicConfig(format="warning: %(message)s")
+    packed = PackedDecoding(composed, plugins)
+    if loaded := packed.open():
+        return loaded, packed.keep
+    from s2s.generation import load  # torch
+
+    return load(composed, plugins), packed.keep
 
 
 def _checked_models(config: GenerateConfig, plugins: Plugins) -> Iterator[tuple[str, str]]:
@@ -97,21 +112,21 @@ def _generate_document(
 
     file = document_files.DocumentFile.read(composed.config, form)
     _check_output(composed, [Path(file.output)], is_new=True)
-    from s2s.generation import load
-
-    logging.basicConfig(format="warning: %(message)s")
-    generator, _, description = load(composed, plugins)
+    loaded, keep = _load(composed, plugins)
     if options.dry_run:
-        return _report(options, f"all is in order; nothing was written; on {description}")
+        return _report(options, f"all is in order; nothing was written; on {loaded.description}")
     started = time.monotonic()
-    file.write(generator)
-    return _finished(options, generator, started, description)
+    file.write(loaded.generator)
+    _finished(options, loaded, started)
+    keep(loaded)
+    return None
 
 
-def _finished(options: Options, generator: Generator, started: float, description: str) -> None:
+def _finished(options: Options, loaded: LoadedGenerator, started: float) -> None:
     """Say how much was done in what time, and whether the outputs look wrong."""
+    generator = loaded.generator
     how_much = generator.counts.describe(generator.task.counts, time.monotonic() - started)
-    _report(options, f"{how_much}; on {description}")
+    _report(options, f"{how_much}; on {loaded.description}")
     if (doubt := generator.counts.doubt()) and os.environ.get("RANK", "0") == "0":
         logging.warning(doubt)
 

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from s2s.decoding.history import on_host
     from s2s.decoding.model_scores import gather_hypotheses
     from s2s.decoding.queue import SentenceQueue
-    from s2s.decoding.sentences import Hypothesis, SearchResult, SourceSentence
+    from s2s.decoding.sentences import ActiveSentence, Hypothesis, SearchResult, SourceSentence
     from s2s.decoding.starting import max_output_length, start_sentences
-    from s2s.decoding.streaming import ActiveBatch, ActiveSentence, Run, StreamingSearch
+    from s2s.decoding.streaming import ActiveBatch, Run, StreamingSearch
     from s2s.decoding.token_constraints import TokenWindow
     from s2s.decoding.transforms import AffineTransform, LogitsTransform
     from s2s.registry import Registry

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from s2s.decoding.candidates import FinishedHypotheses
 from s2s.decoding.history import History
-from s2s.decoding.streaming import ActiveBatch, ActiveSentence, Run, join_batches
+from s2s.decoding.sentences import ActiveSentence
+from s2s.decoding.streaming import ActiveBatch, Run, join_batches
 
 if TYPE_CHECKING:
     from s2s.decoding.contract import SearchRequest

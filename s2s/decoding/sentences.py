@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["Hypothesis", "SearchResult", "SourceSentence"]
+__all__ = ["ActiveSentence", "Hypothesis", "SearchResult", "SourceSentence"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import log
 
 from s2s.decoding.batch_constraint import SentenceConstraint
+
+NO_LIMIT = 1 << 60
+HALF = log(0.5)
 
 
 @dataclass(frozen=True)
@@ -59,3 +63,25 @@ class SearchResult:
     """Of the `SourceSentence`"""
     hypotheses: list[Hypothesis]
     """Best first; fewer than requested if the search found no more, none if no allowed output fits the length limit"""
+
+
+@dataclass(frozen=True)
+class ActiveSentence:
+    """The host's record of a sentence in the batch."""
+
+    index: int
+    """Identifies its result"""
+    n_source: int
+    """Source tokens, eos included"""
+    limit: int = field(default=NO_LIMIT, kw_only=True)
+    """Most tokens of its output, without eos"""
+
+    def ends_itself(self, n_tokens: int, eos_log_prob: float) -> bool:
+        """Whether an output of `n_tokens`, without eos, was not cut: at its limit eos has a probability over 0.5."""
+        return n_tokens < self.limit or eos_log_prob > HALF
+
+    def hypothesis(self, tokens: list[int], score: float, log_probs: list[float]) -> Hypothesis:
+        """An output of the sentence; log_probs: those of its tokens and of eos."""
+        *before, last = log_probs
+        finished = self.ends_itself(len(tokens), last)
+        return Hypothesis(tokens, score, sum(before) + last, log_probs, finished=finished)

@@ -5,18 +5,17 @@ Shapes: B sentences, S source length, K hypotheses per sentence.
 
 from __future__ import annotations
 
-__all__ = ["ActiveBatch", "ActiveSentence", "Run", "StreamingSearch", "join_batches", "remaining_rows"]
+__all__ = ["ActiveBatch", "Run", "StreamingSearch", "join_batches", "remaining_rows"]
 
 from abc import ABC, abstractmethod
 from collections import deque
-from dataclasses import dataclass, field, replace
-from math import log
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
 
-from s2s.decoding.sentences import Hypothesis
+from s2s.decoding.sentences import ActiveSentence
 from s2s.decoding.transforms import Transforms, pad_to_same, trim
 from s2s.model import State
 from s2s.tensors import join_tensors, select_rows
@@ -27,32 +26,6 @@ if TYPE_CHECKING:
     from s2s.backend.fused import SearchStream
     from s2s.decoding.contract import SearchRequest
     from s2s.decoding.sentences import SearchResult, SourceSentence
-
-
-NO_LIMIT = 1 << 60
-HALF = log(0.5)
-
-
-@dataclass(frozen=True)
-class ActiveSentence:
-    """The host's record of a sentence in the batch."""
-
-    index: int
-    """Identifies its result"""
-    n_source: int
-    """Source tokens, eos included"""
-    limit: int = field(default=NO_LIMIT, kw_only=True)
-    """Most tokens of its output, without eos"""
-
-    def ends_itself(self, n_tokens: int, eos_log_prob: float) -> bool:
-        """Whether an output of `n_tokens`, without eos, was not cut: at its limit eos has a probability over 0.5."""
-        return n_tokens < self.limit or eos_log_prob > HALF
-
-    def hypothesis(self, tokens: list[int], score: float, log_probs: list[float]) -> Hypothesis:
-        """An output of the sentence; log_probs: those of its tokens and of eos."""
-        *before, last = log_probs
-        finished = self.ends_itself(len(tokens), last)
-        return Hypothesis(tokens, score, sum(before) + last, log_probs, finished=finished)
 
 
 S = TypeVar("S", bound=ActiveSentence)

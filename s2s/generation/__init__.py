@@ -33,11 +33,12 @@ from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
-    from s2s.generation.build import EngineInput, LoadedGenerator, load, load_for_decoding
+    from s2s.generation.build import EngineInput, load, load_for_decoding
     from s2s.generation.files.streams import standard_input
     from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
     from s2s.generation.inputs import RequestConstraints
+    from s2s.generation.options import LoadedGenerator
     from s2s.generation.output_stages import OutputStage
     from s2s.generation.scoring import score
     from s2s.generation.segments import Segment
@@ -58,6 +59,7 @@ __getattr__ = lazy_names(
     __name__,
     "formats",
     "files.streams",
+    "options",
     "output_stages",
     "segments",
     "inputs",

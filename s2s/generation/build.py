@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["EngineInput", "LoadedGenerator", "LoadedModels", "load", "load_for_decoding"]
+__all__ = ["EngineInput", "LoadedModels", "load", "load_for_decoding"]
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -17,7 +17,7 @@ from s2s.generation.acceleration import accelerate, resolve_matmul, resolve_quan
 from s2s.generation.generator import Generator
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.generation.models import Models, load_models
-from s2s.generation.options import chosen_search, provenance, resolved_options
+from s2s.generation.options import LoadedGenerator, chosen_search, provenance, resolved_options
 from s2s.generation.searching import Searcher
 from s2s.plugin import Plugins
 
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from s2s.registry import Choice
     from s2s.run import Run
     from s2s.task import Constraint
-
-
-class LoadedGenerator(NamedTuple):
-    """A generator, and what its outputs depend on."""
-
-    generator: Generator
-    provenance: dict[str, Any]
-    """See the function `provenance`"""
-    description: str
-    """What runs the computation, in words"""
 
 
 class EngineInput(NamedTuple):
@@ -81,7 +71,7 @@ class LoadedModels:
         )
         generator = Generator(first.task, searcher, self.plugins, first.sources)
         recorded = provenance(generator.config, self.models.provenance, chosen, self.device.type)
-        return LoadedGenerator(generator, recorded, description)
+        return LoadedGenerator(generator, recorded, description, first.passed_over)
 
     def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:
         """The search, and what runs the computation, in words."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["chosen_search", "provenance", "resolve_candidates", "resolved_options"]
+__all__ = ["LoadedGenerator", "chosen_search", "provenance", "resolve_candidates", "resolved_options"]
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.compose.composition import recompose
 from s2s.config import Mark
@@ -18,8 +18,21 @@ if TYPE_CHECKING:
 
     from s2s.compose import ComposedConfig
     from s2s.config import Config, GenerateConfig
+    from s2s.generation.generator import Generator
     from s2s.plugin import Plugins
     from s2s.registry import Choice
+
+
+class LoadedGenerator(NamedTuple):
+    """A generator, and what its outputs depend on."""
+
+    generator: Generator
+    provenance: dict[str, Any]
+    """See the function `provenance`"""
+    description: str
+    """What runs the computation, in words"""
+    passed_over: tuple[str, ...] = ()
+    """Why the checkpoints that the options rather mean were not taken"""
 
 
 def chosen_search(composed: ComposedConfig[GenerateConfig], run: Config, plugins: Plugins) -> Choice:

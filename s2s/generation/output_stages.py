@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import torch
+    from pluggy import HookImpl
 
     from s2s.config import GenerateConfig
     from s2s.decoding import Hypothesis, SearchResult, SourceSentence
@@ -46,13 +47,26 @@ class OutputStage:
 
 
 def build_stages(
-    config: GenerateConfig, task: Task, model: Seq2Seq, device: torch.device, plugins: Plugins | None
+    config: GenerateConfig, task: Task, model: Seq2Seq, device: torch.device | None, plugins: Plugins | None
 ) -> list[OutputStage]:
-    """The stages that the options require; ConfigError for alignments that no plugin computes."""
+    """The stages that the options require; ConfigError for alignments that no plugin computes.
+
+    device: None is a CPU, for which torch is imported only if a hook takes the device.
+    """
     stages: list[OutputStage] = []
     if plugins:
-        stages = plugins.hook.s2s_finish_outputs(config=config, task=task, model=model, device=device, plugins=plugins)
+        hook = plugins.hook.s2s_finish_outputs
+        if device is None and any("device" in _arguments(one) for one in hook.get_hookimpls()):
+            import torch
+
+            device = torch.device("cpu")
+        stages = hook(config=config, task=task, model=model, device=device, plugins=plugins)
     if "align" in config.fields and not any(stage.computes_alignment for stage in stages):
         absent_hint = plugins.registry.absent_hint() if plugins else ""
         raise ConfigError(f"fields={config.fields}: no loaded plugin aligns words.{absent_hint}")
     return stages[::-1]  # in the order in which the plugins were loaded
+
+
+def _arguments(implementation: HookImpl) -> Sequence[str]:
+    """What an implementation of a hook takes; one of a plugin that is imported later seems to take all."""
+    return getattr(implementation.function, "arguments", implementation.argnames)

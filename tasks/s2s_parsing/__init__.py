@@ -155,13 +155,13 @@ class ParsingConfig(Choice):
 
 
 @hookimpl
-def s2s_finish_outputs(config: GenerateConfig, task: Task, model: Seq2Seq, device: Any) -> OutputStage | None:
+def s2s_finish_outputs(config: GenerateConfig, task: Task, model: Seq2Seq) -> OutputStage | None:
     """The stage that takes parts of speech from the encoder's labels, if outputs have none of their own."""
     if not (isinstance(task.config, ParsingConfig) and task.vocab.labels and task.config.needs_tags):
         return None
     from s2s_parsing.tagging import TagStage
 
-    return TagStage(model, task, device, config.tokens)  # type: ignore[arg-type]  # the task of that configuration
+    return TagStage(model, task, config.tokens)  # type: ignore[arg-type]  # the task of that configuration
 
 
 @hookimpl

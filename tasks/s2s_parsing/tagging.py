@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class TagStage(OutputStage):
     """Writes the part of speech that is most probable for the encoder at each word of an output."""
 
-    def __init__(self, model: Seq2Seq, task: Parsing, device: torch.device, n_tokens: int) -> None:
+    def __init__(self, model: Seq2Seq, task: Parsing, n_tokens: int) -> None:
         """n_tokens: source tokens in a batch."""
-        self.model, self.task, self.device, self.n_tokens = model, task, device, n_tokens
+        self.model, self.task, self.n_tokens = model, task, n_tokens
 
     def results(
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, SourceSentence]
@@ -54,8 +54,9 @@ class TagStage(OutputStage):
         has not learnt labels."""
         labels: list[list[int] | None] = [None] * len(sources)
         pairs: list[tuple[Sequence[int], list[int]]] = [(source, []) for source in sources]
+        device = next(self.model.parameters(), torch.empty(0)).device
         for indices in batch_by_length(pairs, self.n_tokens):
-            batch = make_batch([pairs[i] for i in indices], self.task.vocab).to(self.device)
+            batch = make_batch([pairs[i] for i in indices], self.task.vocab).to(device)
             logits = self.model.label_logits(batch.src, batch.src_pad)
             if logits is None:
                 return labels

@@ -22,7 +22,7 @@ from s2s.generation.segments import Segment
 from s2s.generation.writing import Writer
 from s2s.model import Seq2Seq
 from s2s.plugin import load_plugins
-from s2s_alignment.stage import coverage
+from s2s_alignment.attention import coverage
 from s2s_alignment.words import replace_unknown
 
 if TYPE_CHECKING:

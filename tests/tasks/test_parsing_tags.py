@@ -98,7 +98,7 @@ def test_punctuation_stays_punctuation_and_no_other_word_becomes_it(task: Parsin
 @pytest.mark.parametrize("n_tokens", [1, 60, 10_000], ids=["one by one", "some at once", "all at once"])
 def test_each_output_gets_the_labels_of_its_own_sentence(task: Parsing, gold: list[Example], n_tokens: int) -> None:
     model = Oracle(task, gold)
-    stage = TagStage(model, task, torch.device("cpu"), n_tokens)
+    stage = TagStage(model, task, n_tokens)
     encoded = enumerate(task.encode_source([e.src for e in gold]))
     sources = {i: SourceSentence(i, [*ids, task.vocab.eos]) for i, ids in encoded}
     results = [SearchResult(i, [found(i), found(i + 1)][: i % 3]) for i in reversed(range(len(gold)))]
@@ -116,7 +116,7 @@ def test_each_output_gets_the_labels_of_its_own_sentence(task: Parsing, gold: li
 
 def test_without_labels_an_output_stays_as_it_is(task: Parsing, gold: list[Example]) -> None:
     model = plugins().registry.get("arch", "rnn").build(RNNConfig(**SMALL, attention="additive"), task.vocab)
-    stage = TagStage(model, task, torch.device("cpu"), 100)
+    stage = TagStage(model, task, 100)
     source = SourceSentence(0, [*task.encode_source([gold[0].src])[0], 3])
     ((one,),) = stage.results([[SearchResult(0, [found(1)])]], {0: source})
     assert one.hypotheses[0].source_labels is None
@@ -131,7 +131,7 @@ def test_without_labels_an_output_stays_as_it_is(task: Parsing, gold: list[Examp
 def test_tags_of_the_output_itself_are_kept(options: dict[str, Any], tmp_path: Any) -> None:
     other = learnt(tmp_path, **{"linear": "in_order", "trees": 60, **options})
     config = generate_config()
-    assert s2s_finish_outputs(config=config, task=other, model=Any, device=Any) is None
+    assert s2s_finish_outputs(config=config, task=other, model=Any) is None
 
 
 def test_words_of_a_sentence_that_was_cut_off_keep_the_tags_of_the_form(task: Parsing, gold: list[Example]) -> None:

@@ -7,9 +7,9 @@ auto, torch (never), native (an error if there are none), or compile (those of a
 
 from __future__ import annotations
 
-__all__ = ["s2s_operators"]
+__all__ = ["s2s_operators", "s2s_register"]
 
-from s2s import hookimpl
+from s2s import Choice, Registry, hookimpl
 
 
 @hookimpl
@@ -18,3 +18,8 @@ def s2s_operators() -> str:
     from s2s_cpu.implementations import implement
 
     return implement()
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.add("packed_format", "c", Choice, "s2s_cpu.packed_files:PackedFiles")

@@ -12,9 +12,11 @@ __all__ = [
     "SHIPPED",
     "Level",
     "UntrustedError",
+    "check_trusted",
     "compile_library",
     "compiled_library",
     "find_library",
+    "private_cache",
     "shipped_library",
 ]
 
@@ -127,9 +129,9 @@ def find_library(path: Path) -> bool:
     Raises UntrustedError if it or its folder is not this user's alone.
     """
     try:
-        _check_trusted(path.parent)
+        check_trusted(path.parent)
         for file in (path, _digest_file(path)):
-            _check_trusted(file)
+            check_trusted(file)
         return _digest(path) == _digest_file(path).read_text(encoding="ascii", errors="replace")
     except FileNotFoundError:
         return False
@@ -168,11 +170,11 @@ def private_cache() -> Path:
         folder.mkdir(mode=0o700, parents=True)
         folder.chmod(0o700)  # mkdir's mode is subject to the umask
     except FileExistsError:
-        _check_trusted(folder)
+        check_trusted(folder)
     return folder
 
 
-def _check_trusted(path: Path) -> None:
+def check_trusted(path: Path) -> None:
     """Raise UntrustedError if another user owns a file or folder, or may write to it."""
     status = path.lstat()
     if stat.S_ISLNK(status.st_mode):

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["AlignmentOptions", "s2s_finish_outputs", "s2s_register"]
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from s2s import Choice, Registry, hookimpl
 from s2s.config import GenerateConfig, Mark, at_least, check_all_used, check_ranges
@@ -47,10 +47,10 @@ def s2s_register(registry: Registry) -> None:
 
 
 @hookimpl
-def s2s_finish_outputs(config: AlignmentOptions, task: Task, model: Seq2Seq, device: Any) -> AttentionStage | None:
+def s2s_finish_outputs(config: AlignmentOptions, task: Task, model: Seq2Seq) -> AttentionStage | None:
     """The stage, if an option needs attention, or single inputs might."""
     if not (config.needs_attention or task.running_text):
         return None
     from s2s_alignment.stage import AttentionStage
 
-    return AttentionStage(model, task, device, config)
+    return AttentionStage(model, task, config)

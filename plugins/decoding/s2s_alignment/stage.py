@@ -1,41 +1,37 @@
 """Attention of the model over outputs that a search found: source positions of tokens, and coverage.
 
-Shapes: B outputs, T output tokens with eos, S source tokens with eos.
+No torch at import, since most outputs need no attention. Shapes: T output tokens with eos, S source tokens with eos.
 """
 
 from __future__ import annotations
 
-__all__ = ["AttentionStage", "coverage"]
+__all__ = ["AttentionStage"]
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import torch
-
-from s2s import ConfigError, batch_by_length, make_batch
+from s2s import ConfigError
 from s2s.decoding import Hypothesis, SearchResult
 from s2s.generation import OutputStage
 from s2s_alignment.words import replace_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from torch import Tensor
 
     from s2s import Seq2Seq, Task
     from s2s.decoding import SourceSentence
     from s2s_alignment import AlignmentOptions
-
-Pair = tuple[Sequence[int], Sequence[int]]
+    from s2s_alignment.attention import Pair
 
 
 class AttentionStage(OutputStage):
     """Adds source positions to outputs, and re-ranks them by coverage."""
 
-    def __init__(self, model: Seq2Seq, task: Task, device: torch.device, config: AlignmentOptions) -> None:
+    def __init__(self, model: Seq2Seq, task: Task, config: AlignmentOptions) -> None:
         """Raises ConfigError, before anything is decoded, if the model does not provide attention weights."""
-        self.model, self.task, self.device, self.config = model, task, device, config
+        self.model, self.task, self.config = model, task, config
         self.computes_alignment = config.format == "aligned" or "align" in config.fields
         asked = config.needs_attention
         if asked and next(self._weights([([], [])], [self.task.vocab.starting_tokens]))[1] is None:
@@ -92,19 +88,11 @@ class AttentionStage(OutputStage):
         ]
 
     def _weights(self, pairs: Sequence[Pair], starts: Sequence[Sequence[int]]) -> Iterator[tuple[int, Tensor | None]]:
-        """The index of each pair, and the attention [T, S - 1] of its target, with eos, to its source, without eos."""
-        for indices in batch_by_length(pairs, self.config.tokens):
-            batch = make_batch([pairs[i] for i in indices], self.task.vocab, [starts[i] for i in indices]).to(
-                self.device
-            )
-            with torch.no_grad():
-                weights = self.model.attention(
-                    batch.src, batch.src_pad, batch.tgt_in, self.config.attention_layer or None
-                )
-            weights = None if weights is None else weights.cpu()
-            for row, index in enumerate(indices):
-                (src, tgt), before = pairs[index], len(starts[index]) - 1  # predictions of starting tokens
-                yield index, None if weights is None else weights[row, before : before + len(tgt) + 1, : len(src)]
+        """See `attention_weights`."""
+        from s2s_alignment.attention import attention_weights  # torch
+
+        layer = self.config.attention_layer or None
+        return attention_weights(self.model, self.task.vocab, pairs, starts, self.config.tokens, layer)
 
     def _with_weights(self, hypothesis: Hypothesis, weights: Tensor | None) -> Hypothesis:
         """weights [T, S - 1]; None: the architecture gives none, and no option needs any"""
@@ -112,14 +100,10 @@ class AttentionStage(OutputStage):
             return hypothesis
         score = hypothesis.score
         if self.config.coverage:
+            from s2s_alignment.attention import coverage
+
             score += self.config.coverage * coverage(weights)
         return replace(hypothesis, score=score, source_positions=weights[:-1].argmax(-1).tolist())
 
     def _ranked(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         return sorted(hypotheses, key=lambda h: -h.score) if self.config.coverage else hypotheses
-
-
-def coverage(weights: Tensor) -> float:
-    """sum_i log(min(sum_j p_ij, 1)), from Wu et al. (2016), eq. 14: weights [T, S] of target j and source i."""
-    least = torch.finfo(torch.float32).tiny  # a source token without attention must not make the score -inf
-    return float(weights.cpu().double().sum(0).clamp(least, 1.0).log().sum())

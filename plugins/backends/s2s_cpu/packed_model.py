@@ -1,0 +1,55 @@
+"""A model made of functions in C as one file, which a process without torch maps and searches.
+
+The file is a line of JSON and, from the next multiple of `PAGE` bytes on, the model's structures and the memory that
+they point to; pointers are offsets from there, and `pointers` says where they are. `s2s_cpu.packing` writes it. Only a
+file that no other user can have written may be read, since the functions trust the sizes in it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FORMAT", "PAGE", "PackedModel", "aligned"]
+
+import ctypes
+import hashlib
+import json
+import mmap
+from ctypes import c_char, c_int64
+from typing import TYPE_CHECKING
+
+from s2s_cpu.structs import ModelStruct, SourceModelStruct
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = "s2s packed model 1"
+PAGE = 4096
+HEADER_LIMIT = 2**20
+
+
+class PackedModel:
+    """A model in a file, mapped into memory."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises ValueError for a file that is no such model, or is damaged."""
+        with path.open("rb") as file:
+            line = file.readline(HEADER_LIMIT)
+            self.memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        header = json.loads(line)
+        begin = aligned(len(line), PAGE)
+        with memoryview(self.memory) as whole, whole[begin:] as contents:
+            if header["format"] != FORMAT or hashlib.sha256(contents).hexdigest() != header["sha256"]:
+                raise ValueError(f"{path} is not a whole {FORMAT}")
+        base = ctypes.addressof(c_char.from_buffer(self.memory, begin))
+        for at in header["pointers"]:
+            c_int64.from_buffer(self.memory, begin + at).value += base
+        self.source = SourceModelStruct.from_buffer(self.memory, begin + header["source"])
+        self.target = ModelStruct.from_buffer(self.memory, begin + header["target"])
+        self.n_tokens: int = header["n_tokens"]
+        """Of the source's vocabulary"""
+        self.n_positions: int = header["n_positions"]
+        """Tokens of a source, and of an output with eos, whose positions are encoded"""
+
+
+def aligned(n_bytes: int, to: int) -> int:
+    """n_bytes, rounded up to a multiple of `to`."""
+    return -(-n_bytes // to) * to

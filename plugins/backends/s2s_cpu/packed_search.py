@@ -1,0 +1,69 @@
+"""Beam search with a model in a file, in a process that may never import torch: see `s2s.generation.packed`."""
+
+from __future__ import annotations
+
+__all__ = ["PackedSearch"]
+
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from s2s.decoding import ActiveSentence, SearchResult
+from s2s_cpu.stream import Stream, StreamSentence
+from s2s_cpu.structs import SEARCH_SETTINGS, SearchStruct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from s2s.decoding import SentenceQueue, SourceSentence
+    from s2s_cpu.packed_model import PackedModel
+    from s2s_cpu.stream import StreamResult
+
+TABLES = {"banned": "q", "penalty": "f", "logit_scale": "f", "logit_bias": "f"}
+"""Tables of a search, and the types of their numbers; an empty one is none"""
+
+
+class PackedSearch:
+    """A search whose results have the same bits as those of the search that it was made of."""
+
+    def __init__(self, model: PackedModel, settings: Mapping[str, Any]) -> None:
+        self.model, self.n, self.limits = model, settings["nbest"], settings["limits"]
+        self.n_target = settings["n_target"]
+        self.start: tuple[int, ...] = tuple(settings["starting_tokens"])
+        self.struct = SearchStruct(**{name: settings[name] for name in SEARCH_SETTINGS})
+        self.tables = {name: array(kind, settings[name]) for name, kind in TABLES.items()}  # own what is pointed to
+        for name, table in self.tables.items():
+            setattr(self.struct, name, table.buffer_info()[0] if table else None)
+        self.struct.n_banned = len(self.tables["banned"])
+
+    def accepts(self, sentence: SourceSentence) -> bool:
+        """Whether it searches this sentence: not with a constraint, and of no unusual length."""
+        ids, start = sentence.ids, sentence.starting_tokens or self.start
+        in_tables = len(start) == 1 and 0 <= start[0] < self.n_target
+        is_source = 0 < len(ids) <= len(self.limits) and min(ids) >= 0 and max(ids) < self.model.n_tokens
+        return sentence.constraint is None and in_tables and is_source
+
+    def __call__(self, queue: SentenceQueue) -> Iterator[list[SearchResult]]:
+        """The result of each sentence of the queue, as soon as it is known."""
+        stream, records = Stream(self.model.source, self.model.target, self.struct, self.n), dict[int, ActiveSentence]()
+        stream.n_positions = self.model.n_positions
+        while (admitted := queue.admit(stream.n_source)) or stream.n_sentences:
+            records.update((one.index, self._record(one)) for one in admitted)
+            if admitted:
+                stream.admit([self._sentence(one, records[one.index].limit) for one in admitted])
+            if cancelled := queue.take_cancelled():
+                stream.cancel(cancelled)
+            stream.settings.admission_threshold = queue.stop_threshold
+            found = stream.run(queue.steps_at_once)
+            yield [_result(one, records.pop(one.number)) for one in found]
+
+    def _record(self, sentence: SourceSentence) -> ActiveSentence:
+        n_source = len(sentence.ids)
+        return ActiveSentence(sentence.index, n_source, limit=self.limits[n_source - 1])
+
+    def _sentence(self, sentence: SourceSentence, limit: int) -> StreamSentence:
+        return StreamSentence(sentence.index, sentence.ids, limit, (sentence.starting_tokens or self.start)[0])
+
+
+def _result(found: StreamResult, record: ActiveSentence) -> SearchResult:
+    outputs = [record.hypothesis(one.tokens, one.score, one.log_probs) for one in found.outputs]
+    return SearchResult(found.number, outputs)

@@ -1,0 +1,182 @@
+"""Writes models for processes without torch, and the settings of their searches; see `s2s_cpu.packed_model`."""
+
+from __future__ import annotations
+
+__all__ = ["pack_model", "pack_search"]
+
+import ctypes
+import hashlib
+import itertools
+import json
+from ctypes import c_char, c_int64, c_void_p
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from s2s.backend import fused
+from s2s.decoding import BeamSearch, max_output_length
+from s2s_cpu.beam_search_steps import search_settings, search_struct
+from s2s_cpu.packed_model import FORMAT, PAGE, aligned
+from s2s_cpu.stream_search import StreamSearch
+from s2s_cpu.structs import SEARCH_SETTINGS, ModelStruct, SourceModelStruct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from s2s import Seq2Seq
+    from s2s.decoding import Search, SearchRequest
+    from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
+    from s2s_cpu.prepacked import PrepackedLinear
+
+LINE = 64
+"""Bytes to a multiple of which blocks are aligned"""
+
+
+class Block(NamedTuple):
+    """Memory that structures point to."""
+
+    address: int
+    n_bytes: int
+    struct: type[ctypes.Structure] | None = None
+    """Of which it is an array; None: numbers"""
+
+
+def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dict[str, Any] | None:
+    """The settings of a search in numbers, for sentences whose source and output have up to `n_positions` tokens each.
+
+    None: it is another search than beam search, a constraint applies to every output, or a shortlist to every source.
+    """
+    if not isinstance(search, BeamSearch) or not (run := search.begin(request)).whole or run.request.constraint:
+        return None
+    lists = request.shortlist is not None and request.model.reads_shortlists
+    limits = _limits(search, request, _n_encoded(request.model, n_positions))
+    if lists or not limits:
+        return None
+    search.extend_penalties(run, max(limits))
+    settings, beam, affine = search_settings(search, run), search.config.beam, run.transforms.affine
+    struct = search_struct(settings, beam, beam)
+    return {
+        **{name: getattr(struct, name) for name in SEARCH_SETTINGS},
+        "nbest": request.nbest,
+        "limits": limits,
+        "n_target": request.vocab.tgt,
+        "starting_tokens": list(request.vocab.starting_tokens),
+        "banned": settings.banned.tolist(),
+        "penalty": settings.penalties.tolist(),
+        "logit_scale": affine.scale.tolist() if affine else [],
+        "logit_bias": affine.bias.tolist() if affine else [],
+    }
+
+
+def _limits(search: BeamSearch, request: SearchRequest, n_positions: int) -> list[int]:
+    """The most tokens of outputs for sources of 1, 2, … tokens, eos included, as long as all tokens have positions."""
+    limits = (max_output_length(search.config, request.model, n) for n in range(n_positions))
+    return list(itertools.takewhile(lambda limit: limit < n_positions, limits))
+
+
+def _n_encoded(model: Seq2Seq, n_positions: int) -> int:
+    return min(n_positions, model.max_len or n_positions)
+
+
+def pack_model(path: Path, model: Seq2Seq, n_positions: int) -> bool:
+    """Write a model's file; False if it does not consist of functions in C."""
+    search = model.stream_search() if isinstance(model, fused.HasStreamSearch) else None
+    if not isinstance(search, StreamSearch):
+        return False
+    _write_model(path, search, _n_encoded(model, n_positions))
+    return True
+
+
+def _write_model(path: Path, search: StreamSearch, n: int) -> None:
+    """Write a model with the encodings of its first n positions [P, D]; the caller renames the file into place."""
+    source = SourceModelStruct.from_buffer_copy(search.source)
+    target = ModelStruct.from_buffer_copy(search.target)
+    tables = search.positions.src(n), search.positions.tgt(n)
+    source.positions, target.positions = (None if table is None else table.data_ptr() for table in tables)
+    tensors = (*_tensors(*search.models), *(table for table in tables if table is not None))
+    every = (*map(_block, tensors), *_struct_blocks(search), _struct_block(source), _struct_block(target))
+    blocks = list({block.address: block for block in every}.values())  # weights may be shared
+    ends = list(itertools.accumulate(aligned(block.n_bytes, LINE) for block in blocks))
+    begin_of = dict(zip((block.address for block in blocks), [0, *ends], strict=False))
+    parts, pointers, digest = [], list[int](), hashlib.sha256()
+    for block in blocks:
+        contents, found = _relocated(block, begin_of)
+        pointers += found
+        parts += [contents, bytes(-block.n_bytes % LINE)]
+    for part in parts:
+        digest.update(part)
+    header = {
+        "format": FORMAT,
+        "sha256": digest.hexdigest(),
+        "source": begin_of[ctypes.addressof(source)],
+        "target": begin_of[ctypes.addressof(target)],
+        "n_tokens": search.n_tokens,
+        "n_positions": n,
+        "pointers": pointers,
+    }
+    line = json.dumps(header).encode() + b"\n"
+    with path.open("wb") as file:
+        file.write(line.ljust(aligned(len(line), PAGE), b"\0"))
+        file.writelines(parts)
+
+
+def _coders(source: fused.FusedSource, target: fused.FusedModel) -> tuple[FusedEncoder, FusedDecoder]:
+    return cast("FusedEncoder", source.encoder), cast("FusedDecoder", target.decoder)
+
+
+def _tensors(source: fused.FusedSource, target: fused.FusedModel) -> Iterator[Tensor]:
+    """All that structures of the model point to."""
+    encoder, decoder = _coders(source, target)
+    sublayers = [*encoder.tensors[0], *decoder.tensors[0]]
+    stacks = encoder.tensors[1], decoder.tensors[1]
+    maps = [linear for layer in sublayers for linear in layer.linears.values()]
+    for linear in (*maps, *source.keys_values, target.output):
+        yield from cast("PrepackedLinear", linear).tensors.values()
+    norms = [norm for layer in sublayers for norm in layer.norms]
+    for norm in filter(None, (*norms, *(stack.norm for stack in stacks), target.embedding_norm)):
+        yield from norm.parameters()
+    tables = (*(stack.relative for stack in stacks), source.embedding, target.embedding)
+    yield from (table for table in tables if table is not None)
+
+
+def _block(x: Tensor) -> Block:
+    assert x.is_contiguous()
+    return Block(x.data_ptr(), x.numel() * x.element_size())
+
+
+def _struct_blocks(search: StreamSearch) -> Iterator[Block]:
+    """The structures that those of the model point to."""
+    encoder, decoder = _coders(*search.models)
+    for layers in (encoder.layers, decoder.layers, search.keys_values):
+        yield Block(ctypes.addressof(layers), ctypes.sizeof(layers), layers._type_)
+    yield from map(_struct_block, (encoder.stack, decoder.stack))
+
+
+def _struct_block(struct: ctypes.Structure) -> Block:
+    return Block(ctypes.addressof(struct), ctypes.sizeof(struct), type(struct))
+
+
+def _relocated(block: Block, begin_of: Mapping[int, int]) -> tuple[memoryview | bytearray, list[int]]:
+    """A block's contents, with offsets in place of pointers, and where in the file these are."""
+    memory = (c_char * block.n_bytes).from_address(block.address)
+    if block.struct is None:
+        return memoryview(memory).cast("B"), []
+    contents, found = bytearray(memory), []
+    for begin in range(0, block.n_bytes, ctypes.sizeof(block.struct)):
+        for at in _pointers(block.struct, begin):
+            pointer = c_int64.from_buffer(contents, at)
+            if pointer.value:
+                pointer.value = begin_of[pointer.value]
+                found.append(begin_of[block.address] + at)
+    return contents, found
+
+
+def _pointers(struct: type[ctypes.Structure], begin: int) -> Iterator[int]:
+    """Where the pointers of a structure are that begins at `begin`."""
+    for name, kind, *_ in struct._fields_:
+        at = begin + getattr(struct, name).offset
+        if issubclass(kind, ctypes.Structure):
+            yield from _pointers(kind, at)
+        elif kind is c_void_p or issubclass(kind, ctypes._Pointer):
+            yield at

@@ -1,0 +1,195 @@
+"""Decoding without torch, whose import takes longer than most texts.
+
+A command that has decoded with functions of a plugin, and with nothing else, keeps in the user's cache what they read:
+the model's weights as they are packed for them, and the settings of its search in numbers. The next command with the
+same run, options, plugins and machine maps these, and loads the model itself only for what the functions cannot do,
+such as a sentence with a constraint. Outputs are the same.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PackedDecoding", "PackedFormat", "PackedSearch"]
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from s2s.config import GenerateConfig
+from s2s.decoding.queue import FixedQueue
+from s2s.errors import UserError
+from s2s.generation.generator import Generator
+from s2s.generation.options import LoadedGenerator, chosen_search, provenance, resolved_options
+from s2s.generation.output_stages import OutputStage, build_stages
+from s2s.generation.packed_keys import Keys
+from s2s.generation.sentences import one_result_each, sentences_of
+from s2s.generation.workers import describe_workers, resolve_workers, search_shared
+from s2s.run import find_model
+from s2s.run.run_task import RunTask
+from s2s.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from s2s.compose import ComposedConfig
+    from s2s.decoding import Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
+    from s2s.generation.searching import Searcher
+    from s2s.generation.segments import Segment
+    from s2s.model import Seq2Seq
+    from s2s.plugin import Plugins
+
+NATIVE = ("auto", "exact", "native")
+WITHOUT_TORCH = "native kernels without torch"
+
+
+class PackedSearch(Protocol):
+    """The search of a model in a file."""
+
+    def accepts(self, sentence: SourceSentence) -> bool:
+        """Whether it can search this sentence."""
+
+    def __call__(self, queue: SentenceQueue) -> Iterator[Iterable[SearchResult]]:
+        """The result of each sentence of a queue, all of which it accepts, as soon as it is known."""
+
+
+class PackedFormat(Protocol):
+    """What functions of a plugin keep of a model and a search; no torch is imported except by `keep`."""
+
+    def identity(self) -> str:
+        """What its files depend on beside their keys, such as the processor; empty: it cannot be used here."""
+
+    def find(self, key: str) -> tuple[dict[str, Any], PackedSearch] | None:
+        """The record that `keep` was given with this key, and the search; None: there are none, or they are damaged."""
+
+    def keep(self, key: str, model_key: str, search: Search, request: SearchRequest, record: Mapping[str, Any]) -> bool:
+        """Keep the request's model under `model_key`, and the search and a record in JSON under `key`.
+
+        False if the search consists of more than its functions, or there is no room.
+        """
+
+
+@dataclass(frozen=True)
+class PackedSegmentSearch:
+    """A `SegmentSearch` by functions of a plugin, and by the model for the segments that these cannot search."""
+
+    task: Task
+    config: GenerateConfig
+    search: PackedSearch
+    max_len: int | None
+    name: str
+    stages: Sequence[OutputStage]
+    model: LateModel
+
+    def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
+        """The result of each segment that has tokens, by its index, as soon as it is known."""
+        sentences = sentences_of(segments, self.task.vocab)
+        own = [one for one in sentences if self._is_own(one)]
+        results = search_shared(self._results, own, self.config, "cpu") or self._results(own)
+        yield from one_result_each(results, own, self.name)
+        if len(own) < len(sentences):
+            found = {one.index for one in own}
+            others = [replace(one, ids=[]) if i in found else one for i, one in enumerate(segments)]
+            yield from self.with_model()(others)
+
+    def _results(self, sentences: Sequence[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
+        return self.search(FixedQueue(sentences, self.config.tokens))
+
+    def _is_own(self, sentence: SourceSentence) -> bool:
+        return self.search.accepts(sentence) and not any(stage.processes(sentence) for stage in self.stages)
+
+    def with_model(self) -> Searcher:
+        """The search by the model, which is loaded when it is first needed."""
+        return self.model.searcher
+
+
+class LateModel:
+    """Stands for a model, which is loaded when its first attribute is read."""
+
+    def __init__(self, load: Callable[[], Searcher]) -> None:
+        self._load = load
+
+    @functools.cached_property
+    def searcher(self) -> Searcher:
+        """The search by the model."""
+        return self._load()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.searcher.model, name)
+
+
+class PackedDecoding:
+    """What commands with these options have kept, and what this one keeps for others; made before a model is loaded."""
+
+    def __init__(self, composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> None:
+        self.composed, self.plugins = composed, plugins
+        self.keys = self._keys()
+        """By the formats that can be used here; of the run as it is now, which may be training"""
+
+    def _keys(self) -> dict[PackedFormat, Keys]:
+        if not _may_be_packed(self.composed.config):
+            return {}
+        identities = {form: form.identity() for form in _formats(self.plugins)}
+        try:
+            return {form: Keys.of(self.composed, self.plugins, known) for form, known in identities.items() if known}
+        except (OSError, UserError):  # what is wrong with the run will be reported when it is loaded
+            return {}
+
+    def open(self) -> LoadedGenerator | None:
+        """The generator of an earlier command; None if there was none, or it kept none."""
+        for form, keys in self.keys.items():
+            if found := form.find(keys.search):
+                return self._generator(*found)
+        return None
+
+    def keep(self, loaded: LoadedGenerator) -> bool:
+        """Keep what the next command needs to do the same without torch; False if that is impossible, or done already.
+
+        Not if the run has changed since this command began: the model may be the previous one.
+        """
+        search, config = loaded.generator.search, loaded.generator.config
+        if isinstance(search, PackedSegmentSearch) or not self.keys or loaded.passed_over:
+            return False
+        one = search.with_model()
+        now = self._keys()
+        if one.device.type != "cpu" or one.transforms or list(now.values()) != list(self.keys.values()):
+            return False
+        record = {
+            "options": {"matmul": "native", "quantization": config.quantization, "tokens": config.tokens},
+            "checkpoint": loaded.provenance["checkpoint"],
+            "max_len": one.max_len,
+            "name": one.name,
+        }
+        request = one.request(FixedQueue([], 1))
+        return any(form.keep(keys.search, keys.model, one.search, request, record) for form, keys in self.keys.items())
+
+    def _generator(self, record: Mapping[str, Any], search: PackedSearch) -> LoadedGenerator:
+        composed, plugins, options = self.composed, self.plugins, record["options"]
+        ((name, _),) = composed.config.members()
+        of_run = RunTask.load(find_model(name, plugins), plugins)
+        of_models = resolve_workers(replace(composed.config, **options), "cpu")
+        chosen = chosen_search(composed, of_run.config, plugins)
+        config = replace(resolved_options(composed, of_run.config, chosen, of_models), tokens=options["tokens"])
+        model = LateModel(lambda: _load(composed, config, plugins))
+        stages = build_stages(config, of_run.task, cast("Seq2Seq", model), None, plugins)
+        decoding = PackedSegmentSearch(of_run.task, config, search, record["max_len"], record["name"], stages, model)
+        generator = Generator(of_run.task, decoding, plugins, of_run.sources)
+        made_of = provenance(config, {"checkpoint": record["checkpoint"]}, chosen, "cpu")
+        description = ", ".join(filter(None, ["cpu", describe_workers(config), WITHOUT_TORCH]))
+        return LoadedGenerator(generator, made_of, description)
+
+
+def _load(composed: ComposedConfig[GenerateConfig], config: GenerateConfig, plugins: Plugins) -> Searcher:
+    from s2s.generation.build import load_for_decoding  # torch
+
+    return load_for_decoding(config, plugins).generator(composed).generator.search.with_model()
+
+
+def _may_be_packed(config: GenerateConfig) -> bool:
+    """Whether the options leave the models to functions for a CPU."""
+    plain = config.backend == "native" and config.precision == "fp32" and not (config.fusion or config.transforms)
+    return plain and config.device in ("auto", "cpu") and config.matmul in NATIVE and len(config.members()) == 1
+
+
+def _formats(plugins: Plugins) -> list[PackedFormat]:
+    names = plugins.registry.names("packed_format")
+    return [plugins.registry.build_default("packed_format", name) for name in names]

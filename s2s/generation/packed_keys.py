@@ -1,0 +1,97 @@
+"""Under which keys a packed model and a search are kept: digests of all that they depend on."""
+
+from __future__ import annotations
+
+__all__ = ["Keys"]
+
+import hashlib
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import s2s
+from s2s.config import Mark
+from s2s.deferred import module_files
+from s2s.run import find_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from s2s.compose import ComposedConfig
+    from s2s.config import GenerateConfig
+    from s2s.plugin import Plugins
+
+READ_OF_A_RUN = ("resolved.yaml", "provenance.json", "env.json", "tokenizer", "checkpoints", "best")
+"""Files and folders of a run on which its outputs depend"""
+ACCELERATORS = ("nvidia*", "kfd", "dri/renderD*", "accel*")
+"""Files in /dev of what device=auto might take in place of the CPU"""
+
+
+class Keys(NamedTuple):
+    """Under which a model and a search are kept: digests of all that they depend on."""
+
+    model: str
+    search: str
+
+    @classmethod
+    def of(cls, composed: ComposedConfig[GenerateConfig], plugins: Plugins, identity: str) -> Self:
+        """Those of a command; identity: of the functions that it may use."""
+        config = composed.config
+        ((name, checkpoint),) = config.members()
+        directory = find_model(name, plugins)
+        of_files = {*Mark.options(type(config), Mark.OF_FILES), "workers", "threads"}
+        explicit = {key: value for key, value in composed.explicit.items() if key not in of_files}
+        model = {
+            "run": str(directory.resolve()),
+            "checkpoint": checkpoint,
+            "files": list(_files([*(str(directory / name) for name in READ_OF_A_RUN), *_checkpoint(checkpoint)])),
+            "quantization": config.quantization,
+            "functions": identity,
+            "machine": [sys.version, *_accelerators()],
+            "variables": {k: v for k, v in os.environ.items() if k.startswith(("S2S_", "CUDA_VISIBLE"))},
+            "plugins": plugins.loaded,
+            "code": _code(plugins),
+        }
+        digest = _digest(model)
+        return cls(digest, _digest({"model": digest, "options": explicit}))
+
+
+def _checkpoint(name: str) -> list[str]:
+    """Its folder, if the option names one that may be outside of the run."""
+    return [name] if Path(name, "MANIFEST.json").is_file() else []
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, default=str, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _files(paths: Iterable[str], suffix: str = "") -> Iterator[tuple[Any, ...]]:
+    """What changes with these files and links, and with the files below these folders; those that do not exist are
+    left out."""
+    for path in paths:
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            yield from _files(sorted(entry.path for entry in os.scandir(path) if _counts(entry, suffix)), suffix)
+        else:
+            link = os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""  # noqa: PTH115  as above
+            yield path, status.st_size, status.st_mtime_ns, status.st_ino, link
+
+
+def _counts(entry: os.DirEntry[str], suffix: str) -> bool:
+    return entry.name.endswith(suffix) or (entry.is_dir() and entry.name != "__pycache__")
+
+
+def _code(plugins: Plugins) -> list[tuple[Any, ...]]:
+    """The sources of s2s and of all loaded plugins: whole packages, and single modules."""
+    files = {str(s2s.__file__), *module_files(plugins.modules)}
+    return list(_files(sorted(file.removesuffix("/__init__.py") for file in files), ".py"))
+
+
+def _accelerators() -> list[str]:
+    return sorted(str(path) for pattern in ACCELERATORS for path in Path("/dev").glob(pattern))

@@ -1,0 +1,257 @@
+"""What a command keeps for the next: outputs without torch have the same bytes, and nothing outdated is used."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.tiny_runs import WORDS, train_tiny
+from s2s.cli import generate
+from s2s.generation import build, packed, packed_keys
+from s2s_cpu.library import native_library
+from s2s_cpu.prepacked import has_linear
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(not has_linear(), reason=native_library().reason)
+LINES = [f"{first} {second} sees" for first in WORDS for second in WORDS]
+NATIVE = "matmul=native"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("packed")
+    train_tiny(folder)
+    (folder / "in.txt").write_text("\n".join([*LINES, "", " a dog "]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def folder(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With a run "x", and a cache that is empty."""
+    shutil.copytree(trained, tmp_path / "w", symlinks=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path / "w")
+    return tmp_path / "w"
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What loaded a model, from now on."""
+    calls, load = list[str](), build.load_for_decoding
+
+    def recorded(config: Any, plugins: Any) -> Any:
+        calls.append(config.run)
+        return load(config, plugins)
+
+    monkeypatch.setattr(build, "load_for_decoding", recorded)
+    return calls
+
+
+def written(folder: Path, *options: str, name: str = "in.txt") -> bytes:
+    arguments = ["run=x", f"input={name}", "output=out", "overwrite=true", "workers=1", "--quiet", NATIVE, *options]
+    assert generate.main(arguments) == 0
+    return (folder / "out").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["search=greedy"],
+        ["search.beam=5", "nbest=3", "format=tsv"],
+        ["search.stop=heuristic", "search.temperature=0.7", "format=jsonl", "fields=[tokens,pieces,log_probs]"],
+        ["quantization=bf16", "search.ban_unk=true", "search.length_penalty=power", "search.alpha=1"],
+        ["mbr=chrf", "candidates=3"],
+        ["workers=2"],
+        ["threads=2"],
+    ],
+    ids=str,
+)
+def test_the_second_command_loads_no_model_and_writes_the_same(
+    options: list[str], folder: Path, loads: list[str]
+) -> None:
+    first = written(folder, *options)
+    assert loads == ["x"]
+    assert written(folder, *options) == first
+    assert loads == ["x"]
+
+
+def test_torch_is_not_imported(folder: Path) -> None:
+    first = written(folder)
+    code = (
+        "import sys; from s2s.cli.generate import main; assert main(sys.argv[1:]) == 0;"
+        "assert not {'torch', 'numpy'} & sys.modules.keys(), 'imported'"
+    )
+    arguments = ["run=x", "input=in.txt", "output=out", "overwrite=true", NATIVE]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "native kernels without torch" in done.stderr
+    assert (folder / "out").read_bytes() == first
+
+
+RECORDS = [
+    {"src": "a dog sees"},
+    {"src": "the old cat", "prefix": "der"},
+    {"src": "a dog eats", "phrases": ["kater"]},
+    {"src": "the cat https://a.org/b sees"},
+    {"src": "a <b>dog</b> sees"},
+    {"src": " ".join(["the dog sees the old cat"] * 300)},
+]
+
+
+def test_what_the_functions_cannot_search_is_left_to_the_model(folder: Path, loads: list[str]) -> None:
+    (folder / "in.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in RECORDS))
+    first = written(folder, "format=jsonl", "max_source=3000", name="in.jsonl")
+    assert written(folder, "format=jsonl", "max_source=3000", name="in.jsonl") == first
+    assert loads == ["x", "x"]
+    (folder / "plain.jsonl").write_text(json.dumps(RECORDS[0]) + "\n")
+    written(folder, "format=jsonl", "max_source=3000", name="plain.jsonl")
+    assert loads == ["x", "x"]
+
+
+def test_documents_are_translated_without_a_model(folder: Path, loads: list[str]) -> None:
+    (folder / "in.html").write_text("<html><p>a dog sees the cat</p>\n<ul><li>the cat</li></ul></html>")
+    outputs = []
+    for _ in range(2):
+        assert generate.main(["run=x", "input=in.html", "output=out.html", "overwrite=true", "--quiet", NATIVE]) == 0
+        outputs.append((folder / "out.html").read_bytes())
+    assert outputs[0] == outputs[1]
+    assert loads == ["x"]
+
+
+def test_both_record_the_same_of_what_an_output_is_made_of(
+    folder: Path, loads: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run=x", "input=in.txt", "output=out", "workers=1", "resume=true"]
+    assert generate.main(arguments) == 0
+    assert generate.main(arguments) == 0
+    assert "out is finished" in capsys.readouterr().err
+    assert loads == ["x"]
+
+
+def run_touched(folder: Path) -> None:
+    (folder / "runs" / "x" / "env.json").touch()
+
+
+def checkpoint_touched(folder: Path) -> None:
+    for path in (folder / "runs" / "x" / "checkpoints").rglob("*.safetensors"):
+        os.utime(path, (1, 1))
+
+
+def tokenizer_replaced(folder: Path) -> None:
+    for path in sorted((folder / "runs" / "x" / "tokenizer").iterdir()):
+        contents = path.read_bytes()
+        path.unlink()
+        path.write_bytes(contents)
+
+
+def best_chosen(folder: Path) -> None:
+    (folder / "runs" / "x" / "best").symlink_to("checkpoints/step-000002")
+
+
+@pytest.mark.parametrize("change", [run_touched, checkpoint_touched, tokenizer_replaced, best_chosen])
+def test_a_changed_run_is_loaded(change: Callable[[Path], None], folder: Path, loads: list[str]) -> None:
+    written(folder)
+    change(folder)
+    written(folder)
+    assert loads == ["x", "x"]
+
+
+@pytest.mark.parametrize("option", ["search.beam=3", "nbest=1", "keep=[]", "quantization=none", "checkpoint=last"])
+def test_other_options_load_the_model(option: str, folder: Path, loads: list[str]) -> None:
+    written(folder)
+    written(folder, option)
+    assert loads == ["x", "x"]
+
+
+def test_other_code_and_variables_load_the_model(
+    folder: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(folder)
+    with monkeypatch.context() as patch:
+        patch.setenv("S2S_ANYTHING", "1")
+        written(folder)
+    assert loads == ["x", "x"]
+    with monkeypatch.context() as patch:
+        patch.setattr(packed_keys, "_code", lambda _: [])
+        written(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(packed_keys, "_accelerators", lambda: ["/dev/nvidia0"])
+        written(folder)
+    assert loads == ["x"] * 4
+    written(folder)
+    assert loads == ["x"] * 4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["matmul=torch"],
+        ["precision=bf16", "matmul=auto"],
+        ["run=[x,x]"],
+        ["transforms=[{name: bias, texts: [hund], bias: -1}]"],
+        ["bad_words=[hund]"],
+        ["search.min_len=2"],
+        ["search.repetition_penalty=1.2"],
+        ["search=sample"],
+        ["search.num_beam_groups=2"],
+        ["coverage=0.2"],
+        ["format=aligned"],
+    ],
+    ids=str,
+)
+def test_what_needs_more_than_the_functions_loads_the_model(options: list[str], folder: Path, loads: list[str]) -> None:
+    first = written(folder, *options)
+    assert written(folder, *options) == first
+    assert len(loads) == 2
+
+
+def test_a_run_that_changes_meanwhile_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = build.load_for_decoding
+
+    def loaded(config: Any, plugins: Any) -> Any:
+        models = load(config, plugins)
+        checkpoint_touched(folder)
+        return models
+
+    monkeypatch.setattr(build, "load_for_decoding", loaded)
+    written(folder)
+    assert not list((folder.parent / "cache").rglob("*.bin"))
+
+
+def test_a_run_that_is_gone_at_the_end_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep = packed.PackedDecoding.keep
+
+    def gone(*given: Any) -> bool:
+        shutil.rmtree(folder / "runs")
+        return keep(*given)
+
+    monkeypatch.setattr(packed.PackedDecoding, "keep", gone)
+    assert written(folder)
+
+
+def test_a_checkpoint_that_was_passed_over_is_named_each_time(
+    folder: Path, loads: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in (folder / "runs" / "x" / "checkpoints" / "step-000004").glob("*.safetensors"):
+        path.write_bytes(b"")
+    for _ in range(2):
+        caplog.clear()
+        written(folder)
+        assert "passed over" in caplog.text
+    assert loads == ["x", "x"]
+
+
+def test_without_functions_nothing_is_kept(folder: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_formats", lambda _: [])
+    assert written(folder) == written(folder)
+    assert loads == ["x", "x"]
