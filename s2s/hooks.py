@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["GROUP", "CoreHooks", "Hooks", "Plugins", "hookimpl"]
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +62,18 @@ class Hooks:
 
     @hookspec
     def s2s_finish_outputs(
-        self, config: GenerateConfig, task: Task, model: Seq2Seq, device: torch.device, plugins: Plugins
+        self,
+        config: GenerateConfig,
+        task: Task,
+        model: Seq2Seq,
+        device: torch.device,
+        plugins: Plugins,
+        load_model: Callable[[], Seq2Seq],
     ) -> OutputStage | None:
-        """What is done with outputs before they are written; None: nothing."""
+        """What is done with outputs before they are written; None: nothing.
+
+        load_model: for a hook that does not always need the model, which is loaded by then at the latest.
+        """
 
     @hookspec
     def s2s_prepare_model(

@@ -15,6 +15,7 @@ from s2s.backend.host import keep_freed_memory
 from s2s.backend.linear import LinearBackend, Quantization, deterministic_backend, has_int8, prepack
 from s2s.backend.operators.operator import description
 from s2s.errors import ConfigError
+from s2s.generation.options import measures_products
 from s2s.generation.workers import describe_workers, resolve_workers
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def torch_threads(config: GenerateConfig, device: torch.device) -> Iterator[None
 
 def resolve_matmul(config: GenerateConfig, model: Seq2Seq, device: torch.device) -> LinearBackend:
     """The backend of linear maps; for output files never chosen by timing, since shards and resumed runs must agree."""
-    measured = config.output == "-" or not _is_fp32_cpu(config, device) or config.quantization not in ("auto", "none")
+    measured = measures_products(config) or not _is_fp32_cpu(config, device)
     if config.matmul == "exact" or (config.matmul == "auto" and not measured):
         return deterministic_backend(model)
     return config.matmul

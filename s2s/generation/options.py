@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["LoadedGenerator", "chosen_search", "provenance", "resolve_candidates", "resolved_options"]
+__all__ = [
+    "LoadedGenerator",
+    "chosen_search",
+    "measures_products",
+    "provenance",
+    "resolve_candidates",
+    "resolved_options",
+]
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,6 +55,11 @@ def resolved_options(
     if "max_source" not in composed.explicit:  # lengths that the run was trained on are not too long for it
         settled["max_source"] = max(run.data.max_len, composed.config.max_source)
     return resolve_candidates(replace(composed.config, **settled), search)
+
+
+def measures_products(config: GenerateConfig) -> bool:
+    """Whether matmul=auto chooses by timing; never for a file in fp32, since shards and resumed runs must agree."""
+    return config.output == "-" or config.quantization not in ("auto", "none")
 
 
 def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 __all__ = ["OutputStage", "build_stages"]
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import torch
     from pluggy import HookImpl
@@ -47,20 +47,28 @@ class OutputStage:
 
 
 def build_stages(
-    config: GenerateConfig, task: Task, model: Seq2Seq, device: torch.device | None, plugins: Plugins | None
+    config: GenerateConfig,
+    task: Task,
+    load_model: Callable[[], Seq2Seq],
+    device: torch.device | None,
+    plugins: Plugins | None,
 ) -> list[OutputStage]:
     """The stages that the options require; ConfigError for alignments that no plugin computes.
 
-    device: None is a CPU, for which torch is imported only if a hook takes the device.
+    device: None means that the model has not been loaded; it is then, for a CPU, if a hook takes model or device.
     """
     stages: list[OutputStage] = []
     if plugins:
         hook = plugins.hook.s2s_finish_outputs
-        if device is None and any("device" in _arguments(one) for one in hook.get_hookimpls()):
+        given: dict[str, Any] = {"load_model": load_model, "model": None, "device": device}
+        taken = {argument for one in hook.get_hookimpls() for argument in _arguments(one)}
+        if device is None and "device" in taken:
             import torch
 
-            device = torch.device("cpu")
-        stages = hook(config=config, task=task, model=model, device=device, plugins=plugins)
+            given["device"] = torch.device("cpu")
+        if device is not None or "model" in taken:
+            given["model"] = load_model()
+        stages = hook(config=config, task=task, plugins=plugins, **given)
     if "align" in config.fields and not any(stage.computes_alignment for stage in stages):
         absent_hint = plugins.registry.absent_hint() if plugins else ""
         raise ConfigError(f"fields={config.fields}: no loaded plugin aligns words.{absent_hint}")

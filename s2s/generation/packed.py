@@ -10,16 +10,15 @@ from __future__ import annotations
 
 __all__ = ["PackedDecoding", "PackedFormat", "PackedSearch"]
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from s2s.config import GenerateConfig
 from s2s.decoding.queue import FixedQueue
-from s2s.errors import UserError
+from s2s.errors import CheckpointError, UserError
 from s2s.generation.generator import Generator
-from s2s.generation.options import LoadedGenerator, chosen_search, provenance, resolved_options
+from s2s.generation.options import LoadedGenerator, chosen_search, measures_products, provenance, resolved_options
 from s2s.generation.output_stages import OutputStage, build_stages
 from s2s.generation.packed_keys import Keys
 from s2s.generation.sentences import one_result_each, sentences_of
@@ -29,17 +28,16 @@ from s2s.run.run_task import RunTask
 from s2s.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from s2s.compose import ComposedConfig
     from s2s.decoding import Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
     from s2s.generation.searching import Searcher
     from s2s.generation.segments import Segment
-    from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
 
 NATIVE = ("auto", "exact", "native")
-WITHOUT_TORCH = "native kernels without torch"
+PACKED = "native kernels with a packed model"
 
 
 class PackedSearch(Protocol):
@@ -78,7 +76,7 @@ class PackedSegmentSearch:
     max_len: int | None
     name: str
     stages: Sequence[OutputStage]
-    model: LateModel
+    decoding: PackedDecoding
 
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
@@ -99,22 +97,7 @@ class PackedSegmentSearch:
 
     def with_model(self) -> Searcher:
         """The search by the model, which is loaded when it is first needed."""
-        return self.model.searcher
-
-
-class LateModel:
-    """Stands for a model, which is loaded when its first attribute is read."""
-
-    def __init__(self, load: Callable[[], Searcher]) -> None:
-        self._load = load
-
-    @functools.cached_property
-    def searcher(self) -> Searcher:
-        """The search by the model."""
-        return self._load()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.searcher.model, name)
+        return self.decoding.searcher(self.config)
 
 
 class PackedDecoding:
@@ -122,13 +105,13 @@ class PackedDecoding:
 
     def __init__(self, composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> None:
         self.composed, self.plugins = composed, plugins
+        self._searcher: Searcher | None = None
+        self.formats = _formats(plugins) if _may_be_packed(composed.config) else []
         self.keys = self._keys()
         """By the formats that can be used here; of the run as it is now, which may be training"""
 
     def _keys(self) -> dict[PackedFormat, Keys]:
-        if not _may_be_packed(self.composed.config):
-            return {}
-        identities = {form: form.identity() for form in _formats(self.plugins)}
+        identities = {form: form.identity() for form in self.formats}
         try:
             return {form: Keys.of(self.composed, self.plugins, known) for form, known in identities.items() if known}
         except (OSError, UserError):  # what is wrong with the run will be reported when it is loaded
@@ -150,11 +133,10 @@ class PackedDecoding:
         if isinstance(search, PackedSegmentSearch) or not self.keys or loaded.passed_over:
             return False
         one = search.with_model()
-        now = self._keys()
-        if one.device.type != "cpu" or one.transforms or list(now.values()) != list(self.keys.values()):
+        if one.device.type != "cpu" or one.transforms or self._keys() != self.keys:
             return False
         record = {
-            "options": {"matmul": "native", "quantization": config.quantization, "tokens": config.tokens},
+            "options": {"quantization": config.quantization, "tokens": config.tokens},
             "checkpoint": loaded.provenance["checkpoint"],
             "max_len": one.max_len,
             "name": one.name,
@@ -167,21 +149,30 @@ class PackedDecoding:
         ((name, _),) = composed.config.members()
         of_run = RunTask.load(find_model(name, plugins), plugins)
         of_models = resolve_workers(replace(composed.config, **options), "cpu")
+        if of_models.matmul == "exact" or not measures_products(of_models):
+            of_models = replace(of_models, matmul="native")
         chosen = chosen_search(composed, of_run.config, plugins)
         config = replace(resolved_options(composed, of_run.config, chosen, of_models), tokens=options["tokens"])
-        model = LateModel(lambda: _load(composed, config, plugins))
-        stages = build_stages(config, of_run.task, cast("Seq2Seq", model), None, plugins)
-        decoding = PackedSegmentSearch(of_run.task, config, search, record["max_len"], record["name"], stages, model)
+        stages = build_stages(config, of_run.task, lambda: self.searcher(config).model, None, plugins)
+        decoding = PackedSegmentSearch(of_run.task, config, search, record["max_len"], record["name"], stages, self)
         generator = Generator(of_run.task, decoding, plugins, of_run.sources)
         made_of = provenance(config, {"checkpoint": record["checkpoint"]}, chosen, "cpu")
-        description = ", ".join(filter(None, ["cpu", describe_workers(config), WITHOUT_TORCH]))
+        description = ", ".join(filter(None, ["cpu", describe_workers(config), PACKED]))
         return LoadedGenerator(generator, made_of, description)
 
+    def searcher(self, config: GenerateConfig) -> Searcher:
+        """The search by the model, loaded once; CheckpointError if the run has changed, as outputs would be of two."""
+        if self._searcher is None:
+            from s2s.generation.build import load_for_decoding  # torch
 
-def _load(composed: ComposedConfig[GenerateConfig], config: GenerateConfig, plugins: Plugins) -> Searcher:
-    from s2s.generation.build import load_for_decoding  # torch
-
-    return load_for_decoding(config, plugins).generator(composed).generator.search.with_model()
+            if self._keys() != self.keys:
+                raise CheckpointError(
+                    f"run={config.run} has changed since this command began, and this input needs the model itself, "
+                    "not what an earlier command has kept of it; begin again"
+                )
+            loaded = load_for_decoding(replace(config, matmul="native"), self.plugins).generator(self.composed)
+            self._searcher = loaded.generator.search.with_model()
+        return self._searcher
 
 
 def _may_be_packed(config: GenerateConfig) -> bool:

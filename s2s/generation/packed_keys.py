@@ -69,18 +69,22 @@ def _digest(content: Any) -> str:
 
 
 def _files(paths: Iterable[str], suffix: str = "") -> Iterator[tuple[Any, ...]]:
-    """What changes with these files and links, and with the files below these folders; those that do not exist are
-    left out."""
-    for path in paths:
+    """What changes with these files, and with those below these folders, also behind links; what is not there is left
+    out."""
+    seen = set[tuple[int, int]]()  # links may lead back
+    waiting = list(paths)
+    while waiting:
+        path = waiting.pop()
         try:
-            status = os.lstat(path)
+            status = os.stat(path)  # noqa: PTH116  there are hundreds
         except FileNotFoundError:
             continue
-        if stat.S_ISDIR(status.st_mode):
-            yield from _files(sorted(entry.path for entry in os.scandir(path) if _counts(entry, suffix)), suffix)
-        else:
-            link = os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""  # noqa: PTH115  as above
-            yield path, status.st_size, status.st_mtime_ns, status.st_ino, link
+        if not stat.S_ISDIR(status.st_mode):
+            yield path, status.st_size, status.st_mtime_ns, status.st_ino
+        elif (status.st_dev, status.st_ino) not in seen:
+            seen.add((status.st_dev, status.st_ino))
+            yield path, os.path.realpath(path)
+            waiting += sorted((entry.path for entry in os.scandir(path) if _counts(entry, suffix)), reverse=True)
 
 
 def _counts(entry: os.DirEntry[str], suffix: str) -> bool:

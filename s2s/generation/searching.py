@@ -68,7 +68,7 @@ class Searcher:
         config = config or (plugins.registry.with_options(GenerateConfig) if plugins else GenerateConfig)()
         config = replace(config, tokens=config.tokens or device_of(device).search_tokens)
         constraint = output_constraint(config, task, registered_constraints(plugins))
-        stages = build_stages(config, task, model, device, plugins)
+        stages = build_stages(config, task, lambda: model, device, plugins)
         transforms = build_transforms(config.transforms, task, plugins.registry) if plugins else []
         chosen = shortlist if config.shortlist else None
         return cls(model, search, task, device, config, stages, constraint, transforms, chosen)

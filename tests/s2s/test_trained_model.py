@@ -34,7 +34,8 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     model = build(composed, PLUGINS, tmp_path / "prepared").eval()
     task = PLUGINS.registry.get("task", "letters").build(composed.config.task)
     task.load(tmp_path / "prepared")
-    run: Any = SimpleNamespace(task=task, config=composed.config, model=model, sources=None, shortlist=None)
+    of_run = {"config": composed.config, "sources": None, "shortlist": None, "passed_over": ()}
+    run: Any = SimpleNamespace(task=task, model=model, **of_run)
     monkeypatch.setattr(loading, "load_models", lambda *_: Models(run, tmp_path, model, [model], {}, ""))
     return lambda *options: TrainedModel(["run=x", "device=cpu", "matmul=torch", *options], PLUGINS)
 

@@ -131,7 +131,7 @@ def test_without_labels_an_output_stays_as_it_is(task: Parsing, gold: list[Examp
 def test_tags_of_the_output_itself_are_kept(options: dict[str, Any], tmp_path: Any) -> None:
     other = learnt(tmp_path, **{"linear": "in_order", "trees": 60, **options})
     config = generate_config()
-    assert s2s_finish_outputs(config=config, task=other, model=Any) is None
+    assert s2s_finish_outputs(config=config, task=other, load_model=Any) is None
 
 
 def test_words_of_a_sentence_that_was_cut_off_keep_the_tags_of_the_form(task: Parsing, gold: list[Example]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s_cpu.compiled import check_trusted, private_cache
 from s2s_cpu.library import native_library
-from s2s_cpu.packed_model import PackedModel
+from s2s_cpu.packed_model import DIGEST, PackedModel
 from s2s_cpu.packed_search import PackedSearch
 
 if TYPE_CHECKING:
@@ -50,10 +50,9 @@ class PackedFiles:
         try:
             folder = _folder()
             path = folder / f"{key}.json"
-            check_trusted(path)
-            kept = json.loads(path.read_bytes())
+            kept = _read(path)
             weights = folder / kept["weights"]
-            check_trusted(weights)
+            _check(weights)
             search = PackedSearch(PackedModel(weights), kept["search"])
             for used in (path, weights):
                 os.utime(used)
@@ -76,17 +75,36 @@ class PackedFiles:
                     if not pack_model(path, request.model, N_POSITIONS):
                         return False
             with _written(folder / f"{key}.json") as path:
-                path.write_text(json.dumps({"weights": weights.name, "search": settings, "record": record}))
+                body = json.dumps({"weights": weights.name, "search": settings, "record": record}).encode()
+                path.write_bytes(hashlib.sha256(body).hexdigest().encode() + body)
             _remove_oldest(folder)
         except OSError:
             return False
         return True
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """The contents of a file of settings; raises ValueError or OSError for one that `keep` did not write so."""
+    _check(path)
+    data = path.read_bytes()
+    if hashlib.sha256(data[DIGEST:]).hexdigest().encode() != data[:DIGEST]:
+        raise ValueError(f"{path} is damaged")
+    kept: dict[str, Any] = json.loads(data[DIGEST:])
+    return kept
+
+
+def _check(path: Path) -> None:
+    """Raise OSError for what another user may have written, and for what is no file: a pipe may never begin."""
+    check_trusted(path)
+    if not path.is_file():
+        raise OSError(f"{path} is no file")
+
+
 def _is_whole(weights: Path) -> bool:
     try:
+        _check(weights)
         PackedModel(weights)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False
     return True
 

@@ -1,13 +1,13 @@
 """A model made of functions in C as one file, which a process without torch maps and searches.
 
-The file is a line of JSON and, from the next multiple of `PAGE` bytes on, the model's structures and the memory that
-they point to; pointers are offsets from there, and `pointers` says where they are. `s2s_cpu.packing` writes it. Only a
-file that no other user can have written may be read, since the functions trust the sizes in it.
+The file is a checksum, a line of JSON and, from the next multiple of `PAGE` bytes on, the model's structures and the
+memory that they point to; pointers are offsets from there, and `pointers` says where they are. `s2s_cpu.packing` writes
+it. Only a file that no other user can have written may be read, since the functions trust the sizes in it.
 """
 
 from __future__ import annotations
 
-__all__ = ["FORMAT", "PAGE", "PackedModel", "aligned"]
+__all__ = ["DIGEST", "FORMAT", "PAGE", "PackedModel", "aligned"]
 
 import ctypes
 import hashlib
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 FORMAT = "s2s packed model 1"
 PAGE = 4096
-HEADER_LIMIT = 2**20
+DIGEST = 64
+"""Bytes of the sha256, in hex, of all that follows"""
 
 
 class PackedModel:
@@ -32,13 +33,14 @@ class PackedModel:
     def __init__(self, path: Path) -> None:
         """Raises ValueError for a file that is no such model, or is damaged."""
         with path.open("rb") as file:
-            line = file.readline(HEADER_LIMIT)
             self.memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        header = json.loads(line)
-        begin = aligned(len(line), PAGE)
-        with memoryview(self.memory) as whole, whole[begin:] as contents:
-            if header["format"] != FORMAT or hashlib.sha256(contents).hexdigest() != header["sha256"]:
-                raise ValueError(f"{path} is not a whole {FORMAT}")
+        with memoryview(self.memory) as whole, whole[DIGEST:] as contents:
+            if hashlib.sha256(contents).hexdigest().encode() != self.memory[:DIGEST]:
+                raise ValueError(f"{path} is damaged")
+        line = self.memory[DIGEST : self.memory.find(b"\n", DIGEST) + 1]
+        header, begin = json.loads(line), aligned(DIGEST + len(line), PAGE)
+        if header["format"] != FORMAT:
+            raise ValueError(f"{path} has another format")
         base = ctypes.addressof(c_char.from_buffer(self.memory, begin))
         for at in header["pointers"]:
             c_int64.from_buffer(self.memory, begin + at).value += base

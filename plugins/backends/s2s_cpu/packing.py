@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from s2s.backend import fused
 from s2s.decoding import BeamSearch, max_output_length
 from s2s_cpu.beam_search_steps import search_settings, search_struct
-from s2s_cpu.packed_model import FORMAT, PAGE, aligned
+from s2s_cpu.packed_model import DIGEST, FORMAT, PAGE, aligned
 from s2s_cpu.stream_search import StreamSearch
 from s2s_cpu.structs import SEARCH_SETTINGS, ModelStruct, SourceModelStruct
 
@@ -47,7 +47,7 @@ def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dic
 
     None: it is another search than beam search, a constraint applies to every output, or a shortlist to every source.
     """
-    if not isinstance(search, BeamSearch) or not (run := search.begin(request)).whole or run.request.constraint:
+    if type(search) is not BeamSearch or not (run := search.begin(request)).whole or run.request.constraint:
         return None
     lists = request.shortlist is not None and request.model.reads_shortlists
     limits = _limits(search, request, _n_encoded(request.model, n_positions))
@@ -99,25 +99,20 @@ def _write_model(path: Path, search: StreamSearch, n: int) -> None:
     blocks = list({block.address: block for block in every}.values())  # weights may be shared
     ends = list(itertools.accumulate(aligned(block.n_bytes, LINE) for block in blocks))
     begin_of = dict(zip((block.address for block in blocks), [0, *ends], strict=False))
-    parts, pointers, digest = [], list[int](), hashlib.sha256()
+    parts, pointers = list[bytes | bytearray | memoryview](), list[int]()
     for block in blocks:
         contents, found = _relocated(block, begin_of)
         pointers += found
         parts += [contents, bytes(-block.n_bytes % LINE)]
+    roots = {"source": begin_of[ctypes.addressof(source)], "target": begin_of[ctypes.addressof(target)]}
+    header = {"format": FORMAT, "n_tokens": search.n_tokens, "n_positions": n, "pointers": pointers, **roots}
+    line = json.dumps(header).encode() + b"\n"
+    parts.insert(0, line.ljust(aligned(DIGEST + len(line), PAGE) - DIGEST, b"\0"))
+    digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
-    header = {
-        "format": FORMAT,
-        "sha256": digest.hexdigest(),
-        "source": begin_of[ctypes.addressof(source)],
-        "target": begin_of[ctypes.addressof(target)],
-        "n_tokens": search.n_tokens,
-        "n_positions": n,
-        "pointers": pointers,
-    }
-    line = json.dumps(header).encode() + b"\n"
     with path.open("wb") as file:
-        file.write(line.ljust(aligned(len(line), PAGE), b"\0"))
+        file.write(digest.hexdigest().encode())
         file.writelines(parts)
 
 

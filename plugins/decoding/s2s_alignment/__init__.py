@@ -11,6 +11,8 @@ from s2s import Choice, Registry, hookimpl
 from s2s.config import GenerateConfig, Mark, at_least, check_all_used, check_ranges
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from s2s import Seq2Seq, Task
     from s2s_alignment.stage import AttentionStage
 
@@ -47,10 +49,12 @@ def s2s_register(registry: Registry) -> None:
 
 
 @hookimpl
-def s2s_finish_outputs(config: AlignmentOptions, task: Task, model: Seq2Seq) -> AttentionStage | None:
+def s2s_finish_outputs(
+    config: AlignmentOptions, task: Task, load_model: Callable[[], Seq2Seq]
+) -> AttentionStage | None:
     """The stage, if an option needs attention, or single inputs might."""
     if not (config.needs_attention or task.running_text):
         return None
     from s2s_alignment.stage import AttentionStage
 
-    return AttentionStage(model, task, config)
+    return AttentionStage(load_model, task, config)

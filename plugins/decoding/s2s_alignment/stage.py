@@ -16,7 +16,7 @@ from s2s.generation import OutputStage
 from s2s_alignment.words import replace_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from torch import Tensor
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class AttentionStage(OutputStage):
     """Adds source positions to outputs, and re-ranks them by coverage."""
 
-    def __init__(self, model: Seq2Seq, task: Task, config: AlignmentOptions) -> None:
+    def __init__(self, load_model: Callable[[], Seq2Seq], task: Task, config: AlignmentOptions) -> None:
         """Raises ConfigError, before anything is decoded, if the model does not provide attention weights."""
-        self.model, self.task, self.config = model, task, config
+        self.load_model, self.task, self.config = load_model, task, config
         self.computes_alignment = config.format == "aligned" or "align" in config.fields
         asked = config.needs_attention
         if asked and next(self._weights([([], [])], [self.task.vocab.starting_tokens]))[1] is None:
@@ -92,7 +92,7 @@ class AttentionStage(OutputStage):
         from s2s_alignment.attention import attention_weights  # torch
 
         layer = self.config.attention_layer or None
-        return attention_weights(self.model, self.task.vocab, pairs, starts, self.config.tokens, layer)
+        return attention_weights(self.load_model(), self.task.vocab, pairs, starts, self.config.tokens, layer)
 
     def _with_weights(self, hypothesis: Hypothesis, weights: Tensor | None) -> Hypothesis:
         """weights [T, S - 1]; None: the architecture gives none, and no option needs any"""

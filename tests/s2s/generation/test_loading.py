@@ -43,7 +43,8 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugins: Plugins) ->
     model = build(composed, plugins, tmp_path / "prepared").eval()
     task = plugins.registry.get("task", "letters").build(composed.config.task)
     task.load(tmp_path / "prepared")
-    run: Any = SimpleNamespace(task=task, config=composed.config, model=model, sources=None, shortlist=None)
+    of_run = {"config": composed.config, "sources": None, "shortlist": None, "passed_over": ()}
+    run: Any = SimpleNamespace(task=task, model=model, **of_run)
     models = Models(run, tmp_path, model, [model], {"checkpoint": "of x"}, "")
     monkeypatch.setattr(loading, "load_models", lambda config, plugins, device: models)
     return models

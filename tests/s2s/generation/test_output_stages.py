@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -25,9 +26,11 @@ class Aligning(OutputStage):
 
 def built(config: GenerateConfig, *stages: OutputStage, loaded: bool = True) -> list[OutputStage]:
     """Of plugins that were loaded in this order; hooks answer with the one that was loaded last first."""
-    hook = SimpleNamespace(s2s_finish_outputs=lambda **_: list(reversed(stages)))
+    finish = Mock(side_effect=lambda **_: list(reversed(stages)))
+    finish.get_hookimpls.return_value = []
+    hook = SimpleNamespace(s2s_finish_outputs=finish)
     plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(absent_hint=lambda: " Blocked: alignment."))
-    return build_stages(config, UNUSED, UNUSED, torch.device("cpu"), plugins if loaded else None)
+    return build_stages(config, UNUSED, Mock(), torch.device("cpu"), plugins if loaded else None)
 
 
 def test_a_stage_leaves_everything_as_it_is() -> None:

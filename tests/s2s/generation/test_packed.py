@@ -94,7 +94,7 @@ def test_torch_is_not_imported(folder: Path) -> None:
     arguments = ["run=x", "input=in.txt", "output=out", "overwrite=true", NATIVE]
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "native kernels without torch" in done.stderr
+    assert "native kernels with a packed model" in done.stderr
     assert (folder / "out").read_bytes() == first
 
 
@@ -128,10 +128,11 @@ def test_documents_are_translated_without_a_model(folder: Path, loads: list[str]
     assert loads == ["x"]
 
 
+@pytest.mark.parametrize("option", ["quantization=none", "quantization=bf16", "matmul=exact", NATIVE])
 def test_both_record_the_same_of_what_an_output_is_made_of(
-    folder: Path, loads: list[str], capsys: pytest.CaptureFixture[str]
+    option: str, folder: Path, loads: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["run=x", "input=in.txt", "output=out", "workers=1", "resume=true"]
+    arguments = ["run=x", "input=in.txt", "output=out", "workers=1", "resume=true", option]
     assert generate.main(arguments) == 0
     assert generate.main(arguments) == 0
     assert "out is finished" in capsys.readouterr().err
@@ -156,6 +157,25 @@ def tokenizer_replaced(folder: Path) -> None:
 
 def best_chosen(folder: Path) -> None:
     (folder / "runs" / "x" / "best").symlink_to("checkpoints/step-000002")
+
+
+def linked(folder: Path, name: str) -> None:
+    """What is named below the run lies elsewhere, behind a link."""
+    path = folder / "runs" / "x" / name
+    path.rename(folder / "elsewhere")
+    path.symlink_to(folder / "elsewhere")
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "checkpoints/step-000004", "tokenizer"])
+def test_a_run_that_changes_behind_a_link_is_loaded(name: str, folder: Path, loads: list[str]) -> None:
+    linked(folder, name)
+    first = written(folder)
+    assert written(folder) == first
+    assert loads == ["x"]
+    for path in sorted((folder / "elsewhere").rglob("*")):
+        os.utime(path, (1, 1))
+    written(folder)
+    assert loads == ["x", "x"]
 
 
 @pytest.mark.parametrize("change", [run_touched, checkpoint_touched, tokenizer_replaced, best_chosen])
@@ -226,6 +246,51 @@ def test_a_run_that_changes_meanwhile_is_not_kept(folder: Path, monkeypatch: pyt
     monkeypatch.setattr(build, "load_for_decoding", loaded)
     written(folder)
     assert not list((folder.parent / "cache").rglob("*.bin"))
+
+
+def test_outputs_of_two_models_are_never_mixed(
+    folder: Path, loads: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "in.txt").write_text("a dog\n")
+    written(folder)
+    (folder / "in.txt").write_text("a dog\na <b>dog</b> sees\n")
+    opened = packed.PackedDecoding.open
+
+    def changed(self: packed.PackedDecoding) -> Any:
+        found = opened(self)
+        checkpoint_touched(folder)
+        return found
+
+    monkeypatch.setattr(packed.PackedDecoding, "open", changed)
+    assert generate.main(["run=x", "input=in.txt", "output=out2", "workers=1", "--quiet", NATIVE]) == 2
+    assert "run=x has changed since this command began" in capsys.readouterr().err
+    assert loads == ["x"]
+
+
+HOOKS = """
+import s2s
+from s2s.generation import OutputStage
+
+class Stage(OutputStage):
+    def __init__(self, model):
+        self.model = model
+
+    def text(self, src, hypothesis, text):
+        return f"{type(self.model).__name__} {text}"
+
+@s2s.hookimpl
+def s2s_finish_outputs(ARGUMENT):
+    return Stage(VALUE)
+"""
+
+
+@pytest.mark.parametrize(("argument", "value"), [("model", "model"), ("load_model", "load_model()"), ("task", "task")])
+def test_hooks_get_the_model_itself(argument: str, value: str, folder: Path, loads: list[str]) -> None:
+    (folder / "hook.py").write_text(HOOKS.replace("ARGUMENT", argument).replace("VALUE", value))
+    first = written(folder, "plugins=[hook.py]")
+    assert written(folder, "plugins=[hook.py]") == first
+    assert first.startswith(b"Translation " if argument == "task" else b"Transformer ")
+    assert len(loads) == (1 if argument == "task" else 2)
 
 
 def test_a_run_that_is_gone_at_the_end_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
