@@ -59,16 +59,16 @@ def build_stages(
     """
     stages: list[OutputStage] = []
     if plugins:
-        hook = plugins.hook.s2s_finish_outputs
         given: dict[str, Any] = {"load_model": load_model, "model": None, "device": device}
-        taken = {argument for one in hook.get_hookimpls() for argument in _arguments(one)}
+        implementations = plugins.hook.s2s_finish_outputs.get_hookimpls()
+        taken = {argument for one in implementations for argument in _arguments(one)}
         if device is None and "device" in taken:
             import torch
 
             given["device"] = torch.device("cpu")
         if device is not None or "model" in taken:
             given["model"] = load_model()
-        stages = hook(config=config, task=task, plugins=plugins, **given)
+        stages = plugins.hook.s2s_finish_outputs(config=config, task=task, plugins=plugins, **given)
     if "align" in config.fields and not any(stage.computes_alignment for stage in stages):
         absent_hint = plugins.registry.absent_hint() if plugins else ""
         raise ConfigError(f"fields={config.fields}: no loaded plugin aligns words.{absent_hint}")
