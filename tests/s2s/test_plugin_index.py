@@ -42,6 +42,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "site").mkdir()
     monkeypatch.syspath_prepend(tmp_path / "site")
     monkeypatch.chdir(tmp_path / "site")
+    # Python takes a source of the same size and second for unchanged.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     return tmp_path / "site"
 
 
