@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Searcher"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import torch
@@ -48,6 +48,8 @@ class Searcher:
     """On every output"""
     transforms: Sequence[LogitsTransform] = ()
     shortlist: Shortlist | None = None
+    first: list[SourceSentence] = field(default_factory=list)
+    """The first sentence that was searched, if any was"""
 
     @classmethod
     def build(
@@ -90,6 +92,7 @@ class Searcher:
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
         sentences = sentences_of(segments, self.task.vocab)
+        self.first[:] = self.first or sentences[:1]
         shared = search_shared(self._results, sentences, self.config, self.device.type)
         results = self._results(sentences) if shared is None else self._evaluating(shared)
         return one_result_each(results, sentences, self.name)

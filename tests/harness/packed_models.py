@@ -38,6 +38,17 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "gated": {"gated": True, "activation": "silu", "norm_kind": "rms"},
 }
 
+SEARCH_OPTIONS: list[dict[str, Any]] = [
+    {"beam": 1},
+    {"beam": 4, "stop": "first_k", "alpha": 0.0},
+    {"beam": 4, "stop": "heuristic", "length_penalty": "power", "alpha": 1.0},
+    {"beam": 6, "stop": "exact", "alpha": 2.0, "length_penalty": "power"},
+    {"beam": 12, "ban_unk": True},
+    {"beam": 4, "temperature": 0.7, "max_len_a": 0.0, "max_len_b": 40},
+    {"beam": 2, "max_len_a": 0.0, "max_len_b": 1},
+]
+"""Of beam search, with outputs that end and outputs that are cut"""
+
 
 def model(quantization: Literal["none", "bf16", "int8"] = "none", vocab: Vocab = VOCAB, **options: Any) -> Transformer:
     """Packed for functions in C, with biases and norms that are not those of an untrained model."""

@@ -12,7 +12,7 @@ import torch
 
 from harness.allocated_memory import n_bytes_allocated
 from harness.open_queue import OpenQueue
-from harness.packed_models import VARIANTS, model, needs_bytes, source_rows
+from harness.packed_models import SEARCH_OPTIONS, VARIANTS, model, needs_bytes, source_rows
 from harness.search_calls import StepByStep, find_queued
 from harness.token_wishes import Wish
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, GreedyConfig, SearchRequest, SourceSentence, greedy
@@ -83,19 +83,7 @@ def test_a_norm_before_the_encoder_is_called(calls: list[str], monkeypatch: pyte
 
 
 @pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"beam": 1},
-        {"beam": 4, "stop": "first_k", "alpha": 0.0},
-        {"beam": 4, "stop": "heuristic", "length_penalty": "power", "alpha": 1.0},
-        {"beam": 6, "stop": "exact", "alpha": 2.0, "length_penalty": "power"},
-        {"beam": 12, "ban_unk": True},
-        {"beam": 4, "temperature": 0.7, "max_len_a": 0.0, "max_len_b": 40},
-        {"beam": 2, "max_len_a": 0.0, "max_len_b": 1},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", SEARCH_OPTIONS, ids=str)
 def test_options_of_the_search_hold_for_a_stream(options: dict[str, Any], quantization: Any, calls: list[str]) -> None:
     one, config = model(quantization, d_model=64), BeamConfig(**({"max_len_b": 4} | options))
     found = outputs(BeamSearch(config), one)

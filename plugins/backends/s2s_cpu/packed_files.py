@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 N_POSITIONS = 2048
 """Positions whose encodings are in a file, unless the model has fewer; longer sentences are searched with torch"""
 MOST_BYTES = 2**32
-"""Of all files; those that were used least recently are removed"""
+"""Of all files; those that were used least recently are removed, and a model has at most half of it"""
 
 
 class PackedFiles:
@@ -72,7 +72,7 @@ class PackedFiles:
             weights = folder / f"{model_key}.bin"
             if not _is_whole(weights):
                 with _written(weights) as path:
-                    if not pack_model(path, request.model, N_POSITIONS):
+                    if not pack_model(path, request.model, N_POSITIONS, MOST_BYTES // 2):
                         return False
             with _written(folder / f"{key}.json") as path:
                 body = json.dumps({"weights": weights.name, "search": settings, "record": record}).encode()

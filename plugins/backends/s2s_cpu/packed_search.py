@@ -7,16 +7,15 @@ __all__ = ["PackedSearch"]
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from s2s.decoding import ActiveSentence, SearchResult
+from s2s.decoding import ActiveSentence
 from s2s_cpu.stream import Stream, StreamSentence
 from s2s_cpu.structs import SEARCH_SETTINGS, SearchStruct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from s2s.decoding import SentenceQueue, SourceSentence
+    from s2s.decoding import SearchResult, SentenceQueue, SourceSentence
     from s2s_cpu.packed_model import PackedModel
-    from s2s_cpu.stream import StreamResult
 
 TABLES = {"banned": "q", "penalty": "f", "logit_scale": "f", "logit_bias": "f"}
 """Tables of a search, and the types of their numbers; an empty one is none"""
@@ -52,9 +51,11 @@ class PackedSearch:
                 stream.admit([self._sentence(one, records[one.index].limit) for one in admitted])
             if cancelled := queue.take_cancelled():
                 stream.cancel(cancelled)
+                for index in cancelled:
+                    records.pop(index, None)
             stream.settings.admission_threshold = queue.stop_threshold
             found = stream.run(queue.steps_at_once)
-            yield [_result(one, records.pop(one.number)) for one in found]
+            yield [one.recorded_as(records.pop(one.number)) for one in found]
 
     def _record(self, sentence: SourceSentence) -> ActiveSentence:
         n_source = len(sentence.ids)
@@ -62,8 +63,3 @@ class PackedSearch:
 
     def _sentence(self, sentence: SourceSentence, limit: int) -> StreamSentence:
         return StreamSentence(sentence.index, sentence.ids, limit, (sentence.starting_tokens or self.start)[0])
-
-
-def _result(found: StreamResult, record: ActiveSentence) -> SearchResult:
-    outputs = [record.hypothesis(one.tokens, one.score, one.log_probs) for one in found.outputs]
-    return SearchResult(found.number, outputs)

@@ -79,16 +79,15 @@ def _n_encoded(model: Seq2Seq, n_positions: int) -> int:
     return min(n_positions, model.max_len or n_positions)
 
 
-def pack_model(path: Path, model: Seq2Seq, n_positions: int) -> bool:
-    """Write a model's file; False if it does not consist of functions in C."""
+def pack_model(path: Path, model: Seq2Seq, n_positions: int, most_bytes: int) -> bool:
+    """Write a model's file; False if the model does not consist of functions in C, or takes more than `most_bytes`."""
     search = model.stream_search() if isinstance(model, fused.HasStreamSearch) else None
     if not isinstance(search, StreamSearch):
         return False
-    _write_model(path, search, _n_encoded(model, n_positions))
-    return True
+    return _write_model(path, search, _n_encoded(model, n_positions), most_bytes)
 
 
-def _write_model(path: Path, search: StreamSearch, n: int) -> None:
+def _write_model(path: Path, search: StreamSearch, n: int, most_bytes: int) -> bool:
     """Write a model with the encodings of its first n positions [P, D]; the caller renames the file into place."""
     source = SourceModelStruct.from_buffer_copy(search.source)
     target = ModelStruct.from_buffer_copy(search.target)
@@ -98,6 +97,8 @@ def _write_model(path: Path, search: StreamSearch, n: int) -> None:
     every = (*map(_block, tensors), *_struct_blocks(search), _struct_block(source), _struct_block(target))
     blocks = list({block.address: block for block in every}.values())  # weights may be shared
     ends = list(itertools.accumulate(aligned(block.n_bytes, LINE) for block in blocks))
+    if ends[-1] > most_bytes:
+        return False
     begin_of = dict(zip((block.address for block in blocks), [0, *ends], strict=False))
     parts, pointers = list[bytes | bytearray | memoryview](), list[int]()
     for block in blocks:
@@ -114,6 +115,7 @@ def _write_model(path: Path, search: StreamSearch, n: int) -> None:
     with path.open("wb") as file:
         file.write(digest.hexdigest().encode())
         file.writelines(parts)
+    return True
 
 
 def _coders(source: fused.FusedSource, target: fused.FusedModel) -> tuple[FusedEncoder, FusedDecoder]:

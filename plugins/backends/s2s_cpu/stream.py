@@ -13,12 +13,14 @@ import weakref
 from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
+from s2s.decoding import SearchResult
 from s2s_cpu.library import call
 from s2s_cpu.structs import AdmissionStruct, FoundStruct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from s2s.decoding import ActiveSentence
     from s2s_cpu.structs import ModelStruct, SearchStruct, SourceModelStruct
 
 
@@ -52,6 +54,11 @@ class StreamResult(NamedTuple):
     """Of the sentence"""
     outputs: list[StreamOutput]
     """Best first; there may be none"""
+
+    def recorded_as(self, sentence: ActiveSentence) -> SearchResult:
+        """The result of a search, from the host's record of the sentence."""
+        hypotheses = [sentence.hypothesis(one.tokens, one.score, one.log_probs) for one in self.outputs]
+        return SearchResult(sentence.index, hypotheses)
 
 
 class Stream:

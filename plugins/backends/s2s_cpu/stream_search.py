@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.decoding import ActiveSentence, SearchResult
+from s2s.decoding import ActiveSentence
 from s2s_cpu.beam_search_steps import model_struct, search_settings, search_struct
 from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
 from s2s_cpu.prepacked import PrepackedLinear
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.backend import fused
-    from s2s.decoding import BeamSearch, SourceSentence
-    from s2s_cpu.stream import StreamResult
+    from s2s.decoding import BeamSearch, SearchResult, SourceSentence
 
 
 class StreamSearch:
@@ -111,12 +110,7 @@ class SearchStream:
         """The results of the sentences that are done."""
         self._extend_positions()
         self.stream.settings.admission_threshold = self.request.queue.stop_threshold
-        return [self._result(found) for found in self.stream.run(max_steps)]
-
-    def _result(self, found: StreamResult) -> SearchResult:
-        record = self.records.pop(found.number)
-        outputs = [record.hypothesis(one.tokens, one.score, one.log_probs) for one in found.outputs]
-        return SearchResult(found.number, outputs)
+        return [found.recorded_as(self.records.pop(found.number)) for found in self.stream.run(max_steps)]
 
     def cancel(self, indices: Collection[int]) -> None:
         """Remove the sentences with these indices."""

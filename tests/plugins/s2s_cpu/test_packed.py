@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.packed_models import VARIANTS, model, needs_bytes, source_rows
+from harness.packed_models import SEARCH_OPTIONS, VARIANTS, model, needs_bytes, source_rows
 from harness.search_calls import StepByStep, find_queued
 from s2s import Choice
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, GreedyConfig, SearchRequest, SourceSentence, greedy
@@ -66,17 +66,7 @@ def test_outputs_are_those_of_the_model(name: str, files: PackedFiles) -> None:
 
 
 @pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"beam": 1},
-        {"beam": 4, "stop": "first_k", "alpha": 0.0},
-        {"beam": 4, "stop": "heuristic", "length_penalty": "power", "alpha": 1.0},
-        {"beam": 12, "ban_unk": True, "temperature": 0.7},
-        {"beam": 2, "max_len_a": 0.0, "max_len_b": 1},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", SEARCH_OPTIONS, ids=str)
 def test_options_hold(options: dict[str, Any], quantization: Any, files: PackedFiles) -> None:
     one, search = model(quantization, d_model=64), BeamSearch(BeamConfig(**({"max_len_b": 4} | options)))
     assert packed(files, search, one) == expected(search, one)
@@ -210,6 +200,14 @@ def test_those_used_least_recently_are_removed(
     monkeypatch.setattr(packed_files, "MOST_BYTES", int(2.5 * next(tmp_path.rglob("*.bin")).stat().st_size))
     assert files.keep("search 3", "model 3", search, request(one, 1), {})
     assert [bool(files.find(f"search {i}")) for i in range(4)] == [True, False, False, True]
+
+
+def test_a_model_that_would_be_removed_at_once_is_not_written(
+    files: PackedFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed_files, "MOST_BYTES", 20_000)
+    assert not files.keep("search", "model", BeamSearch(BeamConfig()), request(model(), 1), {})
+    assert not list(tmp_path.rglob("packed/*"))
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from harness.tiny_runs import WORDS, train_tiny
 from s2s.cli import generate
+from s2s.decoding import SearchRequest
 from s2s.generation import build, packed, packed_keys
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
@@ -233,6 +234,22 @@ def test_what_needs_more_than_the_functions_loads_the_model(options: list[str], 
     first = written(folder, *options)
     assert written(folder, *options) == first
     assert len(loads) == 2
+
+
+def test_outputs_that_begin_with_several_tokens_are_not_kept(
+    folder: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SearchRequest, "starting_tokens", lambda request, _: (*request.vocab.starting_tokens, 4))
+    first = written(folder)
+    assert written(folder) == first
+    assert loads == ["x", "x"]
+
+
+def test_nothing_is_kept_where_nothing_was_searched(folder: Path, loads: list[str]) -> None:
+    (folder / "in.txt").write_text("\n")
+    written(folder)
+    written(folder)
+    assert loads == ["x", "x"]
 
 
 def test_a_run_that_changes_meanwhile_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
