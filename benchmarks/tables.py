@@ -134,6 +134,7 @@ TABLES = {
         small="lines=1 repeats=1",
         full="lines=1,1000 exported={out}/demo_exported cores=2",
     ),
+    "score": script("score", "out={out}/score.jsonl", small="lines=1000 repeats=1", full="lines=100_000"),
     "restricted": script("restricted", small="{out}/restricted.json", full="{out}/restricted.json"),
     "scale": script(
         *("scale", "out={out}"),

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from s2s.errors import ConfigError, DataError, PluginError
 from s2s.metrics import Metric, PairedTest, Score, build_metrics, compare
 from s2s.metrics.resampling import paired_p_value, resamples
 from s2s.plugin import load_plugins
-from s2s_metrics import BleuConfig, BleuMosesConfig, ChrfConfig, GleuConfig, TerConfig
+from s2s_metrics import BleuConfig, BleuMosesConfig, ChrfConfig, GleuConfig, TerConfig, bleu_statistics
 from s2s_metrics.gleu import Gleu
 from s2s_metrics.moses import BleuMoses, split_hyphens
 from s2s_metrics.sacre import Bleu, Chrf, Ter
@@ -97,6 +98,32 @@ def test_bleu_is_its_definition(rows: list[tuple[str, str, str]]) -> None:
     hyps, *refs = (list(column) for column in zip(*rows, strict=True))
     scorer = Bleu(BleuConfig(name="bleu", tokenize="none", smooth="none"))
     assert scorer(hyps, refs).value == pytest.approx(slow_bleu(hyps, refs), abs=1e-9)
+
+
+ROWS = st.lists(st.lists(st.text("ab. é-,1", max_size=12), min_size=3, max_size=3), min_size=1, max_size=7)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=ROWS, n_orders=st.integers(1, 6), n_refs=st.integers(1, 2), batch=st.integers(1, 3))
+def test_statistics_of_bleu_are_those_that_sacrebleu_counts(
+    rows: list[list[str]], n_orders: int, n_refs: int, batch: int
+) -> None:
+    hyps, *refs = (list(column) for column in zip(*rows, strict=True))
+    scorer = BLEU(max_ngram_order=n_orders)
+    with patch.object(bleu_statistics, "BATCH", batch):
+        found = bleu_statistics.bleu_statistics(scorer, hyps, refs[:n_refs])
+    assert found.tolist() == scorer._extract_corpus_statistics(hyps, refs[:n_refs])
+
+
+def test_outputs_that_look_tokenised_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    score, lines = Bleu(BleuConfig(name="bleu")), ["It rains ."] * 99
+    score(lines, [lines])
+    assert not caplog.messages
+    score([*lines, "So it is ."], [[*lines, ""]])
+    assert caplog.messages == ["100 outputs end in ' .'; BLEU is for text that is not tokenised"]
+    caplog.clear()
+    BleuMoses(BleuMosesConfig(name="bleu_moses", lang="en"))([*lines, "So it is ."], [[*lines, ""]])
+    assert not caplog.messages, "the paper's BLEU tokenises by itself"
 
 
 def test_bleu_by_hand() -> None:

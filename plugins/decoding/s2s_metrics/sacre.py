@@ -1,7 +1,7 @@
 """BLEU, chrF and TER by sacrebleu, with its numbers and signatures unchanged.
 
-sacrebleu's sentence statistics are additive, so that a bootstrap sample costs one sum. They are computed by the two
-methods that its own significance tests use.
+sacrebleu's sentence statistics are additive, so that a bootstrap sample costs one sum. Those of BLEU are counted here,
+the others by the methods that its own significance tests use.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 from s2s import ConfigError, DataError
 from s2s.io import expand_user
 from s2s.metrics import Metric, PairedTest, Score, bootstrap, interval
+from s2s_metrics.bleu_statistics import bleu_statistics
 from s2s_metrics.pairwise import bleu_pairwise, chrf_pairwise
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class SacreMetric(Metric):
         """The score; the interval is sacrebleu's bootstrap, as its two percentiles rather than mean ± half-width."""
         check_aligned(hyps, refs)
         prepared = [self.prepare(ref) for ref in refs]
-        stats = np.array(self.scorer._extract_corpus_statistics(self.prepare(hyps), prepared), dtype=np.float64)
+        stats = self._statistics(self.prepare(hyps), prepared)
         score = self._score(stats.sum(0))
         low = high = None
         if samples:
@@ -88,6 +89,12 @@ class SacreMetric(Metric):
             higher_is_better=self.higher_is_better,
             detail=self.detail(score),
         )
+
+    def _statistics(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """[N, K] of N sentences, whose sums have a score."""
+        if isinstance(self.scorer, BLEU):
+            return bleu_statistics(self.scorer, hyps, refs).astype(np.float64)
+        return np.array(self.scorer._extract_corpus_statistics(hyps, refs), dtype=np.float64)
 
     def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """Each sentence's score by sacrebleu's `sentence_score`; BLEU uses the effective n-gram order."""
