@@ -19,7 +19,8 @@ from s2s.batch import make_batch
 from s2s.compose import arguments_of, compose
 from s2s.config import GenerateConfig, Mark
 from s2s.errors import ConfigError, DataError
-from s2s.generation import load_for_decoding, score
+from s2s.generation import score
+from s2s.generation.build import load_for_decoding
 from s2s.generation.inputs import INPUT_TYPES, as_input, as_inputs
 from s2s.generation.markup_documents import format_by_extension, named_format, read_file, translate_document
 from s2s.metrics import build_metrics

@@ -76,11 +76,7 @@ def _load(
 
     logging.basicConfig(format="warning: %(message)s")
     packed = PackedDecoding(composed, plugins)
-    if loaded := packed.open():
-        return loaded, packed.keep
-    from s2s.generation import load  # torch
-
-    return load(composed, plugins), packed.keep
+    return packed.load(), packed.keep
 
 
 def _checked_models(config: GenerateConfig, plugins: Plugins) -> Iterator[tuple[str, str]]:

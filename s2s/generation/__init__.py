@@ -15,11 +15,11 @@ __all__ = [
     "Output",
     "OutputFormat",
     "OutputStage",
+    "PackedDecoding",
     "Record",
     "RequestConstraints",
     "Segment",
     "load",
-    "load_for_decoding",
     "one_line",
     "score",
     "standard_input",
@@ -33,13 +33,14 @@ from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
-    from s2s.generation.build import EngineInput, load, load_for_decoding
+    from s2s.generation.build import EngineInput, load
     from s2s.generation.files.streams import standard_input
     from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
     from s2s.generation.inputs import RequestConstraints
     from s2s.generation.options import LoadedGenerator
     from s2s.generation.output_stages import OutputStage
+    from s2s.generation.packed import PackedDecoding
     from s2s.generation.scoring import score
     from s2s.generation.segments import Segment
 
@@ -64,6 +65,7 @@ __getattr__ = lazy_names(
     "segments",
     "inputs",
     "generator",
+    "packed",
     "build",  # torch, as the next
     "scoring",
 )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from s2s.config import GenerateConfig
     from s2s.data.source_shape import SourceShape
-    from s2s.decoding import SearchResult
+    from s2s.decoding import SearchResult, SentenceQueue, SourceSentence
     from s2s.generation.candidates import Input
     from s2s.generation.output_stages import OutputStage
     from s2s.generation.searching import Searcher
@@ -53,6 +53,12 @@ class SegmentSearch(Protocol):
 
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
+
+    def accepts(self, sentence: SourceSentence) -> bool:
+        """Whether it searches this sentence itself; others need the search `with_model`."""
+
+    def queued(self, queue: SentenceQueue) -> Iterator[Iterable[SearchResult]]:
+        """The result of each sentence of a queue, all of which it accepts, as soon as it is known; before stages."""
 
     def with_model(self) -> Searcher:
         """The search with the model as a network of torch, for what needs the network itself."""
@@ -84,6 +90,12 @@ class Generator:
         inputs = map(self.follower(), map(as_input, inputs)) if self.task.context else iter(inputs)
         while buffer := list(itertools.islice(inputs, self.config.buffer_size)):
             yield from self.generate(buffer)
+
+    def aligning(self) -> Generator | None:
+        """The same with aligned outputs, for which the model is loaded; None if the architecture gives no attention, or
+        no plugin aligns words."""
+        search = self.search.with_model().aligning(self.plugins)
+        return Generator(self.task, search, self.plugins) if search else None
 
     def follower(self) -> Callable[[Input], Input]:
         """A function that gives each of successive inputs those before it in its document, if the task reads any."""

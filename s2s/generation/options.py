@@ -40,6 +40,8 @@ class LoadedGenerator(NamedTuple):
     """What runs the computation, in words"""
     passed_over: tuple[str, ...] = ()
     """Why the checkpoints that the options rather mean were not taken"""
+    aligns: bool | None = None
+    """Whether `Generator.aligning` gives a generator, if the model is not loaded; None: it is loaded"""
 
 
 def chosen_search(composed: ComposedConfig[GenerateConfig], run: Config, plugins: Plugins) -> Choice:

@@ -24,17 +24,20 @@ from s2s.generation.packed_keys import Keys
 from s2s.generation.sentences import one_result_each, sentences_of
 from s2s.generation.workers import describe_workers, resolve_workers, search_shared
 from s2s.run import find_model
-from s2s.run.run_task import RunTask
+from s2s.run.origin import Origin
+from s2s.run.run_task import RunTask, read_run_config
 from s2s.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from s2s.compose import ComposedConfig
     from s2s.decoding import Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
     from s2s.generation.searching import Searcher
     from s2s.generation.segments import Segment
     from s2s.plugin import Plugins
+    from s2s.registry import Choice
 
 NATIVE = ("auto", "exact", "native")
 PACKED = "native kernels with a packed model"
@@ -81,7 +84,7 @@ class PackedSegmentSearch:
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
         sentences = sentences_of(segments, self.task.vocab)
-        own = [one for one in sentences if self._is_own(one)]
+        own = [one for one in sentences if self.accepts(one)]
         results = search_shared(self._results, own, self.config, "cpu") or self._results(own)
         yield from one_result_each(results, own, self.name)
         if len(own) < len(sentences):
@@ -90,10 +93,15 @@ class PackedSegmentSearch:
             yield from self.with_model()(others)
 
     def _results(self, sentences: Sequence[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
-        return self.search(FixedQueue(sentences, self.config.tokens))
+        return self.queued(FixedQueue(sentences, self.config.tokens))
 
-    def _is_own(self, sentence: SourceSentence) -> bool:
+    def accepts(self, sentence: SourceSentence) -> bool:
+        """Whether the functions search it, and no stage needs the model for it."""
         return self.search.accepts(sentence) and not any(stage.processes(sentence) for stage in self.stages)
+
+    def queued(self, queue: SentenceQueue) -> Iterator[Iterable[SearchResult]]:
+        """The result of each sentence of a queue, all of which it accepts, as soon as it is known; before stages."""
+        return self.search(queue)
 
     def with_model(self) -> Searcher:
         """The search by the model, which is loaded when it is first needed."""
@@ -116,6 +124,27 @@ class PackedDecoding:
             return {form: Keys.of(self.composed, self.plugins, known) for form, known in identities.items() if known}
         except (OSError, UserError):  # what is wrong with the run will be reported when it is loaded
             return {}
+
+    @property
+    def origins(self) -> list[Origin]:
+        """The published models that the runs were made of, or tuned from."""
+        return list(filter(None, map(Origin.read, self._directories)))
+
+    @property
+    def _directories(self) -> list[Path]:
+        return [find_model(name, self.plugins) for name, _ in self.composed.config.members()]
+
+    def search_config(self) -> Choice:
+        """The search; options that are not given are those of the (first) run."""
+        return chosen_search(self.composed, read_run_config(self._directories[0], self.plugins).config, self.plugins)
+
+    def load(self) -> LoadedGenerator:
+        """The generator of an earlier command, or else that of the model, which is loaded."""
+        if loaded := self.open():
+            return loaded
+        from s2s.generation.build import load  # torch
+
+        return load(self.composed, self.plugins)
 
     def open(self) -> LoadedGenerator | None:
         """The generator of an earlier command; None if there was none, or it kept none."""
@@ -141,6 +170,7 @@ class PackedDecoding:
             "checkpoint": loaded.provenance["checkpoint"],
             "max_len": one.max_len,
             "name": one.name,
+            "aligns": one.aligning(self.plugins) is not None,
         }
         request = one.request(FixedQueue([], 1))
         if not one.first or len(request.starting_tokens(one.first[0])) > 1:
@@ -149,8 +179,8 @@ class PackedDecoding:
 
     def _generator(self, record: Mapping[str, Any], search: PackedSearch) -> LoadedGenerator:
         composed, plugins, options = self.composed, self.plugins, record["options"]
-        ((name, _),) = composed.config.members()
-        of_run = RunTask.load(find_model(name, plugins), plugins)
+        (directory,) = self._directories
+        of_run = RunTask.load(directory, plugins)
         of_models = resolve_workers(replace(composed.config, **options), "cpu")
         if of_models.matmul == "exact" or not measures_products(of_models):
             of_models = replace(of_models, matmul="native")
@@ -161,7 +191,7 @@ class PackedDecoding:
         generator = Generator(of_run.task, decoding, plugins, of_run.sources)
         made_of = provenance(config, {"checkpoint": record["checkpoint"]}, chosen, "cpu")
         description = ", ".join(filter(None, ["cpu", describe_workers(config), PACKED]))
-        return LoadedGenerator(generator, made_of, description)
+        return LoadedGenerator(generator, made_of, description, aligns=record["aligns"])
 
     def searcher(self, config: GenerateConfig) -> Searcher:
         """The search by the model, loaded once; CheckpointError if the run has changed, as outputs would be of two."""

@@ -17,6 +17,7 @@ from s2s.decoding import BeamSearch, LogitsTransform, Search, SearchRequest, Sea
 from s2s.decoding.queue import FixedQueue
 from s2s.decoding.shortlist import Shortlist
 from s2s.decoding.token_transforms import build_transforms
+from s2s.errors import ConfigError
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.generation.output_stages import OutputStage, build_stages
 from s2s.generation.sentences import one_result_each, sentences_of
@@ -85,9 +86,23 @@ class Searcher:
         """The name of the search in errors: that of the function, or of the class."""
         return getattr(self.search, "__qualname__", type(self.search).__name__)
 
+    def accepts(self, sentence: SourceSentence) -> bool:
+        """Every sentence."""
+        return True
+
     def with_model(self) -> Self:
         """Itself."""
         return self
+
+    def aligning(self, plugins: Plugins | None) -> Self | None:
+        """The same search with aligned outputs; None if the architecture gives no attention, or no plugin aligns."""
+        options = replace(self.config, format="jsonl", fields=[*self.config.fields, "align"])
+        try:
+            return replace(
+                self, config=options, stages=build_stages(options, self.task, lambda: self.model, self.device, plugins)
+            )
+        except ConfigError:
+            return None
 
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
@@ -112,6 +127,11 @@ class Searcher:
             if some is None:
                 return
             yield some
+
+    def queued(self, queue: SentenceQueue) -> Iterator[Iterable[SearchResult]]:
+        """The result of each sentence of a queue, as soon as it is known; before stages. All is done in one thread."""
+        with evaluating(self.model), self.precision():
+            yield from self.search(self.request(queue))
 
     def after_stages(
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, SourceSentence]

@@ -5,7 +5,7 @@ Nothing in the directory of a run can make code run.
 
 from __future__ import annotations
 
-__all__ = ["RunTask", "with_absent_plugins"]
+__all__ = ["RunTask", "read_run_config", "with_absent_plugins"]
 
 import logging
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from s2s.io.json_files import read_checked
 from s2s.run import tokenizer
 from s2s.run.environment_record import foreign_plugins
 from s2s.run.paths import RESOLVED
-from s2s.run.provenance import read_config
+from s2s.run.provenance import RunConfig, read_config
 from s2s.run.record import matches_checksum
 from s2s.task import Task
 
@@ -54,18 +54,24 @@ class RunTask:
         return SourceShape.read(_env(self.directory).get("sources"))
 
 
-def _config(directory: Path, plugins: Plugins) -> Config:
-    """The run's configuration; plugins of what it chooses by name must be installed: a run never contains code."""
+def read_run_config(directory: Path, plugins: Plugins) -> RunConfig:
+    """The run's configuration; CheckpointError unless plugins of what it chooses by name are installed: a run never
+    contains code."""
     try:
-        config, notes = read_config(directory, plugins)
-        if not matches_checksum(directory / RESOLVED):
-            logger.warning("%s is not as the run wrote it: edited, or damaged by a disk", directory / RESOLVED)
-        for note in notes:
-            logger.warning("run %s: %s", directory, note)
-        return config
+        return read_config(directory, plugins)
     except (ConfigError, PluginError) as error:
         message = with_absent_plugins(f"run {directory} cannot be loaded: {error}", [directory], plugins)
         raise CheckpointError(message) from error
+
+
+def _config(directory: Path, plugins: Plugins) -> Config:
+    """The run's configuration, with warnings about it."""
+    config, notes = read_run_config(directory, plugins)
+    if not matches_checksum(directory / RESOLVED):
+        logger.warning("%s is not as the run wrote it: edited, or damaged by a disk", directory / RESOLVED)
+    for note in notes:
+        logger.warning("run %s: %s", directory, note)
+    return config
 
 
 def with_absent_plugins(message: str, runs: Iterable[Path], plugins: Plugins) -> str:

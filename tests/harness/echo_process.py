@@ -28,7 +28,7 @@ from s2s.task import Task
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from s2s.decoding import SourceSentence
+    from s2s.decoding import SentenceQueue, SourceSentence
     from s2s.generation.searching import Searcher
     from s2s.generation.segments import Segment
 
@@ -52,6 +52,12 @@ class Echo:
         for one in sentences:
             ids = self.task.vocab.without_end(one.ids)
             yield [SearchResult(one.index, [Hypothesis(list(ids), -1.0, -1.0, [-0.5] * len(one.ids))])]
+
+    def accepts(self, sentence: SourceSentence) -> bool:
+        return True
+
+    def queued(self, queue: SentenceQueue) -> Iterator[list[SearchResult]]:
+        raise NotImplementedError
 
     def with_model(self) -> Searcher:
         raise NotImplementedError

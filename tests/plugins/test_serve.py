@@ -398,7 +398,7 @@ def test_a_client_that_goes_takes_its_sentences_out_of_the_batch(run: str) -> No
             await app(scope, receive, send)
             engine = server.engines["en-de"]
             assert engine.n_waiting == 0
-            assert (await engine.call(lambda: None)) is None, "the search goes on"
+            assert (await engine.thread.call(lambda: None)) is None, "the search goes on"
 
     asyncio.run(talk())
     assert sent[0]["status"] == 499
@@ -416,7 +416,7 @@ def test_a_search_that_fails_is_answered_and_begins_anew(run: str) -> None:
 
     async def talk() -> tuple[httpx.Response, int, httpx.Response, int]:
         async with client_of(server) as client:
-            engine.queue.take_cancelled = failing  # type: ignore[method-assign]  # called between steps
+            engine.thread.queue.take_cancelled = failing  # type: ignore[method-assign]  # called between steps
             bad = await client.post("/v1/generate", json={"text": "a dog"})
             unwell = (await client.get("/healthz")).status_code
             good = await client.post("/v1/generate", json={"text": "a dog"})
@@ -431,49 +431,51 @@ def test_a_search_that_fails_is_answered_and_begins_anew(run: str) -> None:
 def test_a_search_that_fails_while_the_server_ends_ends_with_it(run: str) -> None:
     engine = tiny_server(run).engines["en-de"]
     engine.start()
+    thread = engine.thread
 
     def failing() -> set[int]:
-        engine.closing = True
+        thread.closing = True
         raise RuntimeError("out of order")
 
-    engine.queue.take_cancelled = failing  # type: ignore[method-assign]  # called between steps
-    answer = engine.queue.put([4, engine.task.vocab.eos])
+    thread.queue.take_cancelled = failing  # type: ignore[method-assign]  # called between steps
+    answer = thread.queue.put([4, engine.task.vocab.eos])
     with pytest.raises(RuntimeError, match="out of order"):
         answer.result(10)
-    engine.thread.join(10)
-    assert not engine.thread.is_alive()
+    thread.thread.join(10)
+    assert not thread.thread.is_alive()
     assert not engine.ready
     with pytest.raises(QueueClosedError):
-        engine.queue.put([4])
+        thread.queue.put([4])
     engine.close()
 
 
-def test_what_cannot_begin_to_search_is_answered_too(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_begin_to_search_is_answered_too(run: str) -> None:
     engine = tiny_server(run).engines["en-de"]
+    thread = engine.thread
 
     def no_request(_: Any) -> Any:
-        engine.closing = True
+        thread.closing = True
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(type(engine.searcher), "request", lambda _, queue: no_request(queue))
-    answer = engine.queue.put([4, engine.task.vocab.eos])
-    engine.thread.start()
+    thread.search = no_request
+    answer = thread.queue.put([4, engine.task.vocab.eos])
+    thread.thread.start()
     with pytest.raises(RuntimeError, match="out of memory"):
         answer.result(10)
     engine.close()
 
 
 def test_a_sentence_goes_to_the_next_queue_where_its_own_has_just_failed(run: str) -> None:
-    engine = tiny_server(run).engines["en-de"]
-    failed = engine.queue
+    thread = tiny_server(run).engines["en-de"].thread
+    failed = thread.queue
 
     def fails_now(*_: Any, **__: Any) -> Any:
-        engine.queue = type(failed)(10)
+        thread.queue = type(failed)(10)
         raise QueueClosedError
 
     failed.put = fails_now  # type: ignore[method-assign]
-    engine._put(Segment("", [4]))
-    assert len(engine.queue.admit(0)) == 1
+    thread.put(Segment("", [4]))
+    assert len(thread.queue.admit(0)) == 1
 
 
 def test_a_key_is_asked_for_where_there_are_keys(run: str, tmp_path: Path) -> None:

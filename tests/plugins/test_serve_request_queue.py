@@ -19,7 +19,7 @@ from harness.token_wishes import Wish
 from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig, Hypothesis, SearchRequest, SearchResult, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import FixedQueue
+from s2s.decoding.queue import FixedQueue, SentenceQueue
 from s2s.task import Vocab
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
@@ -59,7 +59,7 @@ class Server:
         self.request = SearchRequest(
             model=model, vocab=VOCAB, queue=self.queue, device=torch.device("cpu"), nbest=nbest
         )
-        self.thread = threading.Thread(target=serve, args=(search, self.request), daemon=True)
+        self.thread = threading.Thread(target=serve, args=(self.queue, lambda _: search(self.request)), daemon=True)
         self.thread.start()
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ def test_an_error_of_the_search_reaches_every_caller() -> None:
     futures = [queue.put([4] * 50 + [EOS]) for _ in range(3)]  # one in the batch, two wait
     request = SearchRequest(model=model, vocab=VOCAB, queue=queue, device=torch.device("cpu"))
     with pytest.raises(RuntimeError, match="out of order"):
-        serve(SEARCHES["beam"], request)
+        serve(queue, lambda _: SEARCHES["beam"](request))
     for future in futures:
         with pytest.raises(RuntimeError, match="out of order"):
             future.result(0)
@@ -178,14 +178,13 @@ def test_an_error_of_the_search_reaches_every_caller() -> None:
 
 
 def test_who_serves_hears_of_an_error_before_those_who_wait() -> None:
-    def broken(_: SearchRequest) -> Iterator[list[SearchResult]]:
+    def broken(_: SentenceQueue) -> Iterator[list[SearchResult]]:
         raise RuntimeError("out of order")
 
     queue, heard = RequestQueue(n_tokens=40), list[str]()
     queue.put([4, EOS]).add_done_callback(lambda future: heard.append(str(future.exception())))
-    request = SearchRequest(model=Table(9), vocab=VOCAB, queue=queue, device=torch.device("cpu"))
     with pytest.raises(RuntimeError, match="out of order"):
-        serve(broken, request, lambda: heard.append("who serves"))
+        serve(queue, broken, lambda: heard.append("who serves"))
     assert heard == ["who serves", "out of order"]
 
 

@@ -1,7 +1,7 @@
 """An HTTP server for trained runs, with a page to try them, as a plugin: the command s2s-serve (extra `serve`).
 
 command → server (engines by name) → app (routes of the APIs, limits, errors) → generating (text in, sentences out as
-they are finished) → engine (one model, its queue, and the search thread).
+they are finished) → engine (one model, loaded when it is needed) → search_thread (a search and its queue).
 An API is registered in the group `serve_api`.
 """
 

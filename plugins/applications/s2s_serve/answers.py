@@ -5,17 +5,18 @@ from __future__ import annotations
 __all__ = ["attention_of", "sentence_fields", "text_fields"]
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from s2s import make_batch
 from s2s_serve.engine import SHORT
 from s2s_serve.generating import join_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import torch
+
+    from s2s import Seq2Seq, Task
     from s2s.generation import Candidate, Output, Segment
     from s2s_serve.engine import Engine
     from s2s_serve.generating import Sentence
@@ -55,7 +56,8 @@ async def sentence_fields(engine: Engine, sentence: Sentence, output: Output, bo
         fields["nbest"] = candidates
     if "attention" in body.fields and segment.ids:
         pieces = await engine.process_text(lambda: engine.task.pieces(best.tokens, segment.src), len(segment.src))
-        fields["attention"] = await engine.call(lambda: attention_of(engine, segment, best.tokens, pieces))
+        attention = partial(attention_of, engine.task, segment, best.tokens, pieces)
+        fields["attention"] = await engine.call(attention)
     return fields
 
 
@@ -80,21 +82,25 @@ def _candidate(engine: Engine, candidate: Candidate, src: str, body: GenerateBod
 
 
 def attention_of(
-    engine: Engine, segment: Segment, tokens: Sequence[int], pieces: Sequence[str]
+    task: Task, segment: Segment, tokens: Sequence[int], pieces: Sequence[str], model: Seq2Seq, device: torch.device
 ) -> dict[str, Any] | None:
     """Attention of each output token to each source token, without eos: mean over the heads of the best-aligning layer.
 
     None if the architecture does not provide it.
     """
-    ids, start = segment.ids, segment.starting_tokens or engine.task.vocab.starting_tokens
-    batch = make_batch([(ids, list(tokens))], engine.task.vocab, [start]).to(engine.searcher.device)
+    import torch
+
+    from s2s import make_batch
+
+    ids, start = segment.ids, segment.starting_tokens or task.vocab.starting_tokens
+    batch = make_batch([(ids, list(tokens))], task.vocab, [start]).to(device)
     with torch.no_grad():
-        weights = engine.model.attention(batch.src, batch.src_pad, batch.tgt_in)
+        weights = model.attention(batch.src, batch.src_pad, batch.tgt_in)
     if weights is None:
         return None
     first = len(start) - 1
     rows = weights[0, first : first + len(tokens), : len(ids)].tolist()
-    names = engine.task.vocabulary("src")
+    names = task.vocabulary("src")
     src = [str(i) if names is None else _name(names[i]) for i in ids]
     return {"src": src, "tgt": list(pieces), "weights": [[round(w, 4) for w in row] for row in rows]}
 

@@ -39,14 +39,12 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
     show = start_log(config.log, plugins.registry)
     if config.jobs:
         check_output(composed, "jobs", [Path(config.jobs)])
-    directories = {  # before torch is imported
-        name: [find_model(one, plugins) for one in (run if isinstance(run, list) else [run])]
-        for name, run in config.runs.items()
-    }
+    for run in config.runs.values():  # an unknown name is an error before anything is loaded
+        for one in run if isinstance(run, list) else [run]:
+            find_model(one, plugins)
     try:
         import uvicorn
 
-        from s2s.run import Run
         from s2s_serve.app import create_app
         from s2s_serve.job_files import JobFiles
         from s2s_serve.protocol import server_settings
@@ -69,7 +67,7 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
     listening = _listen(config)
     if not options.quiet:
         for name, engine in server.engines.items():
-            for origin in filter(None, map(Run.read_origin, directories[name])):
+            for origin in engine.origins:
                 show(f"model    {name}: {origin}")
             show(f"run      {name}: {engine.description}")
         host, port = listening.getsockname()[:2]

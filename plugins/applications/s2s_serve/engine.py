@@ -1,4 +1,4 @@
-"""One model, its queue and the search thread: sentences of all requests share one batch."""
+"""One model: its search, what needs the model itself, and the thread that reads and writes long texts."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ __all__ = ["SHORT", "Engine", "warm_up_text"]
 
 import asyncio
 import logging
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from s2s import ConfigError
+from s2s import UserError
 from s2s.decoding import SearchResult, SourceSentence
 from s2s.generation import Generator, Segment
 from s2s_serve.refusal import busy, invalid, too_large, unavailable
-from s2s_serve.request_queue import QueueClosedError, RequestQueue, serve
+from s2s_serve.search_thread import SearchThread
 from s2s_serve.wakeups import Wakeups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
-    from s2s import Task
+    import torch
+
+    from s2s import Seq2Seq, Task
     from s2s.decoding import Hypothesis
     from s2s.generation import LoadedGenerator
+    from s2s_serve.request_queue import QueueSearch
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -37,22 +39,33 @@ SHORT = 500
 """Characters that are read or written in less time than another thread takes to begin on a busy core"""
 
 
-class Engine:
-    """Searches and scores for any number of requests; all but `start` and `close` are called in the event loop."""
+class LoadedModel(NamedTuple):
+    """The model as a network of torch."""
 
-    def __init__(self, name: str, loaded: LoadedGenerator, max_waiting: int) -> None:
-        """max_waiting: maximum number of source tokens, over all requests, not yet answered."""
+    thread: SearchThread
+    """The only one that uses it"""
+    aligning: Generator | None
+    """Writes outputs with aligned words; None: the architecture gives no attention"""
+
+
+class Engine:
+    """Searches and scores for any number of requests; all but `start` and `close` are called in the event loop.
+
+    What the functions of a packed model search needs no torch; the model is loaded when something else is asked for.
+    """
+
+    def __init__(self, name: str, loaded: LoadedGenerator, max_waiting: int, origins: Sequence[object] = ()) -> None:
+        """max_waiting: maximum number of source tokens, over all requests, not yet answered.
+
+        origins: what the models were made of, in words.
+        """
         self.name, self.description, self.max_waiting = name, loaded.description, max_waiting
+        self.origins = origins
         self.generator, self.provenance = loaded.generator, loaded.provenance
-        self.searcher = loaded.generator.search.with_model()
-        self.aligning_generator = _with_alignment(loaded.generator)
-        """The generator that aligns words; None if the architecture gives no attention"""
-        self.task, self.model = self.generator.task, self.searcher.model
+        self.task = self.generator.task
         self.n_candidates = cache(lambda nbest: replace(self.generator.config, nbest=nbest).n_candidates)
         """Outputs of the search that are needed for so many of an input"""
-        self.n_waiting = self.n_failures = 0
-        self.answered: RequestQueue | None = None
-        """The queue from which the latest answer came"""
+        self.n_waiting = 0
         self.rate = 0.0
         """Source tokens per second, a running mean over answers"""
         self.text = ThreadPoolExecutor(1, f"{name}-text")
@@ -60,14 +73,25 @@ class Engine:
         self.n_in_text_thread = 0
         """Functions that it has not finished"""
         self.wakeups = Wakeups()
-        self.queue = self._new_queue()
-        self.thread = threading.Thread(target=self._run, name=f"{name}-search", daemon=True)
-        self.closing = False
+        self.thread = self._thread("search", self.generator.search.queued)
+        """Searches what `generator.search` accepts"""
+        self.model: LoadedModel | None = None
+        if loaded.aligns is None:
+            self.model = LoadedModel(self.thread, self.generator.aligning())
+        self.aligns = self.model.aligning is not None if self.model else loaded.aligns
+        """Whether words of outputs can be aligned"""
+        self.loader = ThreadPoolExecutor(1, f"{name}-loader")
+        self.loading: Future[LoadedModel] | None = None
+
+    @property
+    def threads(self) -> list[SearchThread]:
+        """Those that search."""
+        return [self.thread] if self.model is None else list(dict.fromkeys([self.thread, self.model.thread]))
 
     @property
     def ready(self) -> bool:
-        """Whether a sentence has been answered, and the search has not failed since."""
-        return self.answered is self.queue
+        """Whether a sentence has been answered, and no search has failed since."""
+        return all(thread.ready for thread in self.threads)
 
     @property
     def nbest(self) -> int:
@@ -81,17 +105,13 @@ class Engine:
 
     def start(self) -> None:
         """Start the search, and answer one sentence, after which the engine is `ready`."""
-        self.thread.start()
-        ids = self.task.encode_source([warm_up_text(self.task)])[0]
-        queue = self.queue
-        self._put(Segment("", ids)).result()
-        self.answered = queue
+        self._start(self.thread)
 
     def close(self) -> None:
         """Accept no more sentences, and end when the waiting ones are answered."""
-        self.closing = True
-        self.queue.close()
-        self.thread.join()
+        self.loader.shutdown()
+        for thread in self.threads:
+            thread.close()
         self.text.shutdown()
 
     @contextmanager
@@ -115,28 +135,62 @@ class Engine:
 
         nbest: the outputs of which there is use; more may be found, but no others are the best.
         """
-        queue, n_candidates = self.queue, self.n_candidates(nbest)
-        hypotheses = await self.wakeups.result(self._put(segment, n_candidates))
+        ids, start = self.task.vocab.ended(segment.ids), segment.starting_tokens
+        source = SourceSentence(0, ids, segment.constraint, starting_tokens=start, align=segment.align)
+        is_plain = not align and self.generator.search.accepts(source)
+        thread = self.thread if is_plain else (await self._loaded()).thread
+        n_candidates = self.n_candidates(nbest)
+        hypotheses = await thread.hypotheses(segment, n_candidates)
         if n_candidates == 1:
             hypotheses = hypotheses[:1]  # so that no others are written as text
-        if queue is self.queue:  # else the search has failed since
-            self.answered = queue
-        generator = self.aligning_generator if align and self.aligning_generator else self.generator
-        source = SourceSentence(
-            0, self.task.vocab.ended(segment.ids), starting_tokens=segment.starting_tokens, align=segment.align
-        )
-        if not any(stage.processes(source) for stage in generator.search.stages):
+        search = self.writing(align=align).search
+        if not any(stage.processes(source) for stage in search.stages):
             return hypotheses
 
         def annotated() -> list[Hypothesis]:
-            (result,) = next(generator.search.with_model().after_stages([[SearchResult(0, hypotheses)]], {0: source}))
+            (result,) = next(search.with_model().after_stages([[SearchResult(0, hypotheses)]], {0: source}))
             return result.hypotheses
 
-        return await self.call(annotated)
+        return await thread.call(annotated)
 
-    async def call(self, function: Callable[[], T]) -> T:
-        """Run a function that uses the model in the search thread, between two steps."""
-        return await self.wakeups.result(self._enqueue(lambda queue: queue.call(function)))
+    def writing(self, *, align: bool) -> Generator:
+        """The generator that writes outputs, aligned ones if it can; after a search for them."""
+        return (self.model.aligning if align and self.model else None) or self.generator
+
+    async def call(self, function: Callable[[Seq2Seq, torch.device], T]) -> T:
+        """Run a function of the model and its device between two steps of a search; the model is loaded first."""
+        thread = (await self._loaded()).thread
+        searcher = self.generator.search.with_model()
+        return await thread.call(lambda: function(searcher.model, searcher.device))
+
+    async def _loaded(self) -> LoadedModel:
+        """The model, loaded in another thread while requests that do not need it are answered."""
+        if self.model:
+            return self.model
+        if self.loading is None or self.loading.done():  # without a model: it has failed
+            self.loading = self.loader.submit(self._load)
+        try:
+            return await asyncio.wrap_future(self.loading)
+        except Exception as error:
+            raise unavailable("this needs the model itself, which cannot be loaded; the log says why") from error
+
+    def _load(self) -> LoadedModel:
+        try:
+            thread = self._thread("model", self.generator.search.with_model().queued)
+            model = LoadedModel(thread, self.generator.aligning())
+            self._start(thread)
+        except Exception as error:
+            is_bug = not isinstance(error, OSError | UserError)
+            logger.error("the model of %s cannot be loaded: %s", self.name, error, exc_info=error if is_bug else None)
+            raise
+        self.model = model
+        return model
+
+    def _thread(self, name: str, search: QueueSearch) -> SearchThread:
+        return SearchThread(f"{self.name}-{name}", search, self.generator.config.tokens, self.task.vocab, self.wakeups)
+
+    def _start(self, thread: SearchThread) -> None:
+        thread.start(Segment("", self.task.encode_source([warm_up_text(self.task)])[0]))
 
     async def process_text(self, function: Callable[[], T], n_chars: int) -> T:
         """Run a function that reads or writes `n_chars` characters, outside the event loop unless they are few.
@@ -155,54 +209,8 @@ class Engine:
     def _leave_text_thread(self) -> None:
         self.n_in_text_thread -= 1
 
-    def _put(self, segment: Segment, nbest: int = 1) -> Future[list[Hypothesis]]:
-        ids, constraint, start = self.task.vocab.ended(segment.ids), segment.constraint, segment.starting_tokens
-        return self._enqueue(lambda queue: queue.put(ids, constraint, nbest=nbest, start=start))
-
-    def _enqueue(self, add: Callable[[RequestQueue], Future[T]]) -> Future[T]:
-        """The queue's future; if its search fails at this moment, that of the next search's queue."""
-        while True:
-            queue = self.queue
-            try:
-                return add(queue)
-            except QueueClosedError as error:
-                if queue is self.queue:
-                    raise unavailable("the server is ending") from error
-
-    def _run(self) -> None:
-        """Search until closed; if a search fails, its requests are answered with an error and a new search begins."""
-        while True:
-            queue = self.queue
-            try:
-                searcher = self.searcher
-                with searcher.precision():
-                    return serve(searcher.search, searcher.request(queue), self._restart_search)
-            except Exception as error:
-                logger.exception("the search of %s has failed; it begins anew", self.name)
-                if queue is self.queue:  # it failed before the search began
-                    self._restart_search()
-                    queue.fail(error)
-            if self.closing:
-                return self.queue.fail(QueueClosedError("the server is ending"))
-
-    def _restart_search(self) -> None:
-        self.n_failures, self.queue = self.n_failures + 1, self._new_queue()
-
-    def _new_queue(self) -> RequestQueue:
-        return RequestQueue(self.generator.config.tokens, self.wakeups.flush)
-
 
 def warm_up_text(task: Task) -> str:
     """A short input; of several kinds of sources, one of the first."""
     tag = task.vocab.tag_ids[:1]
     return (task.source_text(tag) if tag else "") + WARM_UP
-
-
-def _with_alignment(generator: Generator) -> Generator | None:
-    config, one, task = generator.config, generator.search.with_model(), generator.task
-    options = replace(config, format="jsonl", fields=[*config.fields, "align"])
-    try:
-        aligning = one.build(one.model, task, one.search, one.device, options, generator.plugins)
-        return Generator(task, aligning, generator.plugins)
-    except ConfigError:
-        return None

@@ -163,7 +163,7 @@ async def _segment_output(
         raise
     except Exception as error:  # of the search; the engine has logged it
         raise unavailable("the search has failed on this batch; try again") from error
-    write = (engine.aligning_generator if options.align and engine.aligning_generator else engine.generator).write
+    write = engine.writing(align=options.align).write
     n_chars = len(segment.src) * len(hypotheses)
     return await engine.process_text(lambda: write.output(segment, hypotheses, previous), n_chars)
 

@@ -9,8 +9,6 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
@@ -101,6 +99,8 @@ class Detector:
 
     def __init__(self, languages: Iterable[str]) -> None:
         """languages: codes (ISO 639-1); those that the classifier does not have are never detected."""
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier  # numpy, which plain requests do without
+
         self.identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
         self.languages = sorted({*languages} & {*self.identifier.labels})
         self.identifier.set_languages(self.languages)

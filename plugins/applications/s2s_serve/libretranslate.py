@@ -11,6 +11,7 @@ import asyncio
 import codecs
 import json
 import mimetypes
+from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote
@@ -42,6 +43,8 @@ DETECTED = 10_000
 
 def libretranslate(_: Choice, server: Server) -> ServeApi:
     """The API; its clients send the key in the body of a request."""
+    if find_spec("py3langid") is None:  # which is imported when it is needed
+        raise ModuleNotFoundError(name="py3langid")
     api, service = APIRouter(tags=["LibreTranslate"]), Service(server)
 
     @api.get("/languages", summary="Languages, and into which each is translated")

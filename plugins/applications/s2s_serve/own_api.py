@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from s2s import DataError, Example
-from s2s.generation import Input, score
+from s2s.generation import Input
 from s2s_serve.answers import sentence_fields, text_fields
 from s2s_serve.api import DirectRoute, ServeApi
 from s2s_serve.connection import cancel_on_disconnect
@@ -30,7 +30,9 @@ from s2s_serve.unique_keys import UniqueKeysRoute
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
-    from s2s import Choice
+    import torch
+
+    from s2s import Choice, Seq2Seq
     from s2s.generation import Output
     from s2s_serve.engine import Engine
     from s2s_serve.generating import Sentence
@@ -94,7 +96,7 @@ def _describe_run(engine: Engine) -> dict[str, Any]:
             {"source": src, "target": tgt, "input_fields": dict(fields)} for src, tgt, fields in directions_of(engine)
         ],
         "views": sorted(engine.task.views),
-        "align": engine.aligning_generator is not None,
+        "align": engine.aligns,
         "nbest": engine.nbest,
         "ready": engine.ready,
     }
@@ -118,7 +120,7 @@ def _check(server: Server, engine: Engine, body: GenerateBody) -> None:
     engine.check_nbest(body.nbest)
     if unknown := [view for view in body.views if view not in engine.task.views]:
         raise invalid(f"views: {engine.name} has no {unknown[0]!r}; there are {sorted(engine.task.views)}")
-    if engine.aligning_generator is None and {"align", "attention"} & set(body.fields):
+    if not engine.aligns and {"align", "attention"} & set(body.fields):
         raise invalid(f"fields: the architecture of {engine.name} gives no attention; leave out align and attention")
 
 
@@ -195,8 +197,11 @@ async def _scores(server: Server, body: ScoreBody) -> Response:
 
 
 async def _score(engine: Engine, examples: list[Example]) -> list[dict[str, Any]]:
-    device = engine.searcher.device
-    scored = await engine.call(lambda: list(score(engine.model, engine.task, examples, device)))
+    def scored(model: Seq2Seq, device: torch.device) -> list[Any]:
+        from s2s.generation import score  # torch
+
+        return list(score(model, engine.task, examples, device))
+
     return [
         {
             "log_prob": round(target.log_prob, 4),
@@ -204,5 +209,5 @@ async def _score(engine: Engine, examples: list[Example]) -> list[dict[str, Any]
             "pieces": engine.task.pieces(target.tokens, example.src),
             "log_probs": [round(p, 4) for p in target.log_probs],
         }
-        for target, example in zip(scored, examples, strict=True)
+        for target, example in zip(await engine.call(scored), examples, strict=True)
     ]

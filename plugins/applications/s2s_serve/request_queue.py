@@ -1,8 +1,7 @@
 """Sentences that other threads add to a running search, such as the requests of a server.
 
 queue = RequestQueue(n_tokens=1000)
-request = SearchRequest(model=model, vocab=vocab, queue=queue, device=device)
-Thread(target=serve, args=(search, request)).start()
+Thread(target=serve, args=(queue, search.queued)).start()  # a `s2s.generation.SegmentSearch`
 hypotheses = queue.put(ids).result()  # or: await asyncio.wrap_future(queue.put(ids))
 queue.close()
 """
@@ -15,18 +14,20 @@ import itertools
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s2s import evaluating
 from s2s.decoding import Hypothesis, SentenceConstraint, SentenceQueue, SourceSentence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from s2s.decoding import Search, SearchRequest, SearchResult
+    from s2s.decoding import SearchResult
 
 T = TypeVar("T")
+QueueSearch = Callable[[SentenceQueue], "Iterator[Iterable[SearchResult]]"]
+"""The result of each sentence of a queue, as soon as it is known"""
 
 ADMISSION_INTERVAL = 0.02
 """Interval in seconds at which sentences may join or leave the batch"""
@@ -214,18 +215,15 @@ class RequestQueue(SentenceQueue):
             raise QueueClosedError("the queue is closed")
 
 
-def serve(search: Search, request: SearchRequest, on_error: Callable[[], None] = lambda: None) -> None:
-    """Resolve the futures of `request.queue`, a `RequestQueue`, until it is closed and empty.
+def serve(queue: RequestQueue, search: QueueSearch, on_error: Callable[[], None] = lambda: None) -> None:
+    """Resolve the futures of a queue by a search until it is closed and empty.
 
     An error of the search closes the queue, is set on every unresolved future, and is raised. `on_error` is called
     before any future is resolved with it, so that an immediate retry can use a new queue.
     """
-    queue = request.queue
-    assert isinstance(queue, RequestQueue)
     try:
-        with evaluating(request.model):
-            for results in search(request):
-                queue.resolve(results)
+        for results in search(queue):
+            queue.resolve(list(results))
     except BaseException as error:
         try:
             on_error()

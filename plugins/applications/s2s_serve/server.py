@@ -9,19 +9,19 @@ import contextlib
 import hmac
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s import ConfigError, Plugins
+from s2s import ConfigError, DataError, Plugins
 from s2s.compose import arguments_of, compose
 from s2s.config import GenerateConfig, Mark
 from s2s.decoding import BeamConfig, GreedyConfig
-from s2s.generation import load_for_decoding
+from s2s.generation import Input, PackedDecoding
 from s2s.io import read_bytes
 from s2s_serve import ServeConfig
 from s2s_serve.connection import until_disconnect
-from s2s_serve.engine import Engine
+from s2s_serve.engine import Engine, warm_up_text
 from s2s_serve.generating import TextOptions, text_outputs
 from s2s_serve.jobs import Jobs
 from s2s_serve.metrics import Metrics
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fastapi import Request
 
     from s2s import Choice
-    from s2s.generation import Candidate
+    from s2s.generation import Candidate, LoadedGenerator
 
 logger = logging.getLogger(__name__)
 
@@ -134,18 +134,31 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
     options = {"threads": 1, "matmul": "exact", **config.generate, "format": "jsonl"}
     engines = {}
     for name, run in config.runs.items():
-        composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "run": run}), plugins)
+        options |= {"run": run}
+        composed = compose(GenerateConfig, arguments_of(GenerateConfig, options), plugins)
         if composed.config.n_processes != 1:
             n_workers = config.generate.get("workers")
             raise ConfigError(f"generate.workers={n_workers}: a server has one process; leave it out")
         if composed.config.n_search_threads > 1:
             n_workers = config.generate.get("threads")
             raise ConfigError(f"generate.threads={n_workers}: a server searches in one thread; leave it out")
-        models = load_for_decoding(composed.config, plugins)
-        nbest = _nbest(config, name, models.search_config(composed))
-        composed = replace(composed, config=replace(composed.config, nbest=nbest))
-        engines[name] = Engine(name, models.generator(composed), config.max_waiting)
+        nbest = _nbest(config, name, PackedDecoding(composed, plugins).search_config())
+        composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "nbest": nbest}), plugins)
+        decoding = PackedDecoding(composed, plugins)
+        engines[name] = Engine(name, _loaded(decoding), config.max_waiting, decoding.origins)
     return Server(config, engines, plugins, _keys(config.key_file))
+
+
+def _loaded(decoding: PackedDecoding) -> LoadedGenerator:
+    """The generator; if it is that of the model, the next server is given what does without, where that is possible."""
+    loaded = decoding.load()
+    if loaded.aligns is None:
+        generator = loaded.generator
+        fields = next((fields for _, _, fields in generator.task.directions()), {})
+        with contextlib.suppress(DataError):  # it reads other fields of an input
+            list(generator.generate([Input(warm_up_text(generator.task), fields=dict(fields))]))
+            decoding.keep(loaded)
+    return loaded
 
 
 def _nbest(config: ServeConfig, name: str, search: Choice) -> int:
