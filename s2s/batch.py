@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from s2s.tensors import map_tensors
+from s2s.tensors import map_tensors, to_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,9 +110,7 @@ class Batch:
 
     def to(self, device: torch.device, *, pin: bool = False) -> Batch:
         """The same batch on `device`; pin: copied asynchronously, from pinned memory (see `Device.pins_memory`)."""
-        if not pin:
-            return map_tensors(lambda t: t.to(device), self)
-        return map_tensors(lambda t: t.pin_memory().to(device, non_blocking=True), self)
+        return map_tensors(lambda t: to_device(t, device, pin=pin), self)
 
 
 def make_batch(

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from s2s.backend.device_types import device_of
 from s2s.errors import PluginError
+from s2s.tensors import host_copy
 
 if TYPE_CHECKING:
     from s2s.batch import Batch
@@ -239,7 +240,8 @@ class Context(ABC):
 def rows_without_eos(ids: Tensor, pad: Tensor) -> list[list[int]]:
     """ids, pad [B, T], each row ending in eos beside its padding -> B lists of ids without eos."""
     none = -1
-    return [[i for i in row if i != none][:-1] for row in ids.masked_fill(pad, none).tolist()]  # waits once
+    rows = host_copy(ids).masked_fill(host_copy(pad), none).tolist()
+    return [[i for i in row if i != none][:-1] for row in rows]
 
 
 def _scalar(name: str, x: Tensor | float, device: torch.device) -> Tensor:

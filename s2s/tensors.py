@@ -1,8 +1,11 @@
-"""Trees of tensors, such as the state of a search: apply one function to all tensors, or join two trees."""
+"""Trees of tensors, such as the state of a search: apply one function to all tensors, or join two trees.
+
+And tensors of a device whose values the host has made, and need not read.
+"""
 
 from __future__ import annotations
 
-__all__ = ["Tree", "list_tensors", "map_tensors"]
+__all__ = ["host_copy", "list_tensors", "map_tensors"]
 
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -43,6 +46,25 @@ def list_tensors(tree: Tree) -> list[Tensor]:
 
     map_tensors(note, tree)
     return tensors
+
+
+def to_device(x: Tensor, device: torch.device, *, pin: bool = False) -> Tensor:
+    """x of the host on a device, for tensors that are not changed in place; `host_copy` then gives x without a wait.
+
+    pin: copied asynchronously, from pinned memory (see `Device.pins_memory`).
+    """
+    moved: Any = x.pin_memory().to(device, non_blocking=True) if pin else x.to(device)
+    if moved is not x:
+        moved.host_copy = x
+    return moved
+
+
+def host_copy(x: Tensor) -> Tensor:
+    """The same values on the host, which waits for the device unless `to_device` has copied them there."""
+    if x.is_cpu:
+        return x
+    known: Tensor | None = getattr(x, "host_copy", None)
+    return x.cpu() if known is None else known
 
 
 def select_rows(tree: Tree, rows: Tensor) -> Tree:

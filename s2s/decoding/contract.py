@@ -25,6 +25,7 @@ from s2s.decoding.token_constraints import option_constraints
 from s2s.decoding.transforms import LogitsTransform, option_transforms, sums_changed_log_probs
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
+from s2s.tensors import host_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +81,7 @@ class SearchRequest:
         nbest: int = 1,
     ) -> Self:
         """A request for the rows of src [B, S], each ending in eos, searched together; pad [B, S], True at padding."""
-        rows = src.masked_fill(pad, -1).tolist()  # waits for the device once
+        rows = host_copy(src).masked_fill(host_copy(pad), -1).tolist()
         sentences = [SourceSentence(i, [token for token in row if token >= 0]) for i, row in enumerate(rows)]
         queue = FixedQueue(sentences, max(src.numel(), 1))
         return cls(model=model, vocab=vocab, queue=queue, device=src.device, constraint=constraint, nbest=nbest)

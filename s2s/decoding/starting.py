@@ -16,6 +16,7 @@ from torch import Tensor
 from s2s.backend.growing_state import bucket_size
 from s2s.errors import DataError
 from s2s.model import State
+from s2s.tensors import to_device
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,4 +88,4 @@ def pad_sources(sentences: Sequence[SourceSentence], vocab: Vocab, device: torch
     width = bucket_size(max(n_tokens), device, minimum=32)
     src = torch.tensor([[*one.ids, *[vocab.src_pad] * (width - len(one.ids))] for one in sentences])
     pad = torch.arange(width) >= torch.tensor(n_tokens)[:, None]
-    return src.to(device), pad.to(device)
+    return to_device(src, device), to_device(pad, device)

@@ -47,9 +47,10 @@ class WordLabels(nn.Module):
     def read(self, hidden: Tensor, src: Tensor, pad: Tensor) -> None:
         """The encoder's states [B, W, M] of a source; src, pad [B, S]. Only recorded passes in training mode count."""
         if self._passes is not None and self.training:
-            labels = self.words.labels(src, pad)
-            labelled = labels != NO_LABEL
-            self._passes.append((self.map(hidden[labelled]), labels[labelled]))
+            labels = self.words.labels(src, pad).flatten()
+            labelled = (labels != NO_LABEL).nonzero()[:, 0]
+            states = hidden.flatten(0, 1).index_select(0, labelled.to(hidden.device))
+            self._passes.append((self.map(states), labels[labelled].to(hidden.device)))
 
     def record_auxiliary(self) -> None:
         """Record passes from now on."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from s2s import Constraint, PluginError
+from s2s.tensors import host_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,21 +40,22 @@ class MultitaskConstraint(Constraint):
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S], limit [B] -> [B, 1, 2 + W]. Tags are not tokens of any task."""
-        kind = (src[:, 0] - self.first_tag).clamp(0, len(self.parts) - 1)
+        kind = (host_copy(src)[:, 0] - self.first_tag).clamp(0, len(self.parts) - 1)
+        rows_of = [(kind == number).nonzero()[:, 0].to(src.device) for number in range(len(self.parts))]
         begun = []
-        for number, part in enumerate(self.parts):  # for every task, even without rows, so that W seldom changes
-            rows, text = kind == number, src[:, 1:]
+        for part, rows in zip(self.parts, rows_of, strict=True):  # even without rows, so that W seldom changes
+            text = src[:, 1:]
             text = torch.where(text >= self.first_tag, text - part.offset, text)
-            none = torch.zeros(int(rows.sum()), 1, 0, dtype=torch.long, device=src.device)
+            none = torch.zeros(len(rows), 1, 0, dtype=torch.long, device=src.device)
             begun.append(part.constraint.start(text[rows], pad[rows, 1:], limit[rows]) if part.constraint else none)
         widths = [part_state.size(2) for part_state in begun]
         state = torch.zeros(len(src), 1, 2 + max(widths), dtype=torch.long, device=src.device)
-        state[:, 0, 0], state[:, 0, 1] = kind, torch.tensor(widths, device=src.device)[kind]
-        for number, (part, width, part_state) in enumerate(zip(self.parts, widths, begun, strict=True)):
+        state[:, 0, :2] = torch.stack([kind, torch.tensor(widths)[kind]], 1).to(src.device)
+        for part, rows, width, part_state in zip(self.parts, rows_of, widths, begun, strict=True):
             if part_state.dtype != torch.long:
                 what = f"{type(part.constraint).__name__}.start: its states are {part_state.dtype}"
                 raise PluginError(f"{what}, and in task=multitask, which keeps them in one tensor, all must be int64")
-            state[kind == number, :, 2 : 2 + width] = part_state
+            state[rows, :, 2 : 2 + width] = part_state
         return state
 
     def allowed(self, state: Tensor) -> Tensor:
@@ -73,7 +75,11 @@ class MultitaskConstraint(Constraint):
         return after
 
     def _present(self, state: Tensor) -> Iterator[tuple[TaskConstraint, Tensor, Tensor]]:
-        """The tasks that have rows in the batch, those rows, and their own states, all of one width."""
-        for kind, width in state[:, 0, :2].unique(dim=0).tolist():
-            rows = ((state[:, 0, 0] == kind) & (state[:, 0, 1] == width)).nonzero()[:, 0]
+        """The tasks that have rows in the batch, those rows, and their own states, all of one width.
+
+        The host reads once which they are.
+        """
+        known = state[:, 0, :2].cpu()
+        for kind, width in known.unique(dim=0).tolist():
+            rows = (known == torch.tensor([kind, width])).all(1).nonzero()[:, 0].to(state.device)
             yield self.parts[kind], rows, state[rows, :, 2 : 2 + width]

@@ -31,6 +31,7 @@ from s2s.nn.kv_cache import KVCacheState
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+TRAIN_STEP, SEARCH = "s2s.training.train_step", {"s2s.decoding.streaming", "s2s.decoding.contract"}
 PLUGIN = f"plugins=[{Path(__file__).with_name('pretend_plugin.py')}]"
 
 
@@ -151,7 +152,8 @@ def compared(name: str, case: Case) -> dict[str, Any]:
             for number, other in enumerate(steps[:-1], start=1):
                 trained(case, other, run, f"train.steps={number}", *own)
             trained(case, steps[-1] if steps else device, run, *own)
-        result["training"] = excess(case, case.reads * N_UPDATES, "s2s.training.train_step", "s2s.decoding")
+        result["training"] = updates_excess(case)
+        result["validation"] = excess(case, 0, "s2s.decoding")
         result["weights"] = distance(*runs)
     result["decoding"] = []
     for options in case.generate:
@@ -176,13 +178,24 @@ def decoded(case: Case, device: str, run: str, options: Sequence[str]) -> str:
     return Path("out").read_text()
 
 
-def excess(case: Case, n_allowed: float, *modules: str) -> dict[str, Any]:
-    """By how many reads of these modules, and of what they called, the host exceeded what it is allowed."""
+def updates_excess(case: Case) -> dict[str, Any]:
+    """By how many reads the updates on the device exceeded what they are allowed; their searches are counted apart."""
+    devices = case.devices or [NAME] * N_UPDATES
+    return counted(case.reads * devices.count(NAME), lambda callers: TRAIN_STEP in callers and not SEARCH & callers)
+
+
+def excess(case: Case, n_allowed: float, module: str) -> dict[str, Any]:
+    """The same of this module, and of what it called, in searches."""
+    n_allowed += Searches.n_steps * (1 + case.step_reads) + Searches.n_other
+    return counted(n_allowed, lambda callers: any(caller.startswith(module) for caller in callers))
+
+
+def counted(n_allowed: float, counts: Callable[[set[str]], bool]) -> dict[str, Any]:
+    """The reads that count, by the modules that were being executed, and by how many they are too many."""
     places = Counter[str]()
     for (callers, place), n in State.reads.items():
-        if any(caller.startswith(modules) for caller in callers.split()):
+        if counts(set(callers.split())):
             places[place] += n
-    n_allowed += Searches.n_steps * (1 + case.step_reads) + Searches.n_other
     found = {"excess": places.total() - n_allowed, "allowed": n_allowed, "places": places.most_common()}
     return {**found, "replays": State.n_replays}
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s.tensors import join_tensors, list_tensors, map_tensors
+from s2s.tensors import host_copy, join_tensors, list_tensors, map_tensors, to_device
 
 
 class Pair(NamedTuple):
@@ -71,3 +71,19 @@ def test_trees_are_joined_by_a_function_of_ones_own() -> None:
     joined = join_tensors(tree(2, 1), tree(1, 3), lambda a, b: a.new_tensor([len(a), b.size(1)]))
     assert [t.tolist() for t in list_tensors(joined)] == [[2, 3]] * 4
     assert type(joined["b"]) is Pair
+
+
+def test_the_host_knows_what_it_has_copied_to_a_device() -> None:
+    """A device without data: nothing can be read from it."""
+    x = torch.arange(3)
+    there = to_device(x, torch.device("meta"))
+    assert there.device.type == "meta"
+    assert host_copy(there) is x
+    with pytest.raises(NotImplementedError):
+        host_copy(there + 1)
+
+
+def test_what_is_on_the_host_is_its_own_copy() -> None:
+    x = torch.arange(3)
+    assert to_device(x, torch.device("cpu")) is x
+    assert host_copy(x) is x

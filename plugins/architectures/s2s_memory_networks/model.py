@@ -134,7 +134,7 @@ class MemoryNetwork(Seq2Seq):
         first = self.words.begins_word(src, pad)
         n_units = first.sum(1, keepdim=True)
         word_index = (first.cumsum(1) - 1).masked_fill(pad, -1)
-        number = torch.arange(max(1, int(n_units.max())), device=src.device)
+        number = torch.arange(self.words.longest(src, pad), device=src.device)
         return Units(word_index, n_units - 2 - number)
 
     def _sums(self, src: Tensor, units: Units) -> Tensor:

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from s2s_moe.exchange import Exchange
 
 
+FEW_TOKENS = 256
+"""Of so many on an accelerator, a product takes the time of reading the weights, as of one: that every expert computes
+all tokens then costs less than that the host reads how many each has"""
+
+
 class Tokens(NamedTuple):
     """Which positions of a pass count, and the groups over which the use of experts is summed."""
 
@@ -91,6 +96,10 @@ class MixtureLayer(nn.Module):
 
     def mix(self, x: Tensor, gates: Gates) -> Tensor:
         """[N, D] -> [N, D]: tokens are sorted by expert, and each expert computes all its tokens at once."""
+        if self._is_small(x):
+            every = torch.stack([expert(x) for expert in self.experts], dim=1)  # [N, E, D]
+            active = every.gather(1, gates.experts[..., None].expand(-1, -1, every.size(-1)))
+            return (active * gates.weights[..., None].to(active.dtype)).sum(1)
         expert = gates.experts.flatten()  # [N k]
         order = expert.argsort(stable=True)
         counts = _counts(expert, len(self.experts))
@@ -98,6 +107,10 @@ class MixtureLayer(nn.Module):
         computed = compute(self.experts, x[order // self.config.n_active], counts)
         computed = computed[order.argsort()].unflatten(0, gates.experts.shape)
         return (computed * gates.weights[..., None].to(computed.dtype)).sum(1)
+
+    def _is_small(self, x: Tensor) -> bool:
+        """Whether all experts compute all tokens x [N, D]: on a device, in decoding, while they are few."""
+        return not (x.is_cpu or self.exchange or torch.is_grad_enabled()) and len(x) <= FEW_TOKENS
 
     def _usage(self, gates: Gates, tokens: Tokens) -> ExpertUsage:
         """The balance losses of each group, weighted by its number of tokens, and the values for the log."""
@@ -117,7 +130,10 @@ def _counts(index: Tensor, n: int) -> Tensor:
 
 
 def compute_here(experts: nn.ModuleList, x: Tensor, counts: Tensor) -> Tensor:
-    """x [N k, D], sorted by expert, and the number of tokens of each expert, [E] -> [N k, D]"""
+    """x [N k, D], sorted by expert, and the number of tokens of each expert, [E] -> [N k, D].
+
+    The host reads the numbers: experts are modules of any kind, which take tensors of known sizes.
+    """
     parts = x.split(counts.tolist())
     return torch.cat([e(part) for e, part in zip(experts, parts, strict=True)])  # empty parts, too, for a gradient
 

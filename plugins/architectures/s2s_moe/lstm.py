@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from s2s import Memory, Seq2Seq, State
 from s2s.nn import Dropout, Linear
+from s2s.tensors import host_copy
 from s2s_moe.layer import MixtureLayer, auxiliary_names, n_gate_weights, take_auxiliary
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class MoELSTM(Seq2Seq):
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         """src, pad [B, S] -> hidden [B, S, D]"""
-        x, lengths = self.dropout(self.src(src)), (~pad).sum(-1).clamp(min=1).cpu()
+        x, lengths = self.dropout(self.src(src)), (~host_copy(pad)).sum(-1).clamp(min=1)
         *layers, last = self.encoder
         for layer in layers:
             x = x + self.dropout(over_sentences(layer, x, lengths))
@@ -205,9 +206,14 @@ def mixture(config: MoELSTMConfig) -> nn.Module:
 
 
 def over_sentences(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
-    """A layer over whole sentences [B, S, D] -> [B, S, D]; the backward direction starts at each sentence's end."""
-    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-    return pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=x.size(1))[0]
+    """A layer over whole sentences [B, S, D] -> [B, S, D]; the backward direction starts at each sentence's end.
+
+    lengths: [B], on the host.
+    """
+    lengths, order = lengths.sort(descending=True)  # torch sorts, too, but then reads the order from the device
+    packed = pack_padded_sequence(x.index_select(0, order.to(x.device)), lengths, batch_first=True)
+    hidden = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=x.size(1))[0]
+    return hidden.index_select(0, order.argsort().to(x.device))
 
 
 def one_step(layer: nn.Module, x: Tensor, before: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:

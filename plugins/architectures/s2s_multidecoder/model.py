@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s import AttentionMap, Memory, Seq2Seq, State
+from s2s.tensors import host_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,15 +32,15 @@ class TaggedMemory(Memory):
     """The memory of each model, with its own sentences."""
 
     tag: Tensor
-    """[B]"""
+    """[B], on the host"""
     parts: dict[int, Memory]
     """Only models with sentences"""
 
     def select(self, rows: Tensor) -> Self:
         """The memory of the sentences `rows` [B']"""
-        rows = rows.to(self.tag.device)
-        parts = select_parts(self.parts, self.tag, rows)
-        return replace(self, hidden=self.hidden[rows], pad=self.pad[rows], tag=self.tag[rows], parts=parts)
+        own, here = host_copy(rows), rows.to(self.pad.device)
+        parts = select_parts(self.parts, self.tag, own)
+        return replace(self, hidden=self.hidden[here], pad=self.pad[here], tag=self.tag[own], parts=parts)
 
 
 @dataclass
@@ -51,7 +52,8 @@ class TaggedState(State):
 
     def reorder(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K']"""
-        parts = {kind: part.reorder(parents[self.sentence == kind]) for kind, part in self.parts.items()}
+        rows = {kind: rows_of(self.sentence, kind).to(parents.device) for kind in self.parts}
+        parts = {kind: part.reorder(parents[rows[kind]]) for kind, part in self.parts.items()}
         return replace(self, parts=parts)
 
     def select(self, rows: Tensor) -> Self:
@@ -99,7 +101,7 @@ class MultiDecoder(Seq2Seq):
         if self.encodes_once:
             memory = self._model(0).encode(src, pad)
             return TaggedMemory(memory.hidden, memory.pad, tag, parts_of(memory, tag))
-        rows = {kind: rows_of(tag, kind) for kind in kinds(tag)}
+        rows = {kind: rows_of(tag, kind).to(src.device) for kind in kinds(tag)}
         parts = {kind: self._model(kind).encode(src[at], pad[at]) for kind, at in rows.items()}
         longest = max(part.pad.size(1) for part in parts.values())  # of pooled words, each may have another length
         missing = [(part, longest - part.pad.size(1)) for part in parts.values()]
@@ -115,15 +117,19 @@ class MultiDecoder(Seq2Seq):
             memory.tag,
             lambda kind: self._model(kind).decode(tgt, memory.parts[kind]),
             lambda kind, rows: self._model(kind).decode(tgt[rows], memory.parts[kind]),
+            tgt.device,
         )
-        tag = memory.tag[:, None, None].expand(*hidden.shape[:2], 1)
-        return torch.cat([hidden, tag.to(hidden.dtype)], dim=-1)
+        tag = memory.tag.to(hidden.device, hidden.dtype)[:, None, None].expand(*hidden.shape[:2], 1)
+        return torch.cat([hidden, tag], dim=-1)
 
     def project(self, hidden: Tensor) -> Tensor:
-        """[..., · + 1] -> logits [..., V]"""
-        flat, tag = hidden[..., :-1].flatten(0, -2), hidden[..., -1].flatten().long()
+        """[..., · + 1] -> logits [..., V]; the host reads the kinds, since the positions may be any."""
+        flat, tag = hidden[..., :-1].flatten(0, -2), hidden[..., -1].flatten().cpu().long()
         logits: Tensor = routed(
-            tag, lambda kind: self._model(kind).project(flat), lambda kind, at: self._model(kind).project(flat[at])
+            tag,
+            lambda kind: self._model(kind).project(flat),
+            lambda kind, at: self._model(kind).project(flat[at]),
+            hidden.device,
         )
         return logits.unflatten(0, hidden.shape[:-1])
 
@@ -132,7 +138,7 @@ class MultiDecoder(Seq2Seq):
         assert isinstance(memory, TaggedMemory)
         parts = {kind: self._model(kind).start(part) for kind, part in memory.parts.items()}
         kind = JoiningState if all(part.supports_join for part in parts.values()) else TaggedState
-        return kind(sentence=memory.tag.cpu(), hypothesis=None, parts=parts)
+        return kind(sentence=memory.tag, hypothesis=None, parts=parts)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]"""
@@ -143,7 +149,8 @@ class MultiDecoder(Seq2Seq):
             logits, parts[kind] = self._model(kind).step(rows, state.parts[kind])
             return logits
 
-        logits = routed(state.sentence, lambda kind: step(kind, token), lambda kind, rows: step(kind, token[rows]))
+        whole, part = lambda kind: step(kind, token), lambda kind, rows: step(kind, token[rows])
+        logits = routed(state.sentence, whole, part, token.device)
         return logits, replace(state, parts=parts)
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
@@ -154,12 +161,13 @@ class MultiDecoder(Seq2Seq):
             self._tag(src),
             lambda kind: self._model(kind).attention(src, pad, tgt, layer),
             lambda kind, at: self._model(kind).attention(src[at], pad[at], tgt[at], layer),
+            src.device,
         )
 
     def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
         """src, pad [B, S], tgt [B, T] -> the maps of the decoder of each sentence's kind; all have as many layers."""
         tag = self._tag(src)
-        rows = [rows_of(tag, kind) for kind in kinds(tag)]
+        rows = [rows_of(tag, kind).to(src.device) for kind in kinds(tag)]
         pairs = zip(kinds(tag), rows, strict=True)
         maps = zip(*(self._model(kind).attention_maps(src[at], pad[at], tgt[at]) for kind, at in pairs), strict=True)
         order = torch.cat(rows).argsort()
@@ -177,8 +185,8 @@ class MultiDecoder(Seq2Seq):
         return self._model(0).forward_operations(src, tgt)
 
     def _tag(self, src: Tensor) -> Tensor:
-        """The kinds of sources [B, S] -> [B]"""
-        return (src[:, 0] - self.first_tag).clamp(0, len(self.models) - 1)
+        """The kinds of sources [B, S] -> [B], on the host"""
+        return (host_copy(src)[:, 0] - self.first_tag).clamp(0, len(self.models) - 1)
 
     def _model(self, kind: int) -> Any:
         return self.models[kind]
@@ -197,11 +205,13 @@ def rows_of(tag: Tensor, kind: int) -> Tensor:
 def parts_of(memory: Memory, tag: Tensor) -> dict[int, Memory]:
     """Kind -> the memory of its sentences; tag: [B]"""
     present = kinds(tag)
-    return {present[0]: memory} if len(present) == 1 else {k: memory.select(rows_of(tag, k)) for k in present}
+    if len(present) == 1:
+        return {present[0]: memory}
+    return {kind: memory.select(rows_of(tag, kind)) for kind in present}
 
 
 def select_parts(parts: Mapping[int, Part], tag: Tensor, rows: Tensor) -> dict[int, Part]:
-    """Kind -> its part with only the sentences `rows` [B'] of those with tags [B]"""
+    """Kind -> its part with only the sentences `rows` [B'] of those with tags [B]; both on the host"""
     selected = {}
     for kind in kinds(tag[rows]):
         index = (tag == kind).cumsum(0) - 1  # position of a sentence among those of its kind
@@ -209,17 +219,19 @@ def select_parts(parts: Mapping[int, Part], tag: Tensor, rows: Tensor) -> dict[i
     return selected
 
 
-def routed(tag: Tensor, whole: Callable[[int], Tensor], part: Callable[[int, Tensor], Tensor]) -> Tensor:
-    """Each row computed by the function of its kind, in the original order: tag [B] -> [B, ...].
+def routed(
+    tag: Tensor, whole: Callable[[int], Tensor], part: Callable[[int, Tensor], Tensor], device: torch.device
+) -> Tensor:
+    """Each row computed by the function of its kind, in the original order: tag [B], on the host -> [B, ...].
 
-    If there is only one kind, `whole` computes all rows without a copy.
+    `part` gets the rows of a kind on `device`. If there is only one kind, `whole` computes all rows without a copy.
     """
     present = kinds(tag)
     if len(present) == 1:
         return whole(present[0])
     rows = [rows_of(tag, kind) for kind in present]
-    parts = [part(kind, rows_of_kind) for kind, rows_of_kind in zip(present, rows, strict=True)]
-    return torch.cat(parts)[torch.cat(rows).argsort()]
+    parts = [part(kind, rows_of_kind.to(device)) for kind, rows_of_kind in zip(present, rows, strict=True)]
+    return torch.cat(parts)[torch.cat(rows).argsort().to(device)]
 
 
 def reached_by_encode(model: Seq2Seq, vocab: Vocab) -> set[nn.Parameter]:

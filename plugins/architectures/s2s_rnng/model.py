@@ -111,7 +111,9 @@ class RNNG(Seq2Seq):
         change = stack.change(self._effects_on(token.device)[token])
         item = self.item(token)
         item = item + next_word(memory.items, stack.taken, memory.last) * change.takes[..., None]
-        closing = stack.closing(change)
+        known = stack.read(change)
+        stack = stack.with_room(int(known.base.max()) + 2)
+        closing = stack.closing(known)
         if closing:
             composed = self.compose(closing.labels, closing.children, closing.n_children)
             item = item.index_put(closing.rows, composed.to(item.dtype))

@@ -20,6 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from s2s.tensors import host_copy
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -77,7 +79,7 @@ class Item(NamedTuple):
 def plan(tgt: Tensor, effects: Sequence[Effect]) -> Plan:
     """tgt [B, T]; effects by target id. Closing without an open bracket does nothing; wrapping no item only opens."""
     plans = _Plans()
-    for b, tokens in enumerate(tgt.tolist()):
+    for b, tokens in enumerate(host_copy(tgt).tolist()):
         _Sentence(plans, b * tgt.size(1)).read([effects[token] for token in tokens])
     return plans.tensors(tgt)
 

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from s2s.decoding import on_host
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -38,6 +40,16 @@ class Change(NamedTuple):
     """The slot of the innermost open bracket; 0: none"""
     opened: Tensor
     """CLOSED, OPEN or WRAPPING: what the pushed slot holds"""
+
+
+class HostChange(NamedTuple):
+    """What decides how much is computed, each [B, K], on the host."""
+
+    base: Tensor
+    closes: Tensor
+    innermost: Tensor
+    depth: Tensor
+    """That of the stacks before the change"""
 
 
 class Closing(NamedTuple):
@@ -88,31 +100,38 @@ class Stack(NamedTuple):
         takes = effect == TAKES
         return Change(takes, takes | opens | closes, base, closes, innermost, opens.long() * OPEN + wraps.long())
 
-    def closing(self, change: Change) -> Closing | None:
+    def read(self, change: Change) -> HostChange:
+        """What the host needs of a change, for which it waits once."""
+        return HostChange(*on_host([change.base, change.closes, change.innermost, self.depth]))
+
+    def closing(self, change: HostChange) -> Closing | None:
         """None: no bracket closes."""
-        sentences, hypotheses = change.closes.nonzero(as_tuple=True)
-        if not len(sentences):
+        rows = change.closes.nonzero(as_tuple=True)
+        if not len(rows[0]):
             return None
-        rows = sentences, hypotheses
-        base, innermost = change.base[rows], change.innermost[rows]
-        n_children = self.depth[rows] - base - 1
-        child = torch.arange(max(1, int(n_children.max())), device=base.device)
+        base, innermost, depth = (x[rows] for x in (change.base, change.innermost, change.depth))
+        n_children = depth - base - 1
+        child = torch.arange(max(1, int(n_children.max())))
         before = (innermost - base == 2)[:, None] & (child == 0)  # the first child of a wrapping bracket
         slots = (base[:, None] + 2 + child - before.long()).clamp(max=self.items.size(2) - 1)
-        items = self.items[rows]  # [N, D, E]
-        n = torch.arange(len(base), device=base.device)
-        return Closing(rows, items[n, innermost], items[n[:, None], slots], n_children)
+        device = self.items.device
+        sentences, hypotheses = (x.to(device) for x in rows)
+        labels = self.items[sentences, hypotheses, innermost.to(device)]
+        children = self.items[sentences[:, None], hypotheses[:, None], slots.to(device)]
+        return Closing((sentences, hypotheses), labels, children, n_children.to(device))
 
     def pushed(self, change: Change, item: Tensor, state: Tensor) -> Stack:
-        """The stacks with item [B, K, E] and state [B, K, L, 2, H] in the slot after the base, if the token pushes."""
+        """The stacks with item [B, K, E] and state [B, K, L, 2, H] in the slot after the base, if the token pushes.
+
+        There must be room for it.
+        """
         at = change.base + 1
-        stack = self.with_room(int(at.max()) + 1)
         return Stack(
             torch.where(change.pushes, at, self.depth),
             self.taken + change.takes.long(),
-            written(stack.opened, at, change.opened),
-            written(stack.items, at, item),
-            written(stack.states, at, state),
+            written(self.opened, at, change.opened),
+            written(self.items, at, item),
+            written(self.states, at, state),
         )
 
     def with_room(self, n_slots: int) -> Stack:

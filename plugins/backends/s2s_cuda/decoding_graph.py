@@ -25,7 +25,6 @@ from s2s.tensors import list_tensors, map_tensors
 if TYPE_CHECKING:
     from s2s import Seq2Seq
     from s2s.backend import Capture
-    from s2s.tensors import Tree
 
     Step = Callable[[Tensor, State], tuple[Tensor, State]]
 
@@ -134,12 +133,12 @@ def _prepared(state: State) -> State | None:
     return state if state.supports_capture else None
 
 
-def _tensors(state: State) -> Tree:
+def _tensors(state: State) -> Any:
     """All that a captured step reads and writes."""
     return state.buffers() if isinstance(state, GrowingState) else (state.sentence, state.hypothesis)
 
 
-def _with_tensors(state: State, tensors: Tree) -> State:
+def _with_tensors(state: State, tensors: Any) -> State:
     """The same state with other tensors for those of `_tensors`."""
     if isinstance(state, GrowingState):
         return state.with_buffers(tensors)

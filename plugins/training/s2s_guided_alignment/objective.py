@@ -14,6 +14,7 @@ from torch import Tensor
 
 from s2s import ConfigError, Context, Mean, Objective, Sums, rows_without_eos
 from s2s.nn import LabelSmoothed, LabelSmoothedConfig, Positions, sum_over_chunks
+from s2s.tensors import host_copy
 from s2s_guided_alignment.alignments import alignments
 
 if TYPE_CHECKING:
@@ -50,11 +51,9 @@ class GuidedAlignment(Objective):
     def alignment_matrix(self, batch: Batch) -> Tensor:
         """Which source tokens each prediction is aligned to: [B, T, S], 1 or 0"""
         matrix = torch.zeros(*batch.tgt_out.shape, batch.src.size(1))
-        ids = torch.cat([batch.src, batch.tgt_out], dim=1)
-        ids = ids.masked_fill(torch.cat([batch.src_pad, batch.tgt_pad], dim=1), -1).cpu()  # waits for the device once
-        src_ids, tgt_ids = ids.split([batch.src.size(1), batch.tgt_out.size(1)], dim=1)
-        sources, targets = rows_without_eos(src_ids, src_ids < 0), rows_without_eos(tgt_ids, tgt_ids < 0)
-        before = (tgt_ids < 0).int().argmin(-1).tolist()  # predictions of starting tokens
+        sources = rows_without_eos(batch.src, batch.src_pad)
+        targets = rows_without_eos(batch.tgt_out, batch.tgt_pad)
+        before = host_copy(batch.tgt_pad).int().argmin(-1).tolist()  # predictions of starting tokens
         for row, first, src, tgt in zip(matrix, before, sources, targets, strict=True):
             row[first : first + len(tgt), : len(src)] = torch.from_numpy(self.align(src, tgt))
         return matrix

@@ -73,8 +73,7 @@ class SequenceObjective(Objective, Generic[C]):
         """log p(y | x) of each output of each sentence, with a gradient: [M]; each source is encoded once."""
         pairs: list[tuple[list[int], list[int]]] = [([], output) for of in outputs for output in of]
         targets = make_batch(pairs, self.context.vocab).to(batch.src.device)
-        n_outputs = torch.tensor([len(of) for of in outputs], device=batch.src.device)
-        sentence = torch.repeat_interleave(n_outputs, output_size=len(pairs))  # [M]
+        sentence = torch.tensor([row for row, of in enumerate(outputs) for _ in of], dtype=torch.long)  # [M]
         memory = model.encode(batch.src, batch.src_pad).select(sentence)
         hidden = model.decode(targets.tgt_in, memory)  # [M, T, ·]
         return target_log_probs(model, targets, self.config.chunk, hidden).sum(-1)
