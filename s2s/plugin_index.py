@@ -21,15 +21,16 @@ import sys
 import time
 from contextlib import suppress
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from s2s.deferred import DeferredPlugin, Record
 from s2s.hooks import GROUP
+from s2s.io.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from s2s.registry import Registry
 
@@ -98,7 +99,7 @@ class PluginIndex(NamedTuple):
             if not is_own or checksum != _checksum(body):
                 return None
             kept = json.loads(body)
-        except (OSError, ValueError, RuntimeError):  # the last: there is no home directory
+        except (OSError, ValueError):
             return None
         if kept["path"] != _search_path() or any(_stamp(file) != stamp for file, stamp in kept["stamps"].items()):
             return None
@@ -113,7 +114,7 @@ class PluginIndex(NamedTuple):
             return
         kept = {"path": _search_path(), "stamps": stamps, "points": self.points, "records": self.records}
         body = json.dumps(kept).encode()
-        with suppress(OSError, RuntimeError):
+        with suppress(OSError):
             _replace(_file(), _checksum(body) + b"\n" + body)
 
     def _sources(self) -> Iterator[str]:
@@ -155,8 +156,7 @@ def _checksum(body: bytes) -> bytes:
 
 def _file() -> Path:
     """One for each environment of Python and copy of s2s."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s"
-    return folder / f"plugins-{crc32(f'{sys.prefix} {__file__}'.encode()):08x}.json"
+    return cache_folder() / f"plugins-{crc32(f'{sys.prefix} {__file__}'.encode()):08x}.json"
 
 
 def _replace(file: Path, content: bytes) -> None:

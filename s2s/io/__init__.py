@@ -5,12 +5,15 @@ from __future__ import annotations
 __all__ = [
     "ExitStatus",
     "FileLock",
+    "cache_folder",
+    "check_trusted",
     "dump_record",
     "end_with_parent",
     "expand_user",
     "new_folder",
     "open_own",
     "parse_json",
+    "private_cache",
     "read_bytes",
     "read_checked",
     "read_json",
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from s2s.io.own_file import open_own
     from s2s.io.parent import end_with_parent
     from s2s.io.paths import expand_user
+    from s2s.io.user_cache import cache_folder, check_trusted, private_cache
 
 __getattr__ = lazy_names(
     __name__,
@@ -53,4 +57,5 @@ __getattr__ = lazy_names(
     "own_file",
     "parent",
     "paths",
+    "user_cache",
 )

@@ -26,6 +26,7 @@ from s2s.errors import CheckpointError
 from s2s.io.atomic import sha256
 from s2s.io.atomic_folder import new_folder
 from s2s.io.lock import FileLock
+from s2s.io.user_cache import cache_folder
 from s2s.run.hub import CARDS, download, is_hub_name
 from s2s.run.new_vocabulary import change_vocabulary
 from s2s.run.origin import RECORD, Origin
@@ -227,7 +228,7 @@ def _cached(published: PublishedModel, plugins: Plugins) -> Path:
     stamps = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in published.files]
     identity = hashlib.sha256(json.dumps([VERSION, stamps]).encode()).hexdigest()
     try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s" / "models"
+        cache = cache_folder("models")
         cache.mkdir(parents=True, exist_ok=True)
         directory = cache / f"{published.name.rpartition('/')[2] or 'model'}-{identity[:12]}"
         lock = FileLock(directory.with_name(f".{directory.name}.lock"))
@@ -237,7 +238,7 @@ def _cached(published: PublishedModel, plugins: Plugins) -> Path:
                 import_model(published, directory, plugins)
         finally:
             lock.release()
-    except (OSError, RuntimeError) as error:  # RuntimeError: a user without a home directory
+    except OSError as error:
         raise CheckpointError(
             f"{published.name} cannot be imported into the cache, {error}; name another one with XDG_CACHE_HOME, or "
             "give s2s-import model=… run=…"

@@ -22,7 +22,7 @@ from s2s_named_corpora import CatalogueConfig, HubConfig, LibreOfficeConfig, Opu
 from s2s_named_corpora.archives import copy_members
 from s2s_named_corpora.catalogue import load_catalogue
 from s2s_named_corpora.corpus import CatalogueCorpus, OpusCorpus
-from s2s_named_corpora.downloads import cache_folder
+from s2s_named_corpora.downloads import downloads_folder
 from s2s_named_corpora.hub import HubCorpus
 from s2s_named_corpora.libreoffice import LibreOfficeHelp
 from s2s_named_corpora.names import Names
@@ -39,7 +39,7 @@ N = 250
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return cache_folder()
+    return downloads_folder()
 
 
 def kept(examples: Iterable[Example | Rejected]) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 A wheel that was built where there is a compiler holds one library for each level of instructions, and the best that
 runs here is used. Otherwise the library is compiled for this very processor, and loaded only if no other user can have
-changed it. This module imports only the standard library, since it also builds the libraries of a wheel.
+changed it. To be imported it needs only the standard library, since it also builds the libraries of a wheel.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ __all__ = [
     "LEVELS",
     "SHIPPED",
     "Level",
-    "UntrustedError",
-    "check_trusted",
     "compile_library",
     "compiled_library",
     "find_library",
-    "private_cache",
     "shipped_library",
 ]
 
@@ -24,7 +21,6 @@ import hashlib
 import os
 import platform
 import shutil
-import stat
 import subprocess
 import tempfile
 from contextlib import contextmanager
@@ -73,10 +69,6 @@ LEVELS = {
 """For each machine type, the lowest first"""
 
 
-class UntrustedError(OSError):
-    """A file or folder that another user owns or may write to."""
-
-
 @contextmanager
 def compiled_library(*, recompile: bool, shipped: bool = True) -> Iterator[tuple[Path, str]]:
     """The library's path, to be loaded inside the block, and a warning or "".
@@ -85,6 +77,8 @@ def compiled_library(*, recompile: bool, shipped: bool = True) -> Iterator[tuple
     first if it is missing or damaged, or if `recompile`. Where another user could write to the cache, it is compiled
     into a private folder that is deleted after the block.
     """
+    from s2s.io import private_cache  # not there when a wheel is built
+
     if shipped and not recompile and (shipped_path := shipped_library(SHIPPED, instructions())):
         yield shipped_path, ""
         return
@@ -97,7 +91,7 @@ def compiled_library(*, recompile: bool, shipped: bool = True) -> Iterator[tuple
     path = folder / _name()
     try:
         usable = find_library(path) and not recompile
-    except UntrustedError as error:
+    except PermissionError as error:
         usable, warning = False, f"{error}; compiled again"
     yield (path if usable else compile_library(path)), warning
 
@@ -126,8 +120,10 @@ def instructions() -> frozenset[str]:
 def find_library(path: Path) -> bool:
     """Whether a library exists and matches its checksum.
 
-    Raises UntrustedError if it or its folder is not this user's alone.
+    Raises PermissionError if it or its folder is not this user's alone.
     """
+    from s2s.io import check_trusted
+
     try:
         check_trusted(path.parent)
         for file in (path, _digest_file(path)):
@@ -155,34 +151,6 @@ def compile_library(path: Path, march: Sequence[str] = ("-march=native",)) -> Pa
             file.chmod(0o600 if file is digest else 0o700)
             file.replace(final)
     return path
-
-
-def private_cache() -> Path:
-    """The folder s2s in the user's cache, which only this user may write to.
-
-    Raises UntrustedError if it exists but is not this user's alone, OSError if it cannot be created.
-    """
-    try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s"
-    except RuntimeError:
-        raise OSError("this user has no home directory; give XDG_CACHE_HOME") from None
-    try:
-        folder.mkdir(mode=0o700, parents=True)
-        folder.chmod(0o700)  # mkdir's mode is subject to the umask
-    except FileExistsError:
-        check_trusted(folder)
-    return folder
-
-
-def check_trusted(path: Path) -> None:
-    """Raise UntrustedError if another user owns a file or folder, or may write to it."""
-    status = path.lstat()
-    if stat.S_ISLNK(status.st_mode):
-        raise UntrustedError(f"{path} is a symbolic link")
-    if status.st_uid != os.geteuid():
-        raise UntrustedError(f"{path} belongs to another user")
-    if status.st_mode & 0o022:
-        raise UntrustedError(f"{path} can be written to by others (chmod go-w {path})")
 
 
 def _name() -> str:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s_cpu.compiled import check_trusted, private_cache
+from s2s.io import check_trusted, private_cache
 from s2s_cpu.library import native_library
 from s2s_cpu.packed_model import DIGEST, PackedModel
 from s2s_cpu.packed_search import PackedSearch
@@ -123,10 +123,7 @@ def _written(path: Path) -> Iterator[Path]:
 
 
 def _folder() -> Path:
-    folder = private_cache() / "packed"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    check_trusted(folder)
-    return folder
+    return private_cache("packed")
 
 
 def _remove_oldest(folder: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, Corpus, DataError, Example, Rejected, load_plugins
 from s2s_named_corpora.catalogue import CatalogueEntry, Recipe, Source, Text, load_catalogue, sources_of
-from s2s_named_corpora.downloads import Downloads, cache_folder
+from s2s_named_corpora.downloads import Downloads, downloads_folder
 from s2s_named_corpora.remote_file import RemoteFile
 from s2s_named_corpora.texts import Texts
 
@@ -37,7 +37,7 @@ class DownloadedCorpus(Corpus):
 
     def __init__(self, config: NamedConfig) -> None:
         self.config = config
-        self.downloads = Downloads(cache_folder(), offline=config.offline, pin=config.pin, report=_report)
+        self.downloads = Downloads(downloads_folder(), offline=config.offline, pin=config.pin, report=_report)
 
     @abstractmethod
     def remote_files(self, split: str) -> Sequence[RemoteFile]:

@@ -6,21 +6,21 @@ Whatever kills the process, the next one continues the part, if the server still
 
 from __future__ import annotations
 
-__all__ = ["Downloads", "cache_folder"]
+__all__ = ["Downloads", "downloads_folder"]
 
 import os
 import time
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import CheckpointError, DataError
-from s2s.io import FileLock, dump_record, read_record, write_file
+from s2s.io import FileLock, cache_folder, dump_record, read_record, write_file
 from s2s_named_corpora.remote_file import Expected, RemoteFile, digests, fetching_error
 from s2s_named_corpora.transport import Refused, Transport, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from s2s_named_corpora.transport import Answer
 
@@ -30,12 +30,12 @@ ATTEMPTS = 3
 WAIT = 0.2
 
 
-def cache_folder() -> Path:
+def downloads_folder() -> Path:
     """`$XDG_CACHE_HOME/s2s/data`, beside the models that are imported."""
     try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s" / "data"
-    except RuntimeError:
-        raise DataError("no home directory for the cache of corpora; name a folder with XDG_CACHE_HOME") from None
+        return cache_folder("data")
+    except OSError as error:
+        raise DataError(f"corpora cannot be downloaded: {error}") from None
 
 
 class Downloads:
@@ -227,7 +227,7 @@ class _Part:
 
     def finish(self) -> None:
         """Move it to its place."""
-        os.replace(self.file, self.path)  # noqa: PTH105  as in s2s.io
+        self.file.replace(self.path)
         self.record.unlink(missing_ok=True)
 
     def remove(self) -> None:

@@ -262,16 +262,3 @@ def test_without_a_compiler_the_references_are_used_and_the_reason_is_given(tmp_
     assert run(tmp_path, S2S_KERNELS="torch") == "False torch kernels (S2S_KERNELS=torch)\n"
     assert "S2S_KERNELS=native: no C compiler" in run(tmp_path, CC="no-such-compiler", S2S_KERNELS="native")
     assert "S2S_KERNELS=fast: give auto, torch, native or compile" in run(tmp_path, S2S_KERNELS="fast")
-
-
-def test_a_user_without_a_home_is_told_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container whose user has no entry in /etc/passwd."""
-
-    def unknown(_: int) -> None:
-        raise KeyError
-
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv("HOME", raising=False)
-    monkeypatch.setattr("pwd.getpwuid", unknown)
-    with pytest.raises(OSError, match="no home directory; give XDG_CACHE_HOME"):
-        compiled.private_cache()

@@ -21,7 +21,7 @@ def test_time_and_memory_are_measured_before_anything_is_downloaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("s2s_named_corpora.corpus.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("s2s_named_corpora.corpus.downloads_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(stand_in, "N_PAIRS", 200)
     monkeypatch.setattr(stand_in, "time_updates", lambda trainer: Timing(0.5, 0.0))
     small = [*SMALL, "task.vocab_size=200", "train.threads=1", "train.check=false", "data.workers=1"]
