@@ -72,13 +72,15 @@ def _meant(key: str, value: str) -> Iterator[Path]:
 
     A word such as de or last may be a language or a checkpoint, and neither the folder of that name nor a run.
     """
-    with suppress(RuntimeError):  # the home of an unknown user
-        path = Path(value).expanduser()
-        is_ours = any(_is_there(path / mark) for mark in MARKS)
+    # os.path, since there are a hundred values, and Path's own raise on a name that is too long
+    path = os.path.expanduser(value)  # noqa: PTH111
+    if os.path.isfile(path):  # noqa: PTH113
+        yield Path(path)
+    elif os.path.isdir(path):  # noqa: PTH112
+        is_ours = any(_is_there(Path(path, mark)) for mark in MARKS)
         is_named = "/" in value.rstrip("/") and not key.endswith("prepared")
-        # Path's own raise on a name that is too long
-        if os.path.isfile(path) or (os.path.isdir(path) and (is_ours or is_named)):  # noqa: PTH112, PTH113
-            yield path
+        if is_ours or is_named:
+            yield Path(path)
     if not NAMES_RUN.isdisjoint(key.split(".")):
         name = value.partition(":")[0]  # of RUN:CHECKPOINT
         yield from (path for path in (RUNS / name, Path(name)) if _is_there(path / RESOLVED))

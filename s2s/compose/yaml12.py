@@ -10,12 +10,13 @@ __all__ = ["Float", "Int", "plain", "read_file", "read_value", "scalar", "to_tex
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -26,6 +27,8 @@ MAX_DEPTH = 32
 
 _INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9_]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf")
+_FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's parser, where PyYAML was built with it, takes a tenth of the time"""
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
@@ -105,59 +108,77 @@ def _parse_file(text: str) -> Any:
 
 
 def _parse(text: str) -> Any:
+    with suppress(yaml.YAMLError, ValueError):  # told by the other parser, with or without libyaml the same
+        return _Tree(text, _FAST).read()
     try:
-        loader = _Loader(text)
-        value = loader.get_data() if loader.check_data() else None
-        if loader.check_data():
-            raise _RefusedError(loader.peek_event().start_mark, "a second document (`---`); keep one")
+        return _Tree(text, yaml.SafeLoader).read()
     except yaml.MarkedYAMLError as error:
         raise _RefusedError(error.problem_mark, f"{error.problem or error.context}; quote text with signs") from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last two: chr() of "\UFFFFFFFF"
         raise _RefusedError(None, getattr(error, "reason", "") or str(error)) from error
-    return value
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML brings no types
-    """Plain scalars by `scalar`; errors for what a configuration does not need."""
+class _Tree:
+    """The value of a document, from the events of a parser; errors for what a configuration does not need."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
-    depth = 0
+    def __init__(self, text: str, parser: type[yaml.SafeLoader]) -> None:
+        self.events: Iterator[Any] = yaml.parse(text, Loader=parser)
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()
+    def read(self) -> Any:
+        """The value; None for an empty text."""
+        next(self.events)  # the stream begins
+        if isinstance(next(self.events), yaml.StreamEndEvent):
+            return None
+        value = self._value(next(self.events), depth=0)
+        next(self.events)  # the document ends
+        if not isinstance(event := next(self.events), yaml.StreamEndEvent):
+            raise _RefusedError(event.start_mark, "a second document (`---`); keep one")
+        return value
+
+    def _value(self, event: Any, depth: int) -> Any:
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             what = "anchors and aliases (&x, *x) are not read; write the value out, or quote the text"
             raise _RefusedError(event.start_mark, what)
         if event.tag is not None:
             raise _RefusedError(event.start_mark, f"tags ({event.tag}) are not read; quote the text")
-        if self.depth > MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise _RefusedError(event.start_mark, f"nested deeper than {MAX_DEPTH}")
-        self.depth += 1
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(depth + 1)
+        return [self._value(item, depth + 1) for item in self._until(yaml.SequenceEndEvent)]
 
-    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+    def _until(self, end: type) -> Iterator[Any]:
+        while not isinstance(event := next(self.events), end):
+            yield event
+
+    def _scalar(self, event: yaml.ScalarEvent) -> Any:
         try:
-            return _check_writable(node.value if node.style else scalar(node.value))
+            return _check_writable(event.value if event.style else scalar(event.value))
         except ConfigError as error:
-            raise _RefusedError(node.start_mark, str(error)) from error
+            raise _RefusedError(event.start_mark, str(error)) from error
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+    def _mapping(self, depth: int) -> dict[str, Any]:
         tree: dict[str, Any] = {}
-        for name, below in node.value:
-            key = self.construct_object(name, deep=True)
+        for name in self._until(yaml.MappingEndEvent):
+            key = self._value(name, depth)
             if isinstance(key, Int | Float):
                 key = key.text
             if not isinstance(key, str):
                 raise _RefusedError(name.start_mark, f"a key must be text, not {_kind(key)}; quote it")
-            if ":" in key and name.style is None and below.value == "" and below.style is None:
+            below = next(self.events)
+            if ":" in key and _is_empty(below) and not name.style:
                 begin, _, end = key.partition(":")
                 raise _RefusedError(name.start_mark, f"{key}: write a blank after the colon, as in {begin}: {end}")
             if key in tree:
                 raise _RefusedError(name.start_mark, f"'{key}' stands here twice; keep one")
-            tree[key] = self.construct_object(below, deep=deep)
+            tree[key] = self._value(below, depth)
         return tree
+
+
+def _is_empty(event: Any) -> bool:
+    return isinstance(event, yaml.ScalarEvent) and not event.value and not event.style
 
 
 def _check_writable(value: Any) -> Any:

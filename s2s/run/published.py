@@ -11,7 +11,6 @@ __all__ = ["ModelFormat", "PublishedModel", "find_model", "import_model", "open_
 import hashlib
 import json
 import os
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -173,6 +172,8 @@ def import_model(
     that become one token each. The run appears complete or not at all. Raises CheckpointError for weights that do not
     fit the configuration, and what composing it raises.
     """
+    import tempfile
+
     from s2s.checkpoint.directory import save  # torch, which a wrong name does without
     from s2s.checkpoint.weights import narrow, size_limit
     from s2s.distributed import World

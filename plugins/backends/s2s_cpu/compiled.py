@@ -21,8 +21,6 @@ import hashlib
 import os
 import platform
 import shutil
-import subprocess
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -85,6 +83,8 @@ def compiled_library(*, recompile: bool, shipped: bool = True) -> Iterator[tuple
     try:
         folder, warning = private_cache(), ""
     except OSError as error:
+        import tempfile  # which a start without compiling does without
+
         with tempfile.TemporaryDirectory(prefix="s2s-") as folder_name:
             yield compile_library(Path(folder_name) / _name()), f"{error}; compiled for this process alone"
         return
@@ -134,7 +134,13 @@ def find_library(path: Path) -> bool:
 
 
 def compile_library(path: Path, march: Sequence[str] = ("-march=native",)) -> Path:
-    """Compile the sources into `path`, atomically, since other processes may be loading it."""
+    """Compile the sources into `path`, atomically, since other processes may be loading it.
+
+    Raises OSError if there is no compiler, or if it fails or takes too long.
+    """
+    import subprocess
+    import tempfile
+
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise FileNotFoundError("no C compiler: neither CC nor cc names one")
@@ -142,7 +148,10 @@ def compile_library(path: Path, march: Sequence[str] = ("-march=native",)) -> Pa
         library = Path(folder) / path.name
         sources = [str(source) for source in SOURCES if source.suffix == ".c"]
         command = [compiler, *FLAGS, *march, *sources, "-o", str(library), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise OSError(str(error)) from error
         if done.returncode:
             raise OSError(f"{compiler} cannot compile {SOURCES[0].parent}: {done.stderr.strip()[:200]}")
         digest = _digest_file(library)

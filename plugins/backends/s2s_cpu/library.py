@@ -7,7 +7,6 @@ __all__ = ["NativeLibrary", "call", "constant", "native_library"]
 import ctypes
 import functools
 import os
-import subprocess
 import sys
 from ctypes import c_float, c_int64, c_void_p
 from typing import Any, NamedTuple
@@ -102,7 +101,7 @@ def native_library() -> NativeLibrary:
         return NativeLibrary(None, "torch kernels (S2S_KERNELS=torch)")
     try:
         return NativeLibrary(_load(shipped=requested != "compile"), "native kernels")
-    except (OSError, subprocess.SubprocessError) as error:
+    except OSError as error:
         if requested in ("native", "compile"):
             raise ConfigError(f"S2S_KERNELS={requested}: {error}") from error
         return NativeLibrary(None, f"torch kernels ({error})")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 __all__ = ["OutputShard", "ShardFile", "find_shard"]
 
-import glob
 import os
 import shutil
 from contextlib import suppress
@@ -71,7 +70,8 @@ class ShardFile(ResumableFile):
         if super().is_done(provenance):
             merge(self)  # the command that finished last may have been killed before it could
             return True
-        none_left = not any(self.path.parent.glob(f"{glob.escape(self.whole.path.name)}.shard-*"))
+        shard = f"{self.whole.path.name}.shard-"
+        none_left = not any(path.name.startswith(shard) for path in self.path.parent.glob("*"))
         return none_left and self.whole.is_done(provenance)
 
     def finish(self) -> None:

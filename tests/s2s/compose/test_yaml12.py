@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s2s.compose import yaml12
 from s2s.compose.yaml12 import MAX_BYTES, MAX_DEPTH, plain, read_file, read_value, scalar, to_text
 from s2s.errors import ConfigError
 
@@ -253,3 +254,13 @@ def test_a_file_that_is_read_twice_gives_two_trees(tmp_path: Path) -> None:
     assert (second, second["a"]["b"][0].text) == ({"a": {"b": [10]}}, "1_0")
     (tmp_path / "a.yaml").write_text("a: {b: [11]}\n")
     assert read_file(tmp_path / "a.yaml") == {"a": {"b": [11]}}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("ab:-[]{}'\"#, \n\t&*!|>%@`0.1\\?é~", max_size=24))
+def test_libyaml_reads_what_pyyamls_own_parser_reads(text: str) -> None:
+    try:
+        expected = yaml12._Tree(text, yaml.SafeLoader).read()
+    except (yaml12._RefusedError, yaml.YAMLError, ValueError):
+        return
+    assert repr(yaml12._Tree(text, yaml12._FAST).read()) == repr(expected)
