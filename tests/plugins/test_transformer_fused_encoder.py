@@ -42,6 +42,15 @@ def test_the_encoder_in_c_is_its_layers(options: dict[str, Any]) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("options", [VARIANTS["paper"], VARIANTS["T5"], VARIANTS["odd widths"]])
+def test_long_sources_are_encoded_as_by_the_layers(options: dict[str, Any]) -> None:
+    """More tokens than any vector or block has."""
+    src = torch.randint(4, VOCAB.src, (3, 150), generator=torch.Generator().manual_seed(0))
+    src[1, 67:], src[2, 1:] = VOCAB.pad, VOCAB.pad
+    found, expected = (encode(model(**options), src, fused=fused) for fused in (True, False))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
 @needs_bytes
 def test_the_encoder_in_8_bit_integers_is_its_layers() -> None:
     found, expected = (encode(model("int8", d_model=64), sources(), fused=fused) for fused in (True, False))

@@ -147,7 +147,7 @@ def of_add_dropout_norm(draw: Draw) -> tuple[Any, ...]:
 
 
 def of_quantize_rows(draw: Draw) -> tuple[Any, ...]:
-    x = draw.floats(7, draw.size(2, 33, 48)) * torch.logspace(-3, 3, 7)[:, None]
+    x = draw.floats(7, draw.size(2, 33, 48, 200)) * torch.logspace(-3, 3, 7)[:, None]
     x[3] = 0
     return x, 128
 

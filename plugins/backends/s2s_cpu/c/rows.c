@@ -38,26 +38,54 @@ int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const
     return OK;
 }
 
+/* The largest magnitude of x [I]; NaN if one is NaN or infinite. */
+static inline float largest_magnitude(const float *x, int64_t I) {
+    vf most = splat(0), zeros = splat(0);
+    for (int64_t i = 0; i < I; i += W) {
+        const vf y = magnitude(load_part(x + i, I - i));
+        most = larger(most, y);
+        zeros += y * splat(0);
+    }
+    return largest(most) + sum(zeros);
+}
+
+/* x [I] times `factor` plus `offset`, without fractions, as bytes */
+static void store_bytes(const float *x, int64_t I, float factor, float offset, uint8_t *out) {
+    typedef uint8_t vb __attribute__((vector_size(W)));
+    int64_t i = 0;
+#ifdef __AVX512BW__ /* to store the bytes of one vector at a time takes twice as long */
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    for (; i + 4 * W <= I; i += 4 * W) {
+        __m512i y[4];
+        for (int c = 0; c < 4; c++)
+            y[c] = (__m512i)__builtin_convertvector(load(x + i + c * W) * splat(factor) + splat(offset), vi);
+        y[0] = _mm512_packus_epi16(_mm512_packus_epi32(y[0], y[1]), _mm512_packus_epi32(y[2], y[3]));
+        _mm512_storeu_si512(out + i, _mm512_permutexvar_epi32(order, y[0]));
+    }
+#endif
+    for (; i + W <= I; i += W) {
+        const vi whole = __builtin_convertvector(load(x + i) * splat(factor) + splat(offset), vi);
+        const vb bytes = __builtin_convertvector(whole, vb);
+        memcpy(out + i, &bytes, W);
+    }
+    for (; i < I; i++) out[i] = (uint8_t)(int32_t)(x[i] * factor + offset);
+}
+
 /* Rows x [R, I] as unsigned 8-bit integers around `zero`, `stride` bytes apart, and their scales [R]; the scale of a row
-with NaN or infinity is NaN. */
+with NaN or infinity is NaN. The largest values of some rows are found first, so that no row waits for its own. */
 int64_t s2s_quantize_rows(const float *x, int64_t R, int64_t I, int64_t stride, int64_t zero, uint8_t *out,
                           float *scale) {
+    enum { AT_ONCE = 16 };
+    float most[AT_ONCE];
     for (int64_t r = 0; r < R; r++, x += I, out += stride) {
-        vf largest_each = splat(1e-12f * 127), zeros = splat(0);
-        int64_t i = 0;
-        for (; i + W <= I; i += W) {
-            vf y = (vf)((vi)load(x + i) & 0x7fffffff); /* its absolute value */
-            largest_each = choose(y > largest_each, y, largest_each);
-            zeros += y * splat(0);
-        }
-        float max = largest(largest_each), no_number = sum(zeros); /* 0, or NaN */
-        for (; i < I; i++) max = fabsf(x[i]) > max ? fabsf(x[i]) : max, no_number += x[i] * 0;
-        float factor = 127 / max;
-        scale[r] = max / 127 + no_number;
-        if (no_number != 0)
-            memset(out, (int)zero, I);
+        if (r % AT_ONCE == 0)
+            for (int64_t i = 0; i < AT_ONCE && r + i < R; i++) most[i] = largest_magnitude(x + i * I, I);
+        const float found = most[r % AT_ONCE], max = found < 1e-12f * 127 ? 1e-12f * 127 : found;
+        scale[r] = max / 127;
+        if (max == max)
+            store_bytes(x, I, 127 / max, (float)zero + 0.5f, out);
         else
-            for (i = 0; i < I; i++) out[i] = (uint8_t)(int32_t)(x[i] * factor + ((float)zero + 0.5f));
+            memset(out, (int)zero, I);
         memset(out + I, 0, stride - I);
     }
     return OK;

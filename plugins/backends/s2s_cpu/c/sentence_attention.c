@@ -1,47 +1,67 @@
 /* Attention of whole sentences, for one thread.
 
-A block of up to ROWS queries holds the sums of PARTS vectors of keys in registers, and then of PARTS vectors of values,
-so that each key and value is read once for all of them; their weights stay in the first cache in between. The order of
-a query's sums does not depend on the other queries, nor on keys that are BLOCKED: a sentence's result has the same bits
-in any batch. Shapes: B sentences, T queries, S keys, h heads of d_k and d_v.
+A block of up to ROWS queries holds the sums of WIDE vectors of keys in registers, and then of PARTS vectors of values,
+so that each key and value is read once for all of them; their weights stay in the caches in between. The order of a
+query's sums does not depend on the other queries, nor on keys that are BLOCKED: a sentence's result has the same bits in
+any batch. Shapes: B sentences, T queries, S keys, h heads of d_k and d_v.
 */
 
 #include "panels.h"
 
 #include "decoder.h"
 
-enum { WIDE = PARTS > 2 ? 2 : PARTS, KEYS = WIDE * W }; /* vectors, and numbers, that a block of queries has sums of */
+enum { WIDE = PARTS > 2 ? 2 : PARTS, KEYS = WIDE * W }; /* vectors, and numbers, of keys that a block has sums of */
 
 typedef struct { /* a head of a sentence, and memory for it */
-    float *keys;   /* [S / KEYS, d_k, KEYS] */
-    float *values; /* [S, d_v / W * W], rounded up as S is above */
-    float *bias;   /* [S], -inf behind the last key */
+    float *keys;   /* [n_keys / KEYS, d_k, KEYS] */
+    float *values; /* [S, n_values] */
+    float *bias;   /* [n_keys], -inf behind the last key */
     float *query;  /* [ROWS, d_k], scaled */
-    float *weights; /* [ROWS, S] */
-    float *distances; /* [T + S], added to the score of the last query and the first key, and so on */
-    int64_t S, n_keys, d_k, d_v, n_values; /* n_keys and n_values: S and d_v, rounded up */
+    float *weights; /* [ROWS, n_weights] */
+    float *distances; /* [T + n_keys], added to the score of the last query and the first key, and so on */
+    int64_t S, n_keys, d_k, d_v, n_values; /* n_keys and n_values: S and d_v, rounded up to KEYS and W */
+    int64_t n_weights; /* not only n_keys, whose rows might all map to the same cache set */
 } Head;
 
 static int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-static float *allocate_head(Head *head, int64_t T) {
-    const int64_t sizes[] = {head->n_keys * head->d_k, head->S * head->n_values, head->n_keys, ROWS * head->d_k,
-                             ROWS * head->n_keys, T + head->n_keys};
+/* A head of S keys, for T queries; its memory, which the caller frees, is null if there is none. */
+static float *allocate_head(int64_t T, int64_t S, int64_t d_k, int64_t d_v, Head *head) {
+    const int64_t n_keys = up(S, KEYS), n_values = up(d_v, W), n_weights = n_keys + W;
+    const int64_t sizes[] = {n_keys * d_k, S * n_values, n_keys, ROWS * d_k, ROWS * n_weights, T + n_keys};
     float **parts[] = {&head->keys, &head->values, &head->bias, &head->query, &head->weights, &head->distances};
-    int64_t total = 0;
+    int64_t total = W;
     for (int i = 0; i < 6; i++) total += up(sizes[i], W);
-    float *memory = calloc(total + 1, sizeof(float)), *next = memory;
+    float *memory = allocate(total * sizeof(float));
+    if (!memory) return 0;
+    float *next = memory + (-(uintptr_t)memory & (sizeof(vf) - 1)) / sizeof(float);
+    head->S = S, head->n_keys = n_keys, head->d_k = d_k, head->d_v = d_v;
+    head->n_values = n_values, head->n_weights = n_weights;
     for (int i = 0; i < 6; i++) *parts[i] = next, next += up(sizes[i], W);
+    for (int64_t t = S; t < n_keys; t++) head->bias[t] = -INFINITY;
+    memset(head->distances, 0, (T + n_keys) * sizeof(float));
     return memory;
+}
+
+/* x [n] times `by`, with zeros up to a whole vector behind if `out` has room for them */
+INLINE void copy_row(const float *x, int64_t n, float by, int64_t room, float *out) {
+    for (int64_t i = 0; i < n; i += W) store_part(load_part(x + i, n - i) * splat(by), room - i, out + i);
 }
 
 /* Keys [S, d_k] and values [S, d_v], `stride` floats apart, in the order in which they are read. */
 static void pack(const Head *head, const float *k, int64_t k_stride, const float *v, int64_t v_stride) {
-    for (int64_t t = 0; t < head->S; t++) {
-        float *to = head->keys + t / KEYS * KEYS * head->d_k + t % KEYS;
-        for (int64_t j = 0; j < head->d_k; j++) to[j * KEYS] = k[t * k_stride + j];
-        memcpy(head->values + t * head->n_values, v + t * v_stride, head->d_v * sizeof(float));
-    }
+    for (int64_t t = 0; t < head->n_keys; t += W)
+        for (int64_t first = 0; first < head->d_k; first += W) {
+            const int64_t some = head->d_k - first < W ? head->d_k - first : W;
+            float *to = head->keys + t / KEYS * KEYS * head->d_k + first * KEYS + t % KEYS;
+            vf keys[W];
+            for (int i = 0; i < W; i++)
+                keys[i] = t + i < head->S ? load_part(k + (t + i) * k_stride + first, some) : splat(0);
+            transpose_vectors(keys);
+            for (int64_t j = 0; j < some; j++) *(vf *)(to + j * KEYS) = keys[j];
+        }
+    for (int64_t t = 0; t < head->S; t++)
+        copy_row(v + t * v_stride, head->d_v, 1, head->n_values, head->values + t * head->n_values);
 }
 
 /* The numbers of head a, for each distance that T queries and the keys have. */
@@ -54,12 +74,12 @@ static void spread_relative(const Relative *relative, int64_t a, int64_t T, cons
     }
 }
 
-/* Adds the products of n rows of numbers x, `stride` floats apart, with `count` rows of WIDE or fewer vectors w, `width`
+/* Adds the products of n rows of numbers x, `stride` floats apart, with `count` rows of `parts` vectors w, `width`
 floats apart. */
 INLINE void add_products(const int n, const int parts, const float *x, int64_t stride, int64_t count, const float *w,
-                         int64_t width, vf sums[ROWS][WIDE]) {
+                         int64_t width, vf sums[ROWS][PARTS]) {
     for (int64_t i = 0; i < count; i++, w += width) {
-        vf row[WIDE];
+        vf row[PARTS];
         UNROLLED for (int c = 0; c < parts; c++) row[c] = load(w + c * W);
         UNROLLED for (int r = 0; r < n; r++) {
             vf number = splat(x[r * stride + i]);
@@ -71,51 +91,54 @@ INLINE void add_products(const int n, const int parts, const float *x, int64_t s
 /* Scores of n queries with WIDE or fewer vectors of keys from t on, and the largest of each query and lane.
 distances: those of the first query and these keys; the next query's begin a number before. */
 INLINE void score(const int n, const int parts, const Head *head, int64_t t, const float *distances, vf most[ROWS]) {
-    vf sums[ROWS][WIDE];
+    vf sums[ROWS][PARTS];
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < parts; c++) sums[r][c] = load(head->bias + t + c * W);
     add_products(n, parts, head->query, head->d_k, head->d_k, head->keys + t * head->d_k, KEYS, sums);
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < parts; c++) {
             vf found = sums[r][c] + load(distances - r + c * W);
-            *(vf *)(head->weights + r * head->n_keys + t + c * W) = found;
+            *(vf *)(head->weights + r * head->n_weights + t + c * W) = found;
             most[r] = larger(most[r], found);
         }
 }
 
-/* Sums of n queries' weights times WIDE or fewer vectors of values from o on, divided by the sums of the weights. */
-INLINE void weigh(const int n, const int parts, const Head *head, int64_t o, const float totals[ROWS], float *out,
+/* n queries' scores become weights, whose sums are `totals`; most: the largest scores of each query and lane. */
+INLINE void compare(const int n, const Head *head, const vf most[ROWS], vf totals[ROWS]) {
+    for (int r = 0; r < n; r++) {
+        float *w = head->weights + r * head->n_weights;
+        vf total = splat(0), highest = splat(largest(most[r]));
+        for (int64_t t = 0; t < head->S; t += W) {
+            const vf weight = exponential(load(w + t) - highest);
+            *(vf *)(w + t) = weight;
+            total += weight;
+        }
+        totals[r] = splat(sum(total));
+    }
+}
+
+/* Sums of n queries' weights times `parts` vectors of values from o on, divided by the sums of the weights. */
+INLINE void weigh(const int n, const int parts, const Head *head, int64_t o, const vf totals[ROWS], float *out,
                   int64_t stride) {
-    vf sums[ROWS][WIDE];
+    vf sums[ROWS][PARTS];
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < parts; c++) sums[r][c] = splat(0);
-    add_products(n, parts, head->weights, head->n_keys, head->S, head->values + o, head->n_values, sums);
+    add_products(n, parts, head->weights, head->n_weights, head->S, head->values + o, head->n_values, sums);
     UNROLLED for (int r = 0; r < n; r++)
-        UNROLLED for (int c = 0; c < parts; c++) {
-            vf found = sums[r][c] / splat(totals[r]);
-            store_part(found, head->d_v - o - c * W, out + r * stride + o + c * W);
-        }
+        UNROLLED for (int c = 0; c < parts; c++)
+            store_part(sums[r][c] / totals[r], head->d_v - o - c * W, out + r * stride + o + c * W);
 }
 
 /* Of n queries, which are in head->query -> out [n, d_v], `stride` floats apart. */
 INLINE void attend(const int n, const Head *head, const float *distances, float *out, int64_t stride) {
-    vf most[ROWS];
-    float totals[ROWS];
+    vf most[ROWS], totals[ROWS];
     int64_t t = 0, o = 0;
     UNROLLED for (int r = 0; r < n; r++) most[r] = splat(-INFINITY);
     for (; t + (WIDE - 1) * W < head->S; t += KEYS) score(n, WIDE, head, t, distances + t, most);
     for (; t < head->S; t += W) score(n, 1, head, t, distances + t, most);
-    for (int r = 0; r < n; r++) {
-        float *w = head->weights + r * head->n_keys;
-        vf total = splat(0), highest = splat(largest(most[r]));
-        for (int64_t i = 0; i < head->S; i += W) {
-            vf weight = exponential(load(w + i) - highest);
-            *(vf *)(w + i) = weight;
-            total += weight;
-        }
-        totals[r] = sum(total);
-    }
-    for (; o + KEYS <= head->n_values; o += KEYS) weigh(n, WIDE, head, o, totals, out, stride);
+    compare(n, head, most, totals);
+    for (; o + C <= head->n_values; o += C) weigh(n, PARTS, head, o, totals, out, stride);
+    for (; o + 2 * W <= head->n_values; o += 2 * W) weigh(n, 2, head, o, totals, out, stride);
     for (; o < head->n_values; o += W) weigh(n, 1, head, o, totals, out, stride);
 }
 
@@ -126,7 +149,7 @@ static void attend_all(const Head *head, const float *x, int64_t stride, int64_t
     for (int64_t b = 0, q = 0, n; b < blocks; b++, q += n) {
         n = (T - q + blocks - b - 1) / (blocks - b); /* blocks of like sizes */
         for (int64_t r = 0; r < n; r++)
-            for (int64_t j = 0; j < head->d_k; j++) head->query[r * head->d_k + j] = x[(q + r) * stride + j] * scale;
+            copy_row(x + (q + r) * stride, head->d_k, scale, head->d_k, head->query + r * head->d_k);
         const float *distances = head->distances + T - 1 - q;
         switch (n) {
 #define CASE(n) case n: attend(n, head, distances, out + q * out_stride, out_stride); break;
@@ -142,12 +165,11 @@ int64_t s2s_padded_attention(const float *q, const float *k, const float *v, con
                              const int64_t *k_strides, const int64_t *v_strides, const float *bias, int64_t B,
                              int64_t h, int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale,
                              const Relative *relative, float *out) {
-    Head head = {.S = S, .n_keys = up(S, KEYS), .d_k = d_k, .d_v = d_v, .n_values = up(d_v, W)};
-    float *memory = allocate_head(&head, T);
+    Head head;
+    float *memory = allocate_head(T, S, d_k, d_v, &head);
     if (!memory) return NO_MEMORY;
     for (int64_t b = 0; b < B; b++) {
         memcpy(head.bias, bias + b * S, S * sizeof(float));
-        for (int64_t t = S; t < head.n_keys; t++) head.bias[t] = -INFINITY;
         for (int64_t a = 0; a < h; a++) {
             if (relative) spread_relative(relative, a, T, &head);
             pack(&head, k + b * k_strides[0] + a * k_strides[1], k_strides[2], v + b * v_strides[0] + a * v_strides[1],

@@ -93,40 +93,42 @@ static int64_t convert_rows(const Linear *linear, const float *x, int64_t R, Pad
 #endif
 }
 
-/* Stores the sums (int32 or float) of a block of rows as their outputs from o on. */
-INLINE void put_block(const int bits, const Linear *linear, int64_t o, const float *scale, int64_t n,
-                      int32_t sums[][C], float *out) {
-    const int64_t columns = linear->O - o < C ? linear->O - o : C;
-    for (int64_t r = 0; r < n; r++, out += linear->O) {
-        vf row[PARTS];
-        UNROLLED for (int c = 0; c < PARTS; c++) {
-            const int64_t at = o + c * W;
-            const vi found = *(const vi *)(sums[r] + c * W);
-            if (bits == 8) {
-                const vi whole = found - *(const vi *)(linear->zero + at);
-                row[c] = __builtin_convertvector(whole, vf) * load(linear->scale + at) * splat(scale[r]);
-            } else {
-                row[c] = (vf)found;
-            }
-            row[c] += load(linear->bias + at);
+/* Stores a row's sums (int32 or float) as its outputs from o on; out: all of its outputs. */
+INLINE void put_row(const int bits, const Linear *linear, int64_t o, float scale, const vi sums[PARTS], float *out) {
+    UNROLLED for (int c = 0; c < PARTS; c++) {
+        const int64_t at = o + c * W;
+        vf found = (vf)sums[c];
+        if (bits == 8) {
+            const vi whole = sums[c] - *(const vi *)(linear->zero + at);
+            found = __builtin_convertvector(whole, vf) * load(linear->scale + at) * splat(scale);
         }
-        if (columns == C)
-            UNROLLED for (int c = 0; c < PARTS; c++) *(vf *)(out + c * W) = row[c];
-        else
-            memcpy(out, row, columns * sizeof(float));
+        found += load(linear->bias + at);
+        if (at < linear->O) store_part(found, linear->O - at, out + at);
     }
+}
+
+/* n rows from x on times a panel, whose first output is o. */
+INLINE void multiply_block(const int bits, const int n, const Linear *linear, int64_t o, const char *weight,
+                           const char *x, int64_t stride, const float *scale, float *out) {
+    vi sums[ROWS][PARTS];
+    vector_sums(bits, n, x, stride, weight, (linear->I * bits / 8 + 3) / 4, sums);
+    UNROLLED for (int r = 0; r < n; r++) put_row(bits, linear, o, scale[r], sums[r], out + r * linear->O);
 }
 
 INLINE void multiply_by_vectors(const int bits, const Linear *linear, const PaddedRows *rows, const float *scale,
                                 float *out) {
     const char *weight = linear->weight;
-    int32_t sums[ROWS][C];
-    const int64_t n_units = (linear->I * bits / 8 + 3) / 4;
     for (int64_t o = 0; o < linear->O; o += C, weight += rows->n_tiles * PANEL_TILE)
-        for (int64_t r = 0, n; r < rows->R; r += n) {
-            n = vector_sums(bits, rows, r, weight, n_units, sums);
-            put_block(bits, linear, o, scale + r, n, sums, out + r * linear->O + o);
-        }
+        for (int64_t r = 0; r < rows->R; r += ROWS)
+            switch (rows->R - r < ROWS ? rows->R - r : ROWS) {
+#define CASE(n)                                                                                                        \
+    case n:                                                                                                            \
+        multiply_block(bits, n, linear, o, weight, rows->x + r * rows->stride, rows->stride, scale + r,                \
+                       out + r * linear->O);                                                                           \
+        break;
+                CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
+#undef CASE
+            }
 }
 
 #if defined(INT8_TILES) || defined(BF16_TILES)
@@ -151,7 +153,8 @@ INLINE void multiply_by_tiles(const int bits, const Linear *linear, const Padded
         for (int64_t r = 0; r < rows->R; r += TILE_ROWS) {
             const int64_t n = rows->R - r < TILE_ROWS ? rows->R - r : TILE_ROWS;
             s2s_tile_sums(bits, rows, r, weight, sums);
-            put_block(bits, linear, o, scale + r, n, sums, out + r * linear->O + o);
+            for (int64_t i = 0; i < n; i++)
+                put_row(bits, linear, o, scale[r + i], (const vi *)sums[i], out + (r + i) * linear->O);
         }
     _tile_release();
 }

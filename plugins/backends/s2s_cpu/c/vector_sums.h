@@ -70,32 +70,15 @@ INLINE void add_unit(const int bits, const int n, vi sums[ROWS][PARTS], const ch
 }
 #endif
 
-/* Sums of n rows. */
-INLINE void sums_of_rows(const int bits, const int n, const char *x, int64_t stride, const char *weight, int64_t n_units,
-                         int32_t sums[][C]) {
-    vi found[ROWS][PARTS];
+/* Sums (int32 or float) of the products of n rows with a panel's weights of `bits` bits. */
+INLINE void vector_sums(const int bits, const int n, const char *x, int64_t stride, const char *weight, int64_t n_units,
+                        vi sums[ROWS][PARTS]) {
     UNROLLED for (int r = 0; r < n; r++)
-        UNROLLED for (int c = 0; c < PARTS; c++) found[r][c] = (vi){0};
+        UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] = (vi){0};
     for (; n_units; n_units--, weight += 4 * C, x += ROW_UNIT) {
         UNROLLED for (int ahead = 0; ahead < 4 * C; ahead += 64) __builtin_prefetch(weight + AHEAD + ahead);
-        add_unit(bits, n, found, x, stride, weight);
+        add_unit(bits, n, sums, x, stride, weight);
     }
-    UNROLLED for (int r = 0; r < n; r++)
-        UNROLLED for (int c = 0; c < PARTS; c++) *(vi *)(sums[r] + c * W) = found[r][c];
-}
-
-/* Sums (int32 or float) of the products of up to ROWS rows, from `first` on, with weights of `bits` bits; returns how
-many rows. */
-INLINE int64_t vector_sums(const int bits, const PaddedRows *rows, int64_t first, const char *weight, int64_t n_units,
-                           int32_t sums[][C]) {
-    const int64_t n = rows->R - first < ROWS ? rows->R - first : ROWS;
-    const char *x = rows->x + first * rows->stride;
-    switch (n) {
-#define CASE(n) case n: sums_of_rows(bits, n, x, rows->stride, weight, n_units, sums); break;
-        CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
-#undef CASE
-    }
-    return n;
 }
 #endif
 

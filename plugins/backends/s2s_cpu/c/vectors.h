@@ -43,16 +43,25 @@ static inline vf load(const float *x) { return *(const vf *)x; }
 /* The same of the first n, and zeros; n may be larger than W. */
 static inline vf load_part(const float *x, int64_t n) {
     if (n >= W) return load(x);
+#ifdef __AVX512F__
+    return _mm512_maskz_loadu_ps((1u << n) - 1, x);
+#else
     vf y = splat(0);
     memcpy(&y, x, n * sizeof(float));
     return y;
+#endif
 }
 
 static inline void store_part(vf y, int64_t n, float *x) {
     if (n >= W)
         *(vf *)x = y;
+#ifdef __AVX512F__
+    else
+        _mm512_mask_storeu_ps(x, (1u << n) - 1, y);
+#else
     else
         memcpy(x, &y, n * sizeof(float));
+#endif
 }
 
 /* The larger of each pair; that of b where either is NaN. */
@@ -102,15 +111,47 @@ static inline float sum(vf v) {
 #endif
 }
 
+/* The largest lane; any if one is NaN. */
 static inline float largest(vf v) {
+#ifdef __AVX__
+#ifdef __AVX512F__
+    __m256 eight = _mm256_max_ps((__m256)_mm512_extractf64x4_pd((__m512d)v, 1), _mm512_castps512_ps256(v));
+#else
+    __m256 eight = v;
+#endif
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return two[0] > two[1] ? two[0] : two[1];
+#else
     float x[W];
     memcpy(x, &v, sizeof v);
     for (int n = W / 2; n; n /= 2)
         for (int i = 0; i < n; i++) x[i] = x[i] > x[i + n] ? x[i] : x[i + n];
     return x[0];
+#endif
 }
 
-/* exp of x <= 0; 0 below -87, NaN for NaN. The polynomial of Cephes' expf, accurate to 2 units in the last place. */
+/* exp of x <= 0; 0 below -87, NaN for NaN; accurate to 2 units in the last place. */
+#ifdef __AVX512F__
+/* 2^(i / 32) as bits, less i << 18, which n << 18 adds again: n = 32 k + i adds k to the exponent. */
+static const int32_t POWERS[32] = {
+    0x3f800000, 0x3f7ecd87, 0x3f7daac3, 0x3f7c980f, 0x3f7b95c2, 0x3f7aa43a, 0x3f79c3d3, 0x3f78f4f0,
+    0x3f7837f0, 0x3f778d3a, 0x3f76f532, 0x3f767043, 0x3f75fed7, 0x3f75a15b, 0x3f75583f, 0x3f7523f6,
+    0x3f7504f3, 0x3f74fbaf, 0x3f7508a4, 0x3f752c4d, 0x3f75672a, 0x3f75b9be, 0x3f76248c, 0x3f76a81e,
+    0x3f7744fd, 0x3f77fbb8, 0x3f78ccdf, 0x3f79b907, 0x3f7ac0c7, 0x3f7be4ba, 0x3f7d257d, 0x3f7e83b3};
+
+/* 2^(n / 32) exp(r), where |r| <= log(2) / 64, so that two terms of its series, fitted, are enough. */
+static inline vf exponential(vf x) {
+    const vf shifted = x * splat(46.166241308f) + splat(12582912.0f), n = shifted - splat(12582912.0f);
+    const vf r = x - n * splat(0.021660849f) + n * splat(5.9520458e-11f); /* log(2) / 32, and its rounding error */
+    const vf p = r * (r * splat(0.5000045f) + splat(1.00001466f)) + splat(1);
+    const vi table = (vi)_mm512_permutex2var_epi32(_mm512_loadu_si512(POWERS), (__m512i)shifted, /* by the lowest bits */
+                                                   _mm512_loadu_si512(POWERS + 16));
+    const __mmask16 kept = _mm512_cmp_ps_mask(x, splat(-87), _CMP_NLT_UQ);
+    return _mm512_maskz_mul_ps(kept, p, (vf)(table + ((vi)shifted << 18)));
+}
+#else
+/* The polynomial of Cephes' expf */
 static inline vf exponential(vf x) {
     vi under = x < splat(-87.0f);
     x = choose(under, splat(-87.0f), x);
@@ -126,6 +167,7 @@ static inline vf exponential(vf x) {
     vf power = (vf)((__builtin_convertvector(whole, vi) + 127) << 23);
     return choose(under, splat(0.0f), p * power);
 }
+#endif
 
 /* The lanes of both in turns, from the first half of each; or from the second. */
 #if W == 16
