@@ -3,7 +3,8 @@
     python benchmarks/decode.py sizes=tiny,width128,small,base cases=mt,parse peer=ctranslate2,hf latency=true out=FILE
 
 mt: 26 symbols in, 26 out, beam 4 (beams=1,4,21), batches=1,8,32. news: the same, but with sources
-of the lengths of news. parse: 24 in, 84 out, beam 21, batches of 8.
+of the lengths of news. parse: 24 in, 84 out, beam 21, batches of 8. long: lengths=100,300,1000 symbols in,
+and two steps: mostly the encoder.
 run=RUN source=FILE: a trained model on real sentences, with outputs until eos, in a stream of batch= sentences at once.
 levers=true switches each lever off in turn; shortlist=50 adds s2s with a lexical shortlist: the first 50 tokens, and 50
 random ones for each source token. quantization=bf16|int8 applies to s2s and to every peer without its own, as
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import itertools
 import json
 import resource
 import statistics
@@ -40,8 +42,8 @@ from s2s.distributed import pick_device
 CPU = torch.device("cpu")
 LEVERS = ("matmul", "native", "kernels", "queue", "stream")
 DEFAULTS = {
-    "sizes": "small,base", "cases": "mt,parse", "beams": "4", "batches": "1,8,32", "peer": "", "levers": "false",
-    "shortlist": "0",
+    "sizes": "small,base", "cases": "mt,parse", "beams": "4", "batches": "1,8,32", "lengths": "100,300,1000",
+    "peer": "", "levers": "false", "shortlist": "0",
     "quantization": "none", "latency": "false", "memory": "", "run": "", "source": "", "lines": "400",
     "repeats": "5", "out": "", "device": "cpu",
 }  # fmt: skip
@@ -94,6 +96,10 @@ def workloads(size: str, options: dict[str, str]) -> list[tuple[str, Work]]:
                 sources = [source * 4 for source in sources]
                 sources = [source[:n] for source, n in zip(sources, news_lengths(n_sentences, draw), strict=True)]
             found.append((f"{size} {case} beam {beam} batch {batch}", Work(sources, n_out, beam, batch)))
+    for n_in, (beam, batch) in itertools.product(map(int, options["lengths"].split(",")), sizes):
+        if "long" in chosen:
+            sources = torch.randint(4, 3000, (max(batch, 4), n_in), generator=draw).tolist()
+            found.append((f"{size} long {n_in} beam {beam} batch {batch}", Work(sources, 1, beam, batch)))
     return found
 
 

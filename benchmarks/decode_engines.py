@@ -181,7 +181,8 @@ def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none", de
             n = work.n_out + 1  # as many steps as with eos
             length = {"min_decoding_length": n, "max_decoding_length": n, "length_penalty": 0.0}
         sources = [[names[i] for i in source] for source in work.sources]
-        found = translator.translate_batch(sources, beam_size=work.beam, max_batch_size=work.batch, **length)
+        sizes = {"max_batch_size": work.batch, "max_input_length": 0}  # by default it cuts sources to 1,024 tokens
+        found = translator.translate_batch(sources, beam_size=work.beam, **sizes, **length)
         return [[ids[name] for name in result.hypotheses[0]][: work.n_out] for result in found]
 
     return decode

@@ -117,6 +117,14 @@ TABLES = {
         small="sizes=tiny repeats=1",
         full="sizes=tiny,small,base repeats=3 peer=ctranslate2",
     ),
+    **{
+        f"decode_long_{name}": decoding(
+            *("cases=long", f"quantization={quantization}"),
+            small="sizes=tiny batches=1 lengths=100,1000 repeats=1",
+            full="sizes=tiny,width128,small batches=1,8 lengths=100,300,1000,4000 repeats=5 peer=ctranslate2",
+        )
+        for name, quantization in (("fp32", "none"), ("int8", "int8"))
+    },
     "decode_levers": decoding(
         "levers=true",
         small="sizes=tiny cases=mt batches=8 repeats=1",
