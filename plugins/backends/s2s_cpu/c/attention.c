@@ -9,12 +9,12 @@ and d_v.
 
 /* exp(w - max(w)), in place; w has room for W more. Returns the sum, by which the caller must divide. */
 static inline float exponentials(float *w, int64_t n) {
-    float most = -INFINITY;
-    for (int64_t i = 0; i < n; i++) most = w[i] > most ? w[i] : most;
+    vf most = splat(-INFINITY), total = splat(0);
     for (int64_t i = n; i < n + W; i++) w[i] = -INFINITY;
-    vf total = splat(0);
+    for (int64_t i = 0; i < n; i += W) most = larger(most, load(w + i));
+    most = splat(largest(most));
     for (int64_t i = 0; i < n; i += W) {
-        *(vf *)(w + i) = exponential(load(w + i) - splat(most));
+        *(vf *)(w + i) = exponential(load(w + i) - most);
         total += load(w + i);
     }
     return sum(total);
