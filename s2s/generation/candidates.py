@@ -36,10 +36,13 @@ class Input:
     def __post_init__(self) -> None:
         if not isinstance(self.src, str):
             raise DataError(f"an input is a text, or a mapping with its text as 'src', not {_shortened(self.src)}")
-        object.__setattr__(self, "prefix", _prefix(self.prefix))
-        object.__setattr__(self, "phrases", _phrases(self.phrases))
+        if self.prefix != "":  # else as by default, which most are, and nothing needs a check
+            object.__setattr__(self, "prefix", _prefix(self.prefix))
+        if self.phrases != ():
+            object.__setattr__(self, "phrases", _phrases(self.phrases))
         for name in ("fields", "record"):
-            object.__setattr__(self, name, _mapping(name, getattr(self, name)))
+            if (value := getattr(self, name)) != {}:
+                object.__setattr__(self, name, _mapping(name, value))
 
 
 def _prefix(value: Any) -> str:

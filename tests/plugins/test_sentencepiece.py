@@ -61,6 +61,12 @@ def test_a_list_is_encoded_as_its_lines_are(subwords: Subwords, threads: int) ->
     lines = [*text(50, seed=2), "", " ", "unseen Ω", "\u2028", "a\0b"]
     reference = sentencepiece.SentencePieceProcessor(model_file=str(subwords.path))
     assert subwords.encode(lines, threads) == [reference.encode(line) for line in lines]
+    assert [subwords.encode([line], threads)[0] for line in lines] == subwords.encode(lines)
+
+
+def test_few_lines_with_half_a_character_are_encoded_as_among_many(subwords: Subwords) -> None:
+    lines = [*text(3, seed=2), "a\ud800b"]
+    assert subwords.encode(lines) == subwords.encode([*lines, *text(50, seed=4)])[:4]
 
 
 def test_a_text_that_would_end_the_process_is_refused(subwords: Subwords) -> None:

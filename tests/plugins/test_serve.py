@@ -546,6 +546,14 @@ def test_a_part_of_the_extra_that_is_missing_is_named(run: str, module: str) -> 
     assert "Traceback" not in process.stderr
 
 
+@pytest.mark.parametrize(
+    ("generate", "n_tokens"), [({}, 256), ({"tokens": 2000}, 2000), ({"tokens": 100}, 100)], ids=str
+)
+def test_a_batch_has_as_many_tokens_as_are_given_or_few(run: str, generate: dict[str, int], n_tokens: int) -> None:
+    (engine,) = tiny_server(run, generate=generate).engines.values()
+    assert engine.thread.queue.n_tokens == n_tokens
+
+
 @pytest.mark.parametrize(("option", "reason"), [("workers", "has one process"), ("threads", "searches in one thread")])
 def test_a_server_is_one_process_and_searches_in_one_thread(run: str, option: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=f"^generate.{option}=2: a server {reason}; leave it out$"):

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 EXTRA = ("uvicorn", "fastapi", "starlette", "pydantic", "prometheus_client", "py3langid")
 """Modules of the extra `serve`"""
+SWITCH_INTERVAL = 0.0005
+"""Seconds for which a thread that searches waits for the event loop to let it go on; Python's own are 0.005, in which a
+small model searches several sentences"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,6 +75,7 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
             show(f"run      {name}: {engine.description}")
         host, port = listening.getsockname()[:2]
         show(f"serving  http://{f'[{host}]' if ':' in host else host}:{port}")
+    sys.setswitchinterval(SWITCH_INTERVAL)
     uvicorn.Server(server_settings(app, config)).run(sockets=[listening])
 
 

@@ -54,13 +54,15 @@ class Engine:
     What the functions of a packed model search needs no torch; the model is loaded when something else is asked for.
     """
 
-    def __init__(self, name: str, loaded: LoadedGenerator, max_waiting: int, origins: Sequence[object] = ()) -> None:
-        """max_waiting: maximum number of source tokens, over all requests, not yet answered.
+    def __init__(
+        self, name: str, loaded: LoadedGenerator, n_tokens: int, max_waiting: int, origins: Sequence[object] = ()
+    ) -> None:
+        """n_tokens: maximum source tokens in the batch. max_waiting: those, over all requests, not yet answered.
 
         origins: what the models were made of, in words.
         """
-        self.name, self.description, self.max_waiting = name, loaded.description, max_waiting
-        self.origins = origins
+        self.name, self.description, self.origins = name, loaded.description, origins
+        self.n_tokens, self.max_waiting = n_tokens, max_waiting
         self.generator, self.provenance = loaded.generator, loaded.provenance
         self.task = self.generator.task
         self.n_candidates = cache(lambda nbest: replace(self.generator.config, nbest=nbest).n_candidates)
@@ -187,7 +189,7 @@ class Engine:
         return model
 
     def _thread(self, name: str, search: QueueSearch) -> SearchThread:
-        return SearchThread(f"{self.name}-{name}", search, self.generator.config.tokens, self.task.vocab, self.wakeups)
+        return SearchThread(f"{self.name}-{name}", search, self.n_tokens, self.task.vocab, self.wakeups)
 
     def _start(self, thread: SearchThread) -> None:
         thread.start(Segment("", self.task.encode_source([warm_up_text(self.task)])[0]))

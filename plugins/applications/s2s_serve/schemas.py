@@ -46,6 +46,9 @@ JsonFields = Annotated[str, Query(description=f"{INPUT_FIELDS} As a JSON object.
 """In a query; `read_fields` reads it"""
 
 
+EMPTY_LIST: dict[str, Any] = {"default": []}
+"""A default as the schema shows it, for `default_factory`; pydantic copies another one deeply for each request"""
+EMPTY_DICT: dict[str, Any] = {"default": {}}
 EXAMPLE = "The old cat sees a dog."
 
 
@@ -83,23 +86,32 @@ class GenerateBody(Body):
         description="One text or several; each may have several lines and sentences.", examples=[EXAMPLE]
     )
     nbest: int = Field(default=1, ge=1, description="Outputs of each text, best first.")
-    input_fields: InputFields = Field(default={}, description=INPUT_FIELDS)
+    input_fields: InputFields = Field(default_factory=dict, json_schema_extra=EMPTY_DICT, description=INPUT_FIELDS)
     prefix: Text = Field(default="", description="How the output begins; for a text of one line.")
     phrases: list[Text] = Field(
-        default=[], max_length=64, description="What the output contains, in any order; for a text of one line."
+        default_factory=list,
+        json_schema_extra=EMPTY_LIST,
+        max_length=64,
+        description="What the output contains, in any order; for a text of one line.",
     )
     terms: dict[Text, Text | list[Text]] = Field(
-        default={}, description="Terms of the text and their translations, or alternatives, which its output has."
+        default_factory=dict,
+        json_schema_extra=EMPTY_DICT,
+        description="Terms of the text and their translations, or alternatives, which its output has.",
     )
     split: bool = Field(default=True, description="Take lines apart into sentences, where the task knows them.")
     raw: bool = Field(default=False, description="The text is raw: the task tokenises it into words if it needs them.")
     fields: list[Literal["tokens", "pieces", "log_probs", "align", "attention"]] = Field(
-        default=[],
+        default_factory=list,
+        json_schema_extra=EMPTY_LIST,
         description="More of each sentence. tokens: ids; pieces: the same as text; log_probs: of each token and the "
         "end; align: pairs of word numbers; attention: of each output token to each source token.",
     )
     views: list[Text] = Field(
-        default=[], max_length=8, description="Other ways to show outputs that the task offers: svg."
+        default_factory=list,
+        json_schema_extra=EMPTY_LIST,
+        max_length=8,
+        description="Other ways to show outputs that the task offers: svg.",
     )
     stream: bool = Field(default=False, description="Server-sent events: `sentence` as each is known, then `done`.")
 
@@ -143,7 +155,7 @@ class ScoreBody(Body):
     """How probable given outputs are."""
 
     pairs: list[Pair] = Field(min_length=1, max_length=256, description="Inputs and outputs.")
-    input_fields: InputFields = Field(default={}, description=INPUT_FIELDS)
+    input_fields: InputFields = Field(default_factory=dict, json_schema_extra=EMPTY_DICT, description=INPUT_FIELDS)
 
 
 def read_fields(text: str) -> dict[str, Any]:

@@ -39,6 +39,9 @@ logger = logging.getLogger(__name__)
 
 NBEST = 4
 """Maximum number of outputs of an input, unless it is given or the beam is smaller"""
+CPU_TOKENS = 256
+"""Maximum source tokens in a batch on a CPU, unless it is given: with beam 4 about 64 rows, which products take as fast
+as more; with more, each sentence waits longer for the steps of others"""
 
 
 @dataclass
@@ -145,7 +148,9 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
         nbest = _nbest(config, name, PackedDecoding(composed, plugins).search_config())
         composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "nbest": nbest}), plugins)
         decoding = PackedDecoding(composed, plugins)
-        engines[name] = Engine(name, _loaded(decoding), config.max_waiting, decoding.origins)
+        loaded = _loaded(decoding)
+        n_tokens = _batch_tokens(config, loaded)
+        engines[name] = Engine(name, loaded, n_tokens, config.max_waiting, decoding.origins)
     return Server(config, engines, plugins, _keys(config.key_file))
 
 
@@ -159,6 +164,13 @@ def _loaded(decoding: PackedDecoding) -> LoadedGenerator:
             list(generator.generate([Input(warm_up_text(generator.task), fields=dict(fields))]))
             decoding.keep(loaded)
     return loaded
+
+
+def _batch_tokens(config: ServeConfig, loaded: LoadedGenerator) -> int:
+    """Maximum source tokens in a batch."""
+    n_tokens = loaded.generator.config.tokens
+    is_chosen = "tokens" in config.generate or loaded.provenance["device"] != "cpu"
+    return n_tokens if is_chosen else min(n_tokens, CPU_TOKENS)
 
 
 def _nbest(config: ServeConfig, name: str, search: Choice) -> int:

@@ -35,6 +35,8 @@ Algorithm = Literal["bpe", "unigram", "char", "word"]
 BLANK, UNKNOWN = "▁", "⁇"
 MAX_BYTES = 4192  # sentencepiece silently skips longer lines
 MAX_LINES = 10_000_000
+FEW = 10
+"""Lines for which a call each takes less time than the thread that sentencepiece starts for a list"""
 GOLDEN_RATIO = (1 + 5**0.5) / 2
 N_THREADS = 16  # fixed: the vocabulary of unigram depends on it
 
@@ -291,11 +293,16 @@ class Subwords(Tokenizer):
         """
         if (longest := max(map(len, lines), default=0)) > MAX_LINE:
             raise DataError(f"a text of {longest:,} characters is too long: at most {MAX_LINE:,} are encoded")
-        check_threads(threads)
         try:
-            return self._processor.encode(list(lines), num_threads=threads)
+            return self._encoded(list(lines), threads)
         except (RuntimeError, TypeError):  # a lone surrogate, which UTF-8 cannot encode
-            return self._processor.encode([_without_surrogates(line) for line in lines], num_threads=threads)
+            return self._encoded([_without_surrogates(line) for line in lines], threads)
+
+    def _encoded(self, lines: list[str], threads: int) -> list[list[int]]:
+        if len(lines) <= FEW:
+            return list(map(self._processor.encode, lines))
+        check_threads(threads)
+        return self._processor.encode(lines, num_threads=threads)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""

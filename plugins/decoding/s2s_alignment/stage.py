@@ -34,6 +34,7 @@ class AttentionStage(OutputStage):
         self.load_model, self.task, self.config = load_model, task, config
         self.computes_alignment = config.format == "aligned" or "align" in config.fields
         asked = config.needs_attention
+        self.needs_attention = bool(asked)
         if asked and next(self._weights([([], [])], [self.task.vocab.starting_tokens]))[1] is None:
             raise ConfigError(
                 f"{asked} takes the attention of the model, which this architecture does not give (Seq2Seq.attention); "
@@ -60,7 +61,7 @@ class AttentionStage(OutputStage):
 
     def processes(self, sentence: SourceSentence) -> bool:
         """Whether an option needs attention, or the sentence itself."""
-        return bool(self.config.needs_attention) or sentence.align
+        return self.needs_attention or sentence.align
 
     def text(self, src: str, hypothesis: Hypothesis, text: str) -> str:
         """The text with unknown words replaced by source words, if replace_unk is set."""
