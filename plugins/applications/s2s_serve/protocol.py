@@ -11,11 +11,13 @@ import struct
 import sys
 import termios
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from s2s_serve.joined_writes import JoinedWrites
 
 if TYPE_CHECKING:
     import asyncio
@@ -66,7 +68,7 @@ class PatientProtocol(H11Protocol):
     """Bytes that have arrived since `arrival` began, and that were to be read when `departure` began"""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", JoinedWrites(transport, self.loop)))
         # asyncio does so for sockets that name their protocol alone: the body of an answer waits for no acknowledgement
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.set_write_buffer_limits(high=0)  # `pause_writing` is called as soon as a client does not read
