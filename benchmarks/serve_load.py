@@ -47,6 +47,8 @@ class Load:
 def main(run: str, seconds: float, rounds: int, n_malformed: int) -> None:
     """Run all measurements and print them."""
     texts = sentences(400)
+    with serving(run):  # a first start, so that the next needs no torch
+        pass
     with ExitStack() as stack:
         peer = started(str(Path(__file__).with_name("serve_peer.py")), str(Path("runs", run, "export", "ctranslate2")))
         servers = {"s2s": stack.enter_context(serving(run)), "ctranslate2": stack.enter_context(peer)}
