@@ -81,6 +81,9 @@ TABLES = {
         )
         for arch, tokens in (("tiny", 1024), ("width128", 4096), ("small", 2048), ("base", 1024))
     },
+    "train_long": script(
+        "train", "length=4000", "tokens=4000", small=None, full="arch=small rounds=2 out={out}/train_long"
+    ),
     "train_levers": script(
         *("train", "arch=width128", "corpus={corpus}", "--levers"),
         small=None,

@@ -1,7 +1,8 @@
 """Training speed: target symbols per second, without padding, and the effect of each lever.
 
-    python benchmarks/train.py [arch=base] [corpus=multi30k] [tokens=1024] [rounds=5] [precision=fp32,bf16] [device=cpu]
-                               [threads=2] [--peer] [--levers] [levers=NAME,…] [--growth] [out=FOLDER]
+    python benchmarks/train.py [arch=base] [corpus=multi30k | length=4000] [tokens=1024] [rounds=5]
+                               [precision=fp32,bf16] [device=cpu] [threads=2] [--peer] [--levers] [levers=NAME,…]
+                               [--growth] [out=FOLDER]
 
 --peer: plain loops over the same batches, and one that keeps freed memory, as ours does; includes fairseq in the
 environment that peers.sh makes. --levers: each lever switched off, one at a time. --growth: how the cost
@@ -38,7 +39,7 @@ from s2s.distributed import pick_device
 from s2s.task import Vocab
 from s2s.training.micro_batches import n_positions_of, n_tokens_of
 from s2s_transformer.cost import forward_operations
-from train_data import CORPORA, batches, encoded
+from train_data import CORPORA, batches, encoded, of_length
 from train_engines import BASE, EngineProcess, arch_of
 from train_growth import grow
 
@@ -74,6 +75,8 @@ class Options:
     """tiny, width128, small, base or big"""
     corpus: str = CORPORA[-1]
     """Corpus whose sentence lengths are used: synthetic, multi30k or newstest"""
+    length: int = 0
+    """Tokens on each side of every pair, instead of those of a corpus; 0: the corpus"""
     tokens: int = 1024
     """Tokens per side of a batch"""
     rounds: int = 5
@@ -114,8 +117,10 @@ def main() -> None:
     torch.set_num_threads(1)
     vocab = Vocab(src=SYMBOLS[options.arch], tgt=SYMBOLS[options.arch], joint=True)
     config, device = arch_of(options.arch), torch.device(options.device)
-    pairs = encoded(options.corpus)
-    todo = batches(pairs, options.tokens, options.rounds + 1)
+    n_batches = options.rounds + 1
+    n_pairs = n_batches * max(1, options.tokens // max(1, options.length))
+    pairs = of_length(options.length, n_pairs) if options.length else encoded(options.corpus)
+    todo = batches(pairs, options.tokens, n_batches)
     report: dict[str, Any] = {
         "command": f"python benchmarks/train.py {' '.join(sys.argv[1:])}",
         "options": asdict(options),
@@ -138,7 +143,7 @@ def main() -> None:
     print(json.dumps(report))
     if options.out:
         Path(options.out).mkdir(parents=True, exist_ok=True)
-        name = f"{options.arch}-{options.corpus}.json"
+        name = f"{options.arch}-{options.length or options.corpus}.json"
         (Path(options.out) / name).write_text(json.dumps(report, indent=1) + "\n")
 
 

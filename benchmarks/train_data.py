@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CORPORA", "batches", "encoded"]
+__all__ = ["CORPORA", "batches", "encoded", "of_length"]
 
 import tempfile
 from itertools import islice
@@ -61,6 +61,12 @@ def encoded(corpus: str, limit: int = 20_000) -> list[Pair]:
         subwords = Subwords(model)
         pairs = zip(subwords.encode(src), subwords.encode(tgt), strict=True)
         return [pair for pair in pairs if min(map(len, pair)) > 0 and max(map(len, pair)) < LONGEST]
+
+
+def of_length(n_tokens: int, n_pairs: int) -> list[Pair]:
+    """Pairs of random ids, with `n_tokens` on each side, eos included."""
+    ids = np.random.default_rng(1).integers(5, N_SYMBOLS, (n_pairs, 2, n_tokens - 1))
+    return [(src.tolist(), tgt.tolist()) for src, tgt in ids]
 
 
 def batches(pairs: Sequence[Pair], tokens: int, n: int) -> list[list[Pair]]:

@@ -130,8 +130,8 @@ class TransformerConfig(Choice):
     neighbourhood: int = 15
     """Positions of a neighbourhood, itself in the middle (r of Table 1); the decoder attends to none after it."""
     attention: Literal["auto", "sdpa", "math"] = "auto"
-    """Kernel of attention. sdpa: torch's fused ones. math: plain products. auto: sdpa, but math for 16-bit
-    numbers on a CPU."""
+    """Kernel of attention. sdpa: torch's fused ones. math: plain products. auto: sdpa; on a CPU in
+    training s2s's own, one for short sentences and one that holds few weights of long ones at once."""
 
     def __post_init__(self) -> None:
         sizes = ("n_encoder_layers", "n_decoder_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "d_k", "d_v")

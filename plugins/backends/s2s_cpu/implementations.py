@@ -19,13 +19,15 @@ from s2s_cpu import (
     quantization,
     residual,
     rows,
-    short_attention,
     stream_search,
     training_linear,
 )
 from s2s_cpu.beam_search_steps import beam_search_steps
 from s2s_cpu.fused_layers import FusedEncoder, accepts_layers, fused_decoder
 from s2s_cpu.library import native_library
+from s2s_cpu.short_attention import short_attention
+from s2s_cpu.tiled_attention import tiled_attention
+from s2s_cpu.training_attention import accepts_attention
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +65,8 @@ def implement() -> str:
     operators.label_smoothing_.implement(losses.label_smoothing_, losses.accepts_logits)
     operators.consistency_.implement(losses.consistency_, losses.accepts_logits)
     operators.lstm.implement(lstm.lstm, lstm.accepts_lstm)
-    operators.short_attention.implement(short_attention.short_attention, short_attention.accepts_short_attention)
+    operators.short_attention.implement(short_attention, accepts_attention)
+    operators.tiled_attention.implement(tiled_attention, accepts_attention)
     fused.fused_decoder.implement(fused_decoder, accepts_layers)
     fused.fused_encoder.implement(FusedEncoder, accepts_layers)
     fused_steps.implement(beam_search_steps, lambda *_: True)

@@ -21,11 +21,11 @@ __all__ = [
     "ModelStruct",
     "NormStruct",
     "SearchStruct",
-    "ShortAttentionStruct",
     "SourceModelStruct",
     "StackStruct",
     "StepStruct",
     "TokenListsStruct",
+    "TrainingAttentionStruct",
 ]
 
 import ctypes
@@ -207,12 +207,12 @@ class HeadRowsStruct(ctypes.Structure):
     _fields_ = (("data", c_void_p), *((name, c_int64) for name in ("sentence", "head", "row")))
 
 
-class ShortAttentionStruct(ctypes.Structure):
+class TrainingAttentionStruct(ctypes.Structure):
     """Attention in training: its inputs and its results."""
 
     _fields_ = (
-        *((name, HeadRowsStruct) for name in ("q", "k", "v", "out", "grad_q", "grad_k", "grad_v")),
-        *((name, c_void_p) for name in ("bias", "random", "weights")),
+        *((name, HeadRowsStruct) for name in ("q", "k", "v", "out", "d_out", "grad_q", "grad_k", "grad_v")),
+        *((name, c_void_p) for name in ("bias", "random", "weights", "kept", "statistics")),
         *((name, c_int64) for name in ("B", "h", "T", "S", "d_k", "d_v", "bits", "causal", "threshold")),
         *((name, c_double) for name in ("scale", "kept_factor")),
     )
@@ -221,7 +221,7 @@ class ShortAttentionStruct(ctypes.Structure):
 STRUCTS = (
     *(LinearStruct, NormStruct, LayerStruct, StepStruct),
     *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
-    *(TokenListsStruct, AutomatonStruct, HeadRowsStruct, ShortAttentionStruct),
+    *(TokenListsStruct, AutomatonStruct, HeadRowsStruct, TrainingAttentionStruct),
     *(StackStruct, SourceModelStruct, AdmissionStruct, FoundStruct),
 )
 """In the order in which `s2s_struct_size` numbers them"""

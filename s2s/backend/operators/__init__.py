@@ -27,6 +27,7 @@ __all__ = [
     "reorder_paths",
     "search_finished",
     "short_attention",
+    "tiled_attention",
     "top_k",
     "top_k_log_probs",
     "tree_attention",
@@ -41,6 +42,7 @@ from s2s.backend.operators.attention import (
     attention_weights,
     padded_attention,
     short_attention,
+    tiled_attention,
     tree_attention,
 )
 from s2s.backend.operators.beam_search import (

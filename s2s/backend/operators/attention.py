@@ -12,6 +12,7 @@ __all__ = [
     "math_attention",
     "padded_attention",
     "short_attention",
+    "tiled_attention",
     "tree_attention",
     "tree_keys_values",
 ]
@@ -55,6 +56,17 @@ def math_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal:
 
 short_attention = Operator(math_attention)
 """The same in training, for sentences of few keys on a CPU"""
+
+
+@Operator
+def tiled_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
+    """The same for sentences of many keys on a CPU, of which implementations hold few weights at once.
+
+    torch's own kernel, which holds few as well, has no dropout, and takes longer than plain products in 16 bits.
+    """
+    if dropout or q.dtype.itemsize < 4:
+        return math_attention(q, k, v, bias, causal, dropout)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=causal)
 
 
 @Operator

@@ -176,7 +176,7 @@ def of_lstm(draw: Draw) -> tuple[Any, ...]:
     return draw.floats(steps, n, 4 * width), weight, draw.floats(n, width), draw.floats(n, width)
 
 
-def of_short_attention(draw: Draw) -> tuple[Any, ...]:
+def of_training_attention(draw: Draw) -> tuple[Any, ...]:
     *padded, bias = of_padded_attention(draw)
     return *padded, bias, bias is None, 0.0
 
@@ -193,7 +193,8 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "extend_paths": of_extend_paths,
     "reorder_paths": of_reorder_paths,
     "add_norm": of_add_norm,
-    "short_attention": of_short_attention,
+    "short_attention": of_training_attention,
+    "tiled_attention": of_training_attention,
     "apply_dropout": of_apply_dropout,
     "add_dropout": of_add_dropout,
     "add_dropout_norm": of_add_dropout_norm,

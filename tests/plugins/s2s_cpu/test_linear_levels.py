@@ -1,6 +1,5 @@
-"""Linear maps in C as compiled for every set of instructions that a wheel holds and this processor has.
-
-And for emulated AMX tiles, which few processors have.
+"""Linear maps and attention of long sentences in C, as compiled for every set of instructions that a wheel holds and
+this processor has, and for emulated AMX tiles, which few processors have.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from harness.folders import HARNESS
+from s2s.backend.operators.attention import math_attention
 from s2s_cpu import compiled as compiled_module
 from s2s_cpu import library
 from s2s_cpu.bf16_linear import apply_weight, input_gradient, weight_gradient
@@ -24,17 +24,22 @@ from s2s_cpu.compiled import LEVELS, SOURCES, Level, compile_library, instructio
 from s2s_cpu.library import SIGNATURES, NativeLibrary, constant
 from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, PrepackedLinear
 from s2s_cpu.quantization import dequantize_rows, quantize_rows, quantize_weight
+from s2s_cpu.tiled_attention import tiled_attention
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from s2s.backend.operators import Kernel
 
 ALL = list(LEVELS.get(platform.machine(), ()))
 if len(ALL) > 1:
     EMULATED = ALL[-2]._replace(name="emulated tiles", needs="")
     ALL.insert(-1, EMULATED._replace(flags=(*EMULATED.flags, "-include", str(HARNESS / "emulated_tiles.h"))))
-NEEDED = ["linear.c", "unit_linear.c", "tile_sums.c", "rows.c", "bf16_linear.c"]
+NEEDED = ["linear.c", "unit_linear.c", "tile_sums.c", "rows.c", "bf16_linear.c", "bf16_blocks.c"]
+NEEDED += ["block_products.c", "tiled_attention.c", "tiled_attention_backward.c"]
 USED = ["s2s_linear", "s2s_panel_width", "s2s_has_int8", "s2s_quantize_rows", "s2s_huge_pages"]
 USED += ["s2s_dequantize_rows", "s2s_rounds_rows_to_bf16", "s2s_may_use_tiles"]
+USED += ["s2s_tiled_attention", "s2s_tiled_attention_backward"]
 USED += ["s2s_has_bf16_linear", "s2s_bf16_linear", "s2s_bf16_linear_dx", "s2s_bf16_linear_dw"]
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
@@ -110,6 +115,24 @@ def test_training_multiplies_as_float64(dtype: torch.dtype, n_rows: int, n_input
     near(input_gradient(d_out, weight, dtype), gradient @ rounded, n_outputs)
     near(weight_gradient(d_out, x, d_bias), gradient.T @ rows, n_rows)
     near(d_bias, gradient.sum(0), n_rows)
+
+
+@needs_compiler
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+def test_attention_of_long_sentences_multiplies_as_float64(dtype: torch.dtype) -> None:
+    """A causal sentence with more queries and keys than a tile has."""
+    torch.manual_seed(1)
+    inputs = [torch.randn(1, 2, 270, d).to(dtype).requires_grad_() for d in (40, 40, 24)]
+
+    def results(attention: Kernel, inputs: list[Tensor]) -> list[Tensor]:
+        out = attention(*inputs, None, True, 0.0)
+        return [out.detach(), *torch.autograd.grad(out.square().sum(), inputs)]
+
+    exact = results(math_attention, [x.detach().double().requires_grad_() for x in inputs])
+    for one, truth in zip(results(tiled_attention, inputs), exact, strict=True):
+        error = float((one.double() - truth).norm() / truth.norm())
+        assert error < (1e-2 if dtype == torch.bfloat16 else 1e-5)
 
 
 def near(found: Tensor, exact: Tensor, n: int) -> None:

@@ -20,18 +20,18 @@ SETTINGS = list(
 
 
 def rule(device: str, dtype: torch.dtype, n_keys: int, causal: bool, dropout: float, grad: bool) -> str:
-    """Without gradients whole sentences go to the operator; a CPU is slow with 16 bits, and in training if short."""
+    """Without gradients whole sentences go to the operator; a CPU has others for long sentences, and for short ones in
+    training, and is slow with 16 bits."""
     if not grad and not causal and dropout == 0:
-        return "operator"
-    if device == "cpu" and grad and n_keys <= SHORT:
-        return "short"
-    return "math" if device == "cpu" and dtype == torch.bfloat16 else "sdpa"
+        return "padded_attention"
+    if device == "cpu" and (grad or n_keys > SHORT):
+        return "short_attention" if n_keys <= SHORT else "tiled_attention"
+    return "math_attention" if device == "cpu" and dtype == torch.bfloat16 else "sdpa"
 
 
 def test_the_kernel_is_the_fastest_that_does_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {"padded_attention": "operator", "short_attention": "short", "math_attention": "math", "sdpa": "sdpa"}
-    for name, kernel in names.items():
-        monkeypatch.setattr(attention, name, lambda *_, kernel=kernel: kernel)
+    for name in ("padded_attention", "short_attention", "tiled_attention", "math_attention", "sdpa"):
+        monkeypatch.setattr(attention, name, lambda *_, kernel=name: kernel)
     for device, dtype, n_keys, causal, dropout, grad in SETTINGS:
         q = torch.zeros(1, 1, 2, 4, dtype=dtype, device=device)
         k: Any = torch.zeros(1, 1, n_keys, 4, dtype=dtype, device=device)

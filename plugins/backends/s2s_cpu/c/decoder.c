@@ -2,7 +2,7 @@
 arithmetic. R = B * K rows; see decoder.h.
 */
 
-#include "short_attention.h"
+#include "training_attention.h"
 #include "stream.h"
 
 /* The size of structure `which` of the headers, in the order of structs.py; -1 if there is none. */
@@ -10,7 +10,7 @@ int64_t s2s_struct_size(int64_t which) {
     const int64_t sizes[] = {sizeof(Linear),       sizeof(Norm),       sizeof(Layer),
                              sizeof(Step),         sizeof(Model),      sizeof(Search),
                              sizeof(EncoderLayer), sizeof(Encoding),   sizeof(TokenLists),
-                             sizeof(Automaton),    sizeof(HeadRows),   sizeof(ShortAttention),
+                             sizeof(Automaton),    sizeof(HeadRows),   sizeof(TrainingAttention),
                              sizeof(Stack),        sizeof(SourceModel), sizeof(Admission),
                              sizeof(Found)};
     return which >= 0 && which < 16 ? sizes[which] : -1;

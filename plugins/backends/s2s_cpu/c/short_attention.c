@@ -7,7 +7,7 @@ a sentence are skipped. */
 #include "bf16.h"
 #include "decoder.h"
 #include "panels.h"
-#include "short_attention.h"
+#include "training_attention.h"
 
 enum { ROW_MULTIPLE = 16 }; /* rows are padded to a multiple of this many floats */
 enum { TILE_HEIGHT = W == 16 ? 8 : 6, TILE_VECTORS = 2 }; /* rows and vectors of a tile */
@@ -118,23 +118,9 @@ static inline vi kept_lanes(const int16_t *random, const int16_t *end, int64_t t
     return __builtin_convertvector(found, vi) >= (int32_t)threshold - (vi){0};
 }
 
-static inline float largest_of(vf x) {
-#ifdef __AVX512F__
-    return _mm512_reduce_max_ps((__m512)x);
-#else
-    return largest(x);
-#endif
-}
-
-static inline vi lanes(void) {
-    vi lane;
-    for (int i = 0; i < W; i++) lane[i] = i;
-    return lane;
-}
-
 /* Turns a row's scores x into weights, of which only the first n are not 0: x gets them after dropout, and `undropped`
 before it, negative if dropped. bias: that of each key, -INFINITY from the n-th on; random: null if none is dropped. */
-static void softmax(const ShortAttention *s, float *x, int64_t n, int64_t S, const float *bias, const int16_t *random,
+static void softmax(const TrainingAttention *s, float *x, int64_t n, int64_t S, const float *bias, const int16_t *random,
                     const int16_t *end, float *undropped) {
     vf max = splat(-INFINITY), exps = splat(0), by = splat((float)s->kept_factor);
     for (int64_t i = 0; i < n; i += W) {
@@ -142,7 +128,7 @@ static void softmax(const ShortAttention *s, float *x, int64_t n, int64_t S, con
         *(vf *)(x + i) = score;
         max = larger(score, max);
     }
-    vf shift = splat(largest_of(max));
+    vf shift = splat(largest(max));
     for (int64_t i = 0; i < n; i += W) {
         vf e = exponential(load(x + i) - shift);
         *(vf *)(x + i) = e;
@@ -172,7 +158,7 @@ typedef struct { /* scratch memory of a sentence: rows of all heads, and what on
 } Buffers;
 
 /* All zeros, in one block that begins at q, which is null if memory runs out. */
-static Buffers buffers_for(const ShortAttention *s, int64_t backward) {
+static Buffers buffers_for(const TrainingAttention *s, int64_t backward) {
     int64_t S = padded(s->S), T = padded(s->T), k = padded(s->d_k), v = padded(s->d_v), h = s->h, d = k > v ? k : v;
     int64_t also = backward ? h : 0;
     int64_t sizes[] = {T * h * k, S * h * k, S * h * v, T * h * v, T * also * k, S * also * k, S * also * v,
@@ -189,7 +175,7 @@ static Buffers buffers_for(const ShortAttention *s, int64_t backward) {
 }
 
 /* `out` of sentences first to last - 1, and the weights if the backward pass needs them. */
-int64_t s2s_short_attention(const ShortAttention *s, int64_t first, int64_t last) {
+int64_t s2s_short_attention(const TrainingAttention *s, int64_t first, int64_t last) {
     Buffers m = buffers_for(s, 0);
     if (!m.q) return NO_MEMORY;
     int64_t S = padded(s->S), d_k = padded(s->d_k), d_v = padded(s->d_v), k = s->h * d_k, v = s->h * d_v, T = s->T;
@@ -222,7 +208,7 @@ int64_t s2s_short_attention(const ShortAttention *s, int64_t first, int64_t last
 
 /* A row's weights, negative if dropped, and the gradient x of the weights after dropout -> x, the gradient of the
 scaled scores, and the weights after dropout. */
-static void softmax_backward(const ShortAttention *s, const float *undropped, int64_t n, int64_t S, float *x,
+static void softmax_backward(const TrainingAttention *s, const float *undropped, int64_t n, int64_t S, float *x,
                              float *weights) {
     vf by = splat((float)s->kept_factor), total = splat(0);
     for (int64_t i = 0; i < n; i += W) {
@@ -240,7 +226,7 @@ static void softmax_backward(const ShortAttention *s, const float *undropped, in
 }
 
 /* The gradients of q, and of k and v if they are wanted, of sentences first to last - 1. */
-int64_t s2s_short_attention_backward(const ShortAttention *s, int64_t first, int64_t last) {
+int64_t s2s_short_attention_backward(const TrainingAttention *s, int64_t first, int64_t last) {
     Buffers m = buffers_for(s, 1);
     if (!m.q) return NO_MEMORY;
     int64_t S = padded(s->S), d_k = padded(s->d_k), d_v = padded(s->d_v), k = s->h * d_k, v = s->h * d_v, T = s->T;
@@ -249,7 +235,7 @@ int64_t s2s_short_attention_backward(const ShortAttention *s, int64_t first, int
         int64_t n = visible(s->bias ? s->bias + b * s->S : NULL, s->S);
         get_rows(&s->k, b, n, s->h, s->d_k, s->bits, m.k);
         get_rows(&s->v, b, n, s->h, s->d_v, s->bits, m.v);
-        get_rows(&s->out, b, T, s->h, s->d_v, s->bits, m.out);
+        get_rows(&s->d_out, b, T, s->h, s->d_v, s->bits, m.out);
         scale_rows(m.k, n * k, s->scale);
         if (s->grad_k.data) {
             get_rows(&s->q, b, T, s->h, s->d_k, s->bits, m.q);

@@ -131,6 +131,13 @@ static inline float largest(vf v) {
 #endif
 }
 
+/* 0, 1, ..., W - 1 */
+static inline vi lanes(void) {
+    vi lane;
+    for (int i = 0; i < W; i++) lane[i] = i;
+    return lane;
+}
+
 /* exp of x <= 0; 0 below -87, NaN for NaN; accurate to 2 units in the last place. */
 #ifdef __AVX512F__
 /* 2^(i / 32) as bits, less i << 18, which n << 18 adds again: n = 32 k + i adds k to the exponent. */

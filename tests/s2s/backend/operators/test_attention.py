@@ -7,8 +7,8 @@ import itertools
 import pytest
 import torch
 
-from s2s.backend.operators import TreePaths, padded_attention, tree_attention
-from s2s.backend.operators.attention import BLOCKED
+from s2s.backend.operators import TreePaths, padded_attention, tiled_attention, tree_attention
+from s2s.backend.operators.attention import BLOCKED, math_attention
 from s2s.nn.attention import sdpa
 
 
@@ -22,6 +22,20 @@ def test_attention_of_padded_sentences_is_softmax_of_scaled_scores_over_what_is_
         keys, values = k[b, :, :length].double(), v[b, :, :length].double()
         expected = (q[b].double() @ keys.mT / 8**0.5).softmax(-1) @ values
         torch.testing.assert_close(found[b].double(), expected, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_attention_of_long_sentences_is_equation_1(dtype: torch.dtype, causal: bool, dropout: float) -> None:
+    q, k, v = (torch.randn(2, 3, 9, 8, generator=torch.Generator().manual_seed(seed)) for seed in range(3))
+    torch.manual_seed(1)
+    expected = math_attention(q, k, v, None, causal, dropout)
+    torch.manual_seed(1)
+    with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+        found = tiled_attention.reference(*(x.to(dtype) for x in (q, k, v)), None, causal, dropout)
+    limits = {"rtol": 2e-2, "atol": 3e-2} if dtype == torch.bfloat16 else {}
+    torch.testing.assert_close(found.float(), expected, **limits)
 
 
 def test_attention_over_a_tree_is_that_over_each_path_alone() -> None:

@@ -1,4 +1,5 @@
-"""Attention in C and its gradient against equation 1 in float64, and against what torch computes in the same type."""
+"""Attention of short and long sentences in C and its gradient against equation 1 in float64, and against what torch
+computes in the same type."""
 
 from __future__ import annotations
 
@@ -9,15 +10,17 @@ import pytest
 import torch
 from torch import Tensor
 
+import s2s_cpu.tiled_attention
 from harness.reference_operators import references
 from s2s import Vocab
-from s2s.backend.operators import short_attention
+from s2s.backend.operators import draw_mask, short_attention, tiled_attention
 from s2s.backend.operators.attention import BLOCKED, math_attention
 from s2s.batch import make_batch
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s_cpu.library import native_library
-from s2s_cpu.short_attention import accepts_short_attention
+from s2s_cpu.tiled_attention import draw_kept, unpack
+from s2s_cpu.training_attention import accepts_attention
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -26,11 +29,14 @@ if TYPE_CHECKING:
 
     from s2s.backend.operators import Kernel
 
+KERNELS = pytest.mark.parametrize("kernel", [short_attention, tiled_attention], ids=["short", "tiled"])
 pytestmark = pytest.mark.skipif(native_library().functions is None, reason=native_library().reason)
 
 HEADS = 2
-SHAPES = [(1, 1), (5, 1), (16, 16), (17, 33), (40, 17), (2, 128), (130, 20)]
+SHORT_SHAPES = [(1, 1), (5, 1), (16, 16), (17, 33), (40, 17), (2, 128), (130, 20)]
 """Queries, keys"""
+LONG_SHAPES = [(17, 33), (20, 257), (130, 20), (67, 600), (300, 290)]
+"""Blocks, tiles, and sizes between; where a query sees only one or two keys, gradients of scores nearly cancel out"""
 WIDTHS = [(32, 32), (5, 19), (16, 64), (64, 7)]
 """d_k, d_v"""
 
@@ -86,14 +92,17 @@ def error(found: Tensor, expected: Tensor) -> float:
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("mode", ["all", "causal", "padded"])
 @pytest.mark.parametrize("widths", WIDTHS, ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("kernel", "shape"), [
+    *(pytest.param(short_attention, shape, id=f"short-{shape}") for shape in SHORT_SHAPES),
+    *(pytest.param(tiled_attention, shape, id=f"tiled-{shape}") for shape in LONG_SHAPES),
+])  # fmt: skip
 def test_it_is_equation_1_with_the_same_words_drawn(
-    shape: tuple[int, int], widths: tuple[int, int], mode: str, dropout: float, dtype: torch.dtype
+    kernel: Kernel, shape: tuple[int, int], widths: tuple[int, int], mode: str, dropout: float, dtype: torch.dtype
 ) -> None:
     """In bf16 no further from float64 than torch's own products of bf16, in fp32 than rounding."""
     given = [drawn(3, shape[0], widths[0], dtype=dtype), drawn(3, shape[1], *widths, dtype=dtype)]
     how = (padding(3, shape[1], dtype) if mode == "padded" else None, mode == "causal", dropout)
-    found, expected = results(short_attention, given, widths, *how), results(math_attention, exact(given), widths, *how)
+    found, expected = results(kernel, given, widths, *how), results(math_attention, exact(given), widths, *how)
     with torch.autocast("cpu", torch.bfloat16) if dtype == torch.bfloat16 else nullcontext():
         in_torch = results(math_attention, given, widths, *how)
     for one, other, truth in zip(found, in_torch, expected, strict=True):
@@ -102,101 +111,121 @@ def test_it_is_equation_1_with_the_same_words_drawn(
         assert error(one, truth) < limit
 
 
+def test_dropout_of_long_sentences_is_drawn_in_parts_that_make_one_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s2s_cpu.tiled_attention, "DRAWN_AT_ONCE", 200)
+    shape = (2, 3, 37, 33)
+    torch.manual_seed(4)
+    kept, factor = draw_kept(shape, 0.4)
+    torch.manual_seed(4)
+    words, threshold, expected = draw_mask(torch.Size(shape), 0.4)
+    assert factor == expected
+    assert torch.equal(unpack(kept, 37, 33), words >= threshold)
+
+
+@KERNELS
 @pytest.mark.parametrize("causal", [False, True])
-def test_three_parts_of_one_projection_give_it_one_gradient(causal: bool) -> None:
+def test_three_parts_of_one_projection_give_it_one_gradient(kernel: Kernel, causal: bool) -> None:
     given = [drawn(3, 19, 32, 32, 16)]
-    found, expected = (results(kernel, x, (32, 16), None, causal) for kernel, x in (
-        (short_attention, given), (math_attention, exact(given))))  # fmt: skip
+    found = results(kernel, given, (32, 16), None, causal)
+    expected = results(math_attention, exact(given), (32, 16), None, causal)
     assert max(map(error, found, expected)) < 2e-6
 
 
-def test_parts_of_more_than_one_projection_and_strided_rows_get_their_own_gradients() -> None:
+@KERNELS
+def test_parts_of_more_than_one_projection_and_strided_rows_get_their_own_gradients(kernel: Kernel) -> None:
     """q and k lie in a tensor that has more columns; v is transposed."""
     torch.manual_seed(1)
     wide, other = torch.randn(2, 9, 2 * 64 + 3, requires_grad=True), torch.randn(2, 2, 9, 5, requires_grad=True)
 
-    def both(kernel: Kernel, wide: Tensor, other: Tensor) -> list[Tensor]:
+    def both(each: Kernel, wide: Tensor, other: Tensor) -> list[Tensor]:
         q, k = heads(wide[..., 3:], 32, 32)
-        out = kernel(q, k, other.mT.contiguous().mT.contiguous(), None, False, 0.0)
+        out = each(q, k, other.mT.contiguous().mT.contiguous(), None, False, 0.0)
         return [out.detach(), *torch.autograd.grad((out * out).sum(), (wide, other))]
 
-    found, expected = both(short_attention, wide, other), both(math_attention, *exact([wide, other]))
+    found, expected = both(kernel, wide, other), both(math_attention, *exact([wide, other]))
     assert max(map(error, found, expected)) < 2e-6
 
 
+@KERNELS
 @pytest.mark.parametrize("which", [(True, False, False), (False, True, False), (False, False, True)])
-def test_only_the_gradients_that_are_wanted_are_given(which: tuple[bool, ...]) -> None:
+def test_only_the_gradients_that_are_wanted_are_given(kernel: Kernel, which: tuple[bool, ...]) -> None:
     torch.manual_seed(1)
     q, k, v = (torch.randn(2, 2, 7, 8, requires_grad=wanted) for wanted in which)
     wanted = [x for x in (q, k, v) if x.requires_grad]
     found, expected = (
-        torch.autograd.grad((kernel(q, k, v, None, False, 0.0) ** 2).sum(), wanted)
-        for kernel in (short_attention, math_attention)
+        torch.autograd.grad((each(q, k, v, None, False, 0.0) ** 2).sum(), wanted) for each in (kernel, math_attention)
     )
     torch.testing.assert_close(found, expected)
 
 
-def test_a_sentence_with_nothing_but_padding_gives_no_nan() -> None:
+@KERNELS
+def test_a_sentence_with_nothing_but_padding_gives_no_nan(kernel: Kernel) -> None:
     given = [drawn(2, 6, 8), drawn(2, 6, 8, 8)]
     bias = torch.full((2, 1, 1, 6), BLOCKED)
-    found, expected = (results(kernel, given, (8, 8), bias) for kernel in (short_attention, math_attention))
+    found, expected = (results(each, given, (8, 8), bias) for each in (kernel, math_attention))
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)  # scores near -30,000 have few digits
 
 
+@KERNELS
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
-def test_what_is_not_finite_shows_in_the_result(poison: float) -> None:
+def test_what_is_not_finite_shows_in_the_result(kernel: Kernel, poison: float) -> None:
     given = [drawn(2, 6, 8), drawn(2, 20, 8, 8)]
     with torch.no_grad():
         given[1][1, 3, 2] = poison
-    out, *_ = results(short_attention, given, (8, 8))
+    out, *_ = results(kernel, given, (8, 8))
     assert out[0].isfinite().all()
     assert not out[1].isfinite().all()
 
 
+@KERNELS
 @pytest.mark.usefixtures("three_threads")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_sentence_has_the_same_bits_alone_and_with_more_padding(causal: bool, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(("length", "padded"), [(23, 40), (270, 330)])
+def test_a_sentence_has_the_same_bits_alone_and_with_more_padding(
+    kernel: Kernel, length: int, padded: int, causal: bool, dtype: torch.dtype
+) -> None:
     """Threads compute_in_threads the batch, too."""
-    given = drawn(5, 40, 32, 32, 32, dtype=dtype)
-    bias = None if causal else (torch.arange(40) >= 23).mul(BLOCKED).to(dtype).expand(5, 1, 1, 40)
+    given = drawn(5, padded, 32, 32, 32, dtype=dtype)
+    bias = None if causal else (torch.arange(padded) >= length).mul(BLOCKED).to(dtype).expand(5, 1, 1, padded)
 
     def both(x: Tensor, bias: Tensor | None, n: int) -> list[Tensor]:
         x = x.detach().clone().requires_grad_()
-        out = short_attention(*heads(x, 32, 32, 32), bias, causal, 0.0)[:, :, :n]
+        out = kernel(*heads(x, 32, 32, 32), bias, causal, 0.0)[:, :, :n]
         return [out.detach(), *torch.autograd.grad((out * out).sum(), x)]
 
-    together = both(given, bias, 23)
+    together = both(given, bias, length)
     for b in range(5):
-        alone = both(given[b : b + 1, :23], None, 23)
+        alone = both(given[b : b + 1, :length], None, length)
         assert torch.equal(together[0][b], alone[0][0])
-        assert torch.equal(together[1][b, :23], alone[1][0])
+        assert torch.equal(together[1][b, :length], alone[1][0])
 
 
-def test_a_gradient_may_have_a_gradient() -> None:
+@KERNELS
+def test_a_gradient_may_have_a_gradient(kernel: Kernel) -> None:
     given = drawn(2, 5, 4, 4, 4).detach().double().requires_grad_()
 
-    def twice(kernel: Kernel, x: Tensor) -> Tensor:
+    def twice(each: Kernel, x: Tensor) -> Tensor:
         torch.manual_seed(3)
-        (first,) = torch.autograd.grad(kernel(*heads(x, 4, 4, 4), None, True, 0.4).square().sum(), x, create_graph=True)
+        (first,) = torch.autograd.grad(each(*heads(x, 4, 4, 4), None, True, 0.4).square().sum(), x, create_graph=True)
         return torch.autograd.grad(first.square().sum(), x)[0]
 
     single = given.detach().float().requires_grad_()
-    assert accepts_short_attention(*heads(single, 4, 4, 4), None, True, 0.4)
-    assert error(twice(short_attention, single), twice(math_attention, given)) < 1e-5
+    assert accepts_attention(*heads(single, 4, 4, 4), None, True, 0.4)
+    assert error(twice(kernel, single), twice(math_attention, given)) < 1e-5
 
 
 def test_what_it_does_not_do_goes_to_torch() -> None:
     q, k, v = heads(drawn(2, 5, 4, 4, 4), 4, 4, 4)
-    assert accepts_short_attention(q, k, v, padding(2, 5), False, 0.0)
-    assert not accepts_short_attention(q, k, v, padding(2, 5), True, 0.0)
-    assert not accepts_short_attention(q, k, v, torch.zeros(5, 5), False, 0.0)
-    assert not accepts_short_attention(q, k[:, :1], v[:, :1], None, False, 0.0)
-    assert not accepts_short_attention(q.half(), k.half(), v.half(), None, False, 0.0)
-    assert not accepts_short_attention(q.to("meta"), k.to("meta"), v.to("meta"), None, False, 0.0)
-    assert not accepts_short_attention(q[0], k[0], v[0], None, False, 0.0)
-    assert not accepts_short_attention(q[:0], k[:0], v[:0], None, False, 0.0)
-    assert not accepts_short_attention(q.mT.contiguous().mT, k, v, None, False, 0.0)
+    assert accepts_attention(q, k, v, padding(2, 5), False, 0.0)
+    assert not accepts_attention(q, k, v, padding(2, 5), True, 0.0)
+    assert not accepts_attention(q, k, v, torch.zeros(5, 5), False, 0.0)
+    assert not accepts_attention(q, k[:, :1], v[:, :1], None, False, 0.0)
+    assert not accepts_attention(q.half(), k.half(), v.half(), None, False, 0.0)
+    assert not accepts_attention(q.to("meta"), k.to("meta"), v.to("meta"), None, False, 0.0)
+    assert not accepts_attention(q[0], k[0], v[0], None, False, 0.0)
+    assert not accepts_attention(q[:0], k[:0], v[:0], None, False, 0.0)
+    assert not accepts_attention(q.mT.contiguous().mT, k, v, None, False, 0.0)
 
 
 def test_torch_func_maps_the_reference() -> None:
@@ -245,33 +274,36 @@ class Reversed(torch.autograd.Function):
         return -gradient
 
 
-def test_what_stands_between_projection_and_attention_sees_the_gradient() -> None:
+@KERNELS
+def test_what_stands_between_projection_and_attention_sees_the_gradient(kernel: Kernel) -> None:
     x = drawn(2, 5, 8, 8, 8).detach()
     found = []
     for around in (lambda x: x, Reversed.apply):
         given = x.clone().requires_grad_()
         q, k, v = heads(around(given * 1), 8, 8, 8)
-        found.append(torch.autograd.grad(short_attention(q, k, v, None, False, 0.0).sum(), given)[0])
+        found.append(torch.autograd.grad(kernel(q, k, v, None, False, 0.0).sum(), given)[0])
     torch.testing.assert_close(found[1], -found[0])
 
 
-def test_keys_that_are_not_read_have_no_gradient() -> None:
+@KERNELS
+def test_keys_that_are_not_read_have_no_gradient(kernel: Kernel) -> None:
     x = drawn(2, 6, 8, 8, 8)
     q, k, v = heads(x, 8, 8, 8)
     found = []
-    for kernel in (short_attention, math_attention):
-        out = kernel(q, k[:, :, :4], v[:, :, :4], None, False, 0.0)
+    for each in (kernel, math_attention):
+        out = each(q, k[:, :, :4], v[:, :, :4], None, False, 0.0)
         found.append(torch.autograd.grad((out * torch.arange(8.0)).sum(), x, retain_graph=True)[0])
     torch.testing.assert_close(*found)
     assert not found[0][:, 4:, 8 * HEADS :].any()
 
 
-def test_a_number_that_is_none_stays_in_its_sentence() -> None:
+@KERNELS
+def test_a_number_that_is_none_stays_in_its_sentence(kernel: Kernel) -> None:
     x = drawn(2, 5, 8, 8, 8).detach()
     x[0, 4, 8 * HEADS : 16 * HEADS] = float("nan")
     bias = torch.zeros(2, 1, 1, 5)
     bias[1, ..., 3:] = BLOCKED
     x.requires_grad_()
-    out = short_attention(*heads(x, 8, 8, 8), bias, False, 0.0)
+    out = kernel(*heads(x, 8, 8, 8), bias, False, 0.0)
     assert out[0].isnan().any()
     assert out[1].isfinite().all()
