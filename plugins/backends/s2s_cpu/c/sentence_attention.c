@@ -1,6 +1,6 @@
 /* Attention of whole sentences, for one thread.
 
-A block of up to ROWS queries holds the sums of WIDE vectors of keys in registers, and then of PARTS vectors of values,
+A block of up to ROWS queries holds the sums of PARTS vectors of keys in registers, and then of PARTS vectors of values,
 so that each key and value is read once for all of them; their weights stay in the caches in between. The order of a
 query's sums does not depend on the other queries, nor on keys that are BLOCKED: a sentence's result has the same bits in
 any batch. Shapes: B sentences, T queries, S keys, h heads of d_k and d_v.
@@ -10,16 +10,14 @@ any batch. Shapes: B sentences, T queries, S keys, h heads of d_k and d_v.
 
 #include "decoder.h"
 
-enum { WIDE = PARTS > 2 ? 2 : PARTS, KEYS = WIDE * W }; /* vectors, and numbers, of keys that a block has sums of */
-
 typedef struct { /* a head of a sentence, and memory for it */
-    float *keys;   /* [n_keys / KEYS, d_k, KEYS] */
+    float *keys;   /* [n_keys / C, d_k, C] */
     float *values; /* [S, n_values] */
     float *bias;   /* [n_keys], -inf behind the last key */
     float *query;  /* [ROWS, d_k], scaled */
     float *weights; /* [ROWS, n_weights] */
     float *distances; /* [T + n_keys], added to the score of the last query and the first key, and so on */
-    int64_t S, n_keys, d_k, d_v, n_values; /* n_keys and n_values: S and d_v, rounded up to KEYS and W */
+    int64_t S, n_keys, d_k, d_v, n_values; /* n_keys and n_values: S and d_v, rounded up to C and W */
     int64_t n_weights; /* not only n_keys, whose rows might all map to the same cache set */
 } Head;
 
@@ -27,7 +25,7 @@ static int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit
 
 /* A head of S keys, for T queries; its memory, which the caller frees, is null if there is none. */
 static float *allocate_head(int64_t T, int64_t S, int64_t d_k, int64_t d_v, Head *head) {
-    const int64_t n_keys = up(S, KEYS), n_values = up(d_v, W), n_weights = n_keys + W;
+    const int64_t n_keys = up(S, C), n_values = up(d_v, W), n_weights = n_keys + W;
     const int64_t sizes[] = {n_keys * d_k, S * n_values, n_keys, ROWS * d_k, ROWS * n_weights, T + n_keys};
     float **parts[] = {&head->keys, &head->values, &head->bias, &head->query, &head->weights, &head->distances};
     int64_t total = W;
@@ -43,6 +41,9 @@ static float *allocate_head(int64_t T, int64_t S, int64_t d_k, int64_t d_v, Head
     return memory;
 }
 
+/* The first number of the keys from t on, which is a multiple of W. */
+static inline float *keys_from(const Head *head, int64_t t) { return head->keys + t / C * C * head->d_k + t % C; }
+
 /* x [n] times `by`, with zeros up to a whole vector behind if `out` has room for them */
 INLINE void copy_row(const float *x, int64_t n, float by, int64_t room, float *out) {
     for (int64_t i = 0; i < n; i += W) store_part(load_part(x + i, n - i) * splat(by), room - i, out + i);
@@ -53,12 +54,12 @@ static void pack(const Head *head, const float *k, int64_t k_stride, const float
     for (int64_t t = 0; t < head->n_keys; t += W)
         for (int64_t first = 0; first < head->d_k; first += W) {
             const int64_t some = head->d_k - first < W ? head->d_k - first : W;
-            float *to = head->keys + t / KEYS * KEYS * head->d_k + first * KEYS + t % KEYS;
+            float *to = keys_from(head, t) + first * C;
             vf keys[W];
             for (int i = 0; i < W; i++)
                 keys[i] = t + i < head->S ? load_part(k + (t + i) * k_stride + first, some) : splat(0);
             transpose_vectors(keys);
-            for (int64_t j = 0; j < some; j++) *(vf *)(to + j * KEYS) = keys[j];
+            for (int64_t j = 0; j < some; j++) *(vf *)(to + j * C) = keys[j];
         }
     for (int64_t t = 0; t < head->S; t++)
         copy_row(v + t * v_stride, head->d_v, 1, head->n_values, head->values + t * head->n_values);
@@ -88,13 +89,13 @@ INLINE void add_products(const int n, const int parts, const float *x, int64_t s
     }
 }
 
-/* Scores of n queries with WIDE or fewer vectors of keys from t on, and the largest of each query and lane.
+/* Scores of n queries with PARTS or fewer vectors of keys from t on, and the largest of each query and lane.
 distances: those of the first query and these keys; the next query's begin a number before. */
 INLINE void score(const int n, const int parts, const Head *head, int64_t t, const float *distances, vf most[ROWS]) {
     vf sums[ROWS][PARTS];
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < parts; c++) sums[r][c] = load(head->bias + t + c * W);
-    add_products(n, parts, head->query, head->d_k, head->d_k, head->keys + t * head->d_k, KEYS, sums);
+    add_products(n, parts, head->query, head->d_k, head->d_k, keys_from(head, t), C, sums);
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < parts; c++) {
             vf found = sums[r][c] + load(distances - r + c * W);
@@ -134,7 +135,7 @@ INLINE void attend(const int n, const Head *head, const float *distances, float 
     vf most[ROWS], totals[ROWS];
     int64_t t = 0, o = 0;
     UNROLLED for (int r = 0; r < n; r++) most[r] = splat(-INFINITY);
-    for (; t + (WIDE - 1) * W < head->S; t += KEYS) score(n, WIDE, head, t, distances + t, most);
+    for (; t + (PARTS - 1) * W < head->S; t += C) score(n, PARTS, head, t, distances + t, most);
     for (; t < head->S; t += W) score(n, 1, head, t, distances + t, most);
     compare(n, head, most, totals);
     for (; o + C <= head->n_values; o += C) weigh(n, PARTS, head, o, totals, out, stride);
