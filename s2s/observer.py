@@ -59,8 +59,14 @@ class Observer:
         state: as `state_dict` returned it.
         """
 
+    def is_due(self, step: int) -> bool:
+        """Whether `updated` must be called for update `step` before the next update begins, for which the host waits
+        for an accelerator; by default, if it is overridden. Otherwise it is called some updates later.
+        """
+        return type(self).updated is not Observer.updated
+
     def updated(self, record: Mapping[str, Any]) -> None:
-        """After every update, with its values.
+        """After every update, with its values; of updates that no observer needed at once, one after the other.
 
         record: what the log has of the update or validation, such as step, loss and tokens.
         """

@@ -49,12 +49,15 @@ class LiveScreen(Screen):
             )
         self.console.print(Text(text), soft_wrap=True)
 
+    def is_due(self) -> bool:
+        """Whether the live line was drawn long enough ago."""
+        return time.monotonic() - self.drawn_at >= REDRAW
+
     def draw(self, line: UpdateLine) -> None:
         """Draw the progress of the run."""
-        now = time.monotonic()
-        if now - self.drawn_at < REDRAW and line.step < line.n_steps:
+        if not self.is_due() and line.step < line.n_steps:
             return
-        self.drawn_at = now
+        self.drawn_at = time.monotonic()
         if not self.drawing.is_started:
             self.drawing.start()
         text = Text(fitting(line, self.console.width), no_wrap=True, overflow="ellipsis")

@@ -34,6 +34,11 @@ class RunLines(Observer):
         self.pending: Mapping[str, Any] | None = None
         """A validation whose line will be shown with the following checkpoint"""
 
+    def is_due(self, step: int) -> bool:
+        """Whether a line is, or the live line."""
+        screen = self.log.screen
+        return self.log.is_due(step) or (isinstance(screen, LiveScreen) and screen.is_due())
+
     def updated(self, record: Mapping[str, Any]) -> None:
         """Show a line if one is due; on a terminal, redraw the live line."""
         self._flush()

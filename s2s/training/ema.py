@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from torch import Tensor, nn
+    from torch import nn
 
 
 class EMA:
@@ -28,10 +29,19 @@ class EMA:
         self.mean = {name: p.detach().clone() for name, p in self.parameters.items()}
 
     @torch.no_grad()
-    def update(self, step: int) -> None:
-        """Move towards the model's weights after update `step`, counted from 1."""
+    def update(self, step: int, is_finite: Tensor) -> None:
+        """Move towards the model's weights after update `step`, counted from 1, if it is_finite [].
+
+        On a device, this decides there, without a wait of the host.
+        """
         weight = 1 - min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.mean.values()), list(self.parameters.values()), weight)
+        means, weights = list(self.mean.values()), list[Tensor](self.parameters.values())
+        if not is_finite.is_cpu:
+            distances = torch._foreach_sub(weights, means)
+            torch._foreach_mul_(distances, (weight * is_finite).float())
+            torch._foreach_add_(means, distances)
+        elif is_finite:
+            torch._foreach_lerp_(means, weights, weight)
 
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor]) -> None:

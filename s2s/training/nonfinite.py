@@ -43,15 +43,17 @@ class NonFiniteGuard:
         """The guard of the run in `directory`."""
         return cls(directory / "bad_batches.jsonl", min(config.max_bad, -(-config.steps // 2)), log)
 
-    def record(self, state: TrainerState, batch: Sequence[Pair], result: StepResult, *, is_first: bool) -> None:
-        """Count and log a skipped update; the first rank keeps the batch."""
+    def record(
+        self, state: TrainerState, step: int, batch: Sequence[Pair], result: StepResult, *, is_first: bool
+    ) -> None:
+        """Count and log update `step`, which was skipped; the first rank keeps the batch."""
         state.n_bad += 1
         what = f"loss {result.loss}, gradient norm {result.gnorm}"
-        self.log.warn(f"update {state.step:,} skipped: {what} ({state.n_bad} in a row)")
+        self.log.warn(f"update {step:,} skipped: {what} ({state.n_bad} in a row)")
         if is_first:
             pairs = [[[int(i) for i in side] for side in pair] for pair in batch]
             with suppress(OSError), open_own(self.path, "a") as file:
-                file.write(json.dumps({"step": state.step, "what": what, "pairs": pairs}) + "\n")
+                file.write(json.dumps({"step": step, "what": what, "pairs": pairs}) + "\n")
 
     def limit_reached(self, state: TrainerState) -> bool:
         """Whether the run should be aborted."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["RESERVED", "StepResult", "ratio", "totals_and_counts"]
+__all__ = ["RESERVED", "LaunchedUpdate", "StepResult", "ratio", "read_results", "totals_and_counts"]
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
+from torch import Tensor
+
+from s2s.optim.optimizer_step import is_finite
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 
 RESERVED = {
@@ -56,6 +62,28 @@ class StepResult:
             "padding": self.padding,
             "micro_batches": self.n_micro_batches,
         }
+
+
+@dataclass(frozen=True)
+class LaunchedUpdate:
+    """An update that the device may still be computing."""
+
+    values: Tensor
+    """[n, 4 + 2 m], for each of the updates of the batch what `OptimizerStep` returns"""
+    result: Callable[[Sequence[Sequence[float]]], StepResult]
+    """The outcome, of these values on the host"""
+
+    @property
+    def is_finite(self) -> Tensor:
+        """[], whether the optimizer stepped in the last update of the batch"""
+        return is_finite(self.values[-1])
+
+
+def read_results(updates: Sequence[LaunchedUpdate]) -> list[StepResult]:
+    """The outcomes of updates, for which the host waits once."""
+    values = torch.cat([update.values for update in updates]).tolist()
+    rows = iter(values)
+    return [update.result([next(rows) for _ in update.values]) for update in updates]
 
 
 def ratio(total: float, count: float) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 __all__ = ["TrainStep"]
 
-import math
+import functools
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,14 +25,14 @@ from s2s.errors import PluginError
 from s2s.model import Seq2Seq
 from s2s.objective import Objective
 from s2s.optim import Schedule
-from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
+from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep, is_finite
 from s2s.task import Vocab
 from s2s.training.micro_batches import MicroBatches, n_tokens_of
 from s2s.training.objective_checks import check_trained, checked_sums
-from s2s.training.step_result import StepResult, ratio, totals_and_counts
+from s2s.training.step_result import LaunchedUpdate, StepResult, ratio, read_results, totals_and_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from s2s.batch import Batch
     from s2s.data.pairs import Pair
@@ -109,34 +109,45 @@ class TrainStep:
 
         An objective with several updates of a batch makes them all; the first that is not finite ends them.
         """
+        return read_results([self.launch(batch, step)])[0]
+
+    def launch(self, batch: Sequence[Pair], step: int) -> LaunchedUpdate:
+        """The same, without waiting for the device, unless the host decides whether the optimizer steps."""
         self.world.start_update(step)
         lr = self.schedule(step)
         n_src_tokens, n_tokens = n_tokens_of(batch)
         rollouts: list[Rollout] = []
-        updates: list[list[float]] = []
+        updates: list[Tensor] = []
         for number in range(self.objective.n_updates):
             updates.append(self._update(batch, rollouts, step, number, n_tokens, lr))
-            if not (math.isfinite(updates[-1][0]) and math.isfinite(updates[-1][-1])):
+            if self.objective.n_updates > 1 and not is_finite(updates[-1]):
                 break
         if step % RELEASE_EVERY == 0:
             release_freed_memory()
+        known = {
+            "lr": lr,
+            "n_tokens": n_tokens,
+            "n_src_tokens": n_src_tokens,
+            "n_micro_batches": self.micro_batches.count(batch),
+            "flops": self._flops(batch, len(updates)),
+        }
+        return LaunchedUpdate(torch.stack(updates), functools.partial(self._result, known))
+
+    def _result(self, known: Mapping[str, Any], updates: Sequence[Sequence[float]]) -> StepResult:
+        """The outcome, of what the host has known without the device, and of the values that `_update` returned."""
         *values, n_positions, _ = map(sum, zip(*updates, strict=True))
         loss, *extras = (ratio(*pair) for pair in totals_and_counts(values))
         return StepResult(
             loss=loss,
             extras=dict(zip(self.objective.extras, extras, strict=True)),
             gnorm=updates[-1][-1],
-            lr=lr,
-            n_tokens=n_tokens,
-            n_src_tokens=n_src_tokens,
-            padding=1 - len(updates) * (n_src_tokens + n_tokens) / n_positions,
-            n_micro_batches=self.micro_batches.count(batch),
-            flops=self._flops(batch, len(updates)),
+            padding=1 - len(updates) * (known["n_src_tokens"] + known["n_tokens"]) / n_positions,
+            **known,
         )
 
     def _update(
         self, batch: Sequence[Pair], rollouts: list[Rollout], step: int, number: int, n_tokens: int, lr: float
-    ) -> list[float]:
+    ) -> Tensor:
         """Make one update; returns the sums over the global batch (see `_gradient`), and the norm of the gradient.
 
         rollouts: of this rank's micro-batches, in the first update still empty.

@@ -28,6 +28,7 @@ from s2s.training.nonfinite import NonFiniteGuard
 from s2s.training.signals import StopSignal
 from s2s.training.state import TrainerState, load_states, observer_states
 from s2s.training.train_step import TrainStep
+from s2s.training.unread import UnreadUpdate, UnreadUpdates
 from s2s.training.validation import Validation, ValidationResult
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Trainer:
         self.nonfinite = NonFiniteGuard.from_config(self.config.train, self.directory, self.log)
         self.stop, self.saved_at = StopSignal(), time.monotonic()
         self.observers: Sequence[Observer] = ()
+        self.unread = UnreadUpdates()
 
     def train(self, stop: StopSignal) -> dict[str, Any]:
         """Update until the end of the run, until validation stops improving, or until a signal; returns the summary."""
@@ -99,39 +101,51 @@ class Trainer:
         return self.state.step >= self.length.n_steps or 0 < patience <= self.state.n_stale
 
     def update(self, batch: Sequence[Pair]) -> None:
-        """Train on one global batch."""
-        state, device = self.state, device_of(self.world.device)
-        began, busy = time.monotonic(), device.clock()
-        result = self.train_step(batch, state.step)
+        """Train on one global batch; its values are read now if they are needed now, or else with later ones."""
+        with self.unread.timed(device_of(self.world.device)):
+            launched = self.train_step.launch(batch, self.state.step)
+            if self.ema:
+                self.ema.update(self.state.step, launched.is_finite)
+        self.unread.add(UnreadUpdate(batch, self.state.step, self.state.epoch, self.data_loader.wait, launched))
+        at_once = self.unread.must_be_read or self.world.size > 1  # ranks have other observers, and end together
+        if at_once or any(observer.is_due(self.state.step) for observer in self.observers):
+            self.read_updates()
+
+    def read_updates(self) -> None:
+        """Wait for the updates that were not read yet, and report each."""
+        updates, seconds, busy = self.unread.read(device_of(self.world.device))
+        for update, result in updates:
+            self.report(update, result, seconds, busy)
+
+    def report(self, update: UnreadUpdate, result: StepResult, seconds: float, busy: float) -> None:
+        """Count an update, and record it for observers; seconds, and busy ones of the device, are what it took."""
+        state = self.state
         if result.is_finite:
             state.n_tokens += result.n_tokens
             state.n_bad = 0
-            if self.ema:
-                self.ema.update(state.step)
         else:
-            self.record_skipped(batch, result)
-        seconds, busy = time.monotonic() - began, max(device.clock() - busy, 1e-9)
+            self.record_skipped(update.step, update.batch, result)
         state.seconds += seconds
         rate = result.flops / busy if result.flops and self.peak_flops else 0.0
         self.peak_flops = max(self.peak_flops, rate)  # a measured rate must be possible
         record = {
-            "step": state.step,
-            "epoch": state.epoch,
+            "step": update.step,
+            "epoch": update.epoch,
             **result.record(),
-            "pairs": len(batch),
+            "pairs": len(update.batch),
             "seconds": seconds,
             "device_seconds": busy,
-            "wait": self.data_loader.wait,
+            "wait": update.wait,
             "flops": result.flops,
             "mfu": rate / self.peak_flops if rate else None,
-            "memory": device.peak_memory(),
+            "memory": device_of(self.world.device).peak_memory(),
         }
         for observer in self.observers:
             observer.updated(record)
 
-    def record_skipped(self, batch: Sequence[Pair], result: StepResult) -> None:
+    def record_skipped(self, step: int, batch: Sequence[Pair], result: StepResult) -> None:
         """Record a skipped update; raises after too many consecutive ones (`NonFiniteGuard.limit`)."""
-        self.nonfinite.record(self.state, batch, result, is_first=self.world.is_main)
+        self.nonfinite.record(self.state, step, batch, result, is_first=self.world.is_main)
         if self.nonfinite.limit_reached(self.state):
             self.finish_save()
             raise self.nonfinite.error(checkpoint.latest(self.checkpoints.folder).path)
@@ -154,6 +168,7 @@ class Trainer:
 
     def validate(self) -> bool:
         """Validate the model, or its EMA if there is one; returns whether it is among the best to keep."""
+        self.read_updates()
         state, began = self.state, time.monotonic()
         with self.ema.applied() if self.ema else nullcontext():
             result = self.run_validation()
@@ -174,6 +189,7 @@ class Trainer:
 
     def save(self, write: Callable[[TrainerState, CheckpointContent], None]) -> None:
         """Finish the previous save, then start writing a checkpoint on the first rank while training continues."""
+        self.read_updates()
         content = self.checkpoints.gather(observer_states(self.observers))
         if self.world.is_main:
             self.finish_save()

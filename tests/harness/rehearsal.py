@@ -31,7 +31,10 @@ from s2s.nn.kv_cache import KVCacheState
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-TRAIN_STEP, SEARCH = "s2s.training.train_step", {"s2s.decoding.streaming", "s2s.decoding.contract"}
+UPDATES, SEARCH = (
+    {"s2s.training.train_step", "s2s.training.unread"},
+    {"s2s.decoding.streaming", "s2s.decoding.contract"},
+)
 PLUGIN = f"plugins=[{Path(__file__).with_name('pretend_plugin.py')}]"
 
 
@@ -154,7 +157,7 @@ def compared(name: str, case: Case) -> dict[str, Any]:
             trained(case, steps[-1] if steps else device, run, *own)
         result["training"] = updates_excess(case)
         result["validation"] = excess(case, 0, "s2s.decoding")
-        result["weights"] = distance(*runs)
+        result["weights"], result["updates"] = distance(*runs), logged(runs[1])
     result["decoding"] = []
     for options in case.generate:
         texts = []
@@ -181,7 +184,7 @@ def decoded(case: Case, device: str, run: str, options: Sequence[str]) -> str:
 def updates_excess(case: Case) -> dict[str, Any]:
     """By how many reads the updates on the device exceeded what they are allowed; their searches are counted apart."""
     devices = case.devices or [NAME] * N_UPDATES
-    return counted(case.reads * devices.count(NAME), lambda callers: TRAIN_STEP in callers and not SEARCH & callers)
+    return counted(case.reads * devices.count(NAME), lambda callers: UPDATES & callers and not SEARCH & callers)
 
 
 def excess(case: Case, n_allowed: float, module: str) -> dict[str, Any]:
@@ -190,7 +193,7 @@ def excess(case: Case, n_allowed: float, module: str) -> dict[str, Any]:
     return counted(n_allowed, lambda callers: any(caller.startswith(module) for caller in callers))
 
 
-def counted(n_allowed: float, counts: Callable[[set[str]], bool]) -> dict[str, Any]:
+def counted(n_allowed: float, counts: Callable[[set[str]], object]) -> dict[str, Any]:
     """The reads that count, by the modules that were being executed, and by how many they are too many."""
     places = Counter[str]()
     for (callers, place), n in State.reads.items():
@@ -211,6 +214,12 @@ def called(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) ->
         code = command(arguments)
     if code:
         raise RuntimeError(f"{' '.join(arguments)}: {printed.getvalue()}")
+
+
+def logged(run: str) -> list[int]:
+    """The updates in a run's log."""
+    records = map(json.loads, Path("runs", run, "log.jsonl").read_text().splitlines())
+    return [record["step"] for record in records if record["kind"] == "update"]
 
 
 def distance(*runs: str) -> float:

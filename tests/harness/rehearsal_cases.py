@@ -48,8 +48,8 @@ class Case:
     inputs: str = "in"
     tolerance: float = 1e-5
     """Of a weight"""
-    reads: float = 1
-    """Reads by the host allowed per update, beside those of searches"""
+    reads: float = 1 / N_UPDATES
+    """Reads by the host allowed per update, beside those of searches; by default one, when the log shows the last"""
     step_reads: float = 0
     """The same per decoding step, beside those that every search may have"""
     why: str = ""
@@ -82,8 +82,8 @@ OTHERS = {
     "bytenet": Case(["arch=bytenet_tiny", "arch.d_model=8"]),
     "convs2s": Case(["arch=convs2s_tiny"]),
     "neural_gpu": Case(["arch=neural_gpu_tiny", "arch.d_model=8"]),
-    "mixture": Case(["arch=mixture_tiny", "arch.of.dropout=0", *CERTAIN], reads=3, why=EXPERTS),
-    "moe_lstm": Case(["arch=moe_lstm_tiny", NOTHING, *CERTAIN], reads=3, why=EXPERTS),
+    "mixture": Case(["arch=mixture_tiny", "arch.of.dropout=0", *CERTAIN], reads=2.5, why=EXPERTS),
+    "moe_lstm": Case(["arch=moe_lstm_tiny", NOTHING, *CERTAIN], reads=2.5, why=EXPERTS),
     "memory_network": Case(["arch=memory_network_tiny"], (), ("task=stories_tiny", "task.stories=40")),
 }
 SLOW = {
@@ -91,7 +91,7 @@ SLOW = {
         ["arch=multidecoder_tiny", "arch.of.dropout=0"],
         task=("task=multitask_tiny",),
         inputs="tagged",
-        reads=2,
+        reads=1.5,
         step_reads=2,
         why="project gets positions of any kinds, and the constraint states of any sentences, twice in a step",
     ),
@@ -108,11 +108,17 @@ LEARNING = {
     "guided_alignment": Case([*TINY, "objective=guided_alignment"]),
     "average of weights": Case([*TINY, "train.ema=0.9"]),
     "adamw": Case([*TINY, "optim=adamw", "schedule.lr=1e-4"], tolerance=3e-4),
-    "adadelta": Case([*TINY, "optim=adadelta", "schedule.lr=0.1"], tolerance=3e-4),
+    "adadelta": Case(
+        [*TINY, "optim=adadelta", "schedule.lr=0.1"], tolerance=3e-4, reads=1, why="no tensor can stop the optimizer"
+    ),
+    "momentum": Case([*TINY, "optim.momentum=0.9"], reads=1, why="the same of a first step"),
+    "fp16 adadelta": Case(
+        [*TINY, "optim=adadelta", "schedule.lr=0.1", "train.precision=fp16"], tolerance=2e-2, reads=1, why="the same"
+    ),
     "micro-batches": Case([*TINY, "train.micro_tokens=40"]),
     "packed": Case([*TINY, "train.packed=true"]),
-    "continued there": Case(TINY, devices=["cpu", "pretend"]),
-    "continued here": Case(TINY, devices=["pretend", "cpu"]),
+    "continued there": Case(TINY, devices=["cpu", "pretend"], reads=1, why="the last of a command"),
+    "continued here": Case(TINY, devices=["pretend", "cpu"], reads=1, why="the last of a command"),
     "lora": Case(["train.init_from=plain", "arch=lora"]),
     "frozen": Case([*TINY, "train.init_from=plain", "train.freeze=[encoder]"]),
 }

@@ -22,6 +22,10 @@ class Plots(Observer):
         self.n_tokens, self.seconds = 0, 0.0
         """Since the last update that was plotted"""
 
+    def is_due(self, step: int) -> bool:
+        """With the lines of the log."""
+        return self.log.is_due(step)
+
     def updated(self, record: Mapping[str, Any]) -> None:
         """Every log.every updates, and the last."""
         self.n_tokens += record["tokens"]

@@ -37,6 +37,10 @@ class Tracker(Observer):
             config=flatten(trainer.config),
         )
 
+    def is_due(self, step: int) -> bool:
+        """With the lines of the log."""
+        return self.log.is_due(step)
+
     def updated(self, record: Mapping[str, Any]) -> None:
         """Every log.every updates, and the last."""
         if self.log.is_due(record["step"]):

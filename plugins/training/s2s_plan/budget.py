@@ -95,10 +95,14 @@ class TimeBudget(Observer):
         """Step and time of the points of this session, without its validations"""
         self.reported = trainer.length.n_steps
 
+    def is_due(self, step: int) -> bool:
+        """At a point."""
+        return step % max(interval(self.planned) // POINTS, 1) == 0
+
     def updated(self, record: Mapping[str, Any]) -> None:
         """At a point, make a decision, or repeat the stored one."""
         step, self.update_ended = record["step"], time.monotonic()
-        if step % max(interval(self.planned) // POINTS, 1):
+        if not self.is_due(step):
             return
         self.marks.append((step, self.update_ended - self.validating))
         is_decided = warmup(self.planned) <= step < self.trainer.length.n_steps

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from harness.folders import HARNESS
-from harness.rehearsal_cases import GROUPS
+from harness.rehearsal_cases import GROUPS, N_UPDATES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +37,7 @@ def test_runs_on_a_device_equal_those_on_a_cpu(group: str, tmp_path: Path) -> No
             assert decoding["equal"], (name, decoding["options"])
             assert (decoding["replays"] > 0) is ("decoding" in case.captured), (name, decoding)
         if case.train:
+            assert result["updates"] == list(range(1, N_UPDATES + 1)), name
             assert (result["training"]["replays"] > 0) is ("training" in case.captured), (name, result["training"])
 
 

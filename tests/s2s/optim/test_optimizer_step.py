@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from s2s.backend.selection import BackendSelection, Decision
 from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
+from s2s.optim import optimizer_step as module
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.task import Vocab
 from s2s.training.batch_plan import BatchPlan
@@ -26,8 +28,6 @@ from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from torch import Tensor
 
 VOCAB = Vocab(src=20, tgt=20, joint=True)
 BATCHES = [[([5, 6, 7], [8, 9])] * 3, [([4], [11, 12, 13, 14]), ([9, 9], [7])], [([8, 8, 8, 8], [6])]] * 2
@@ -172,11 +172,45 @@ def test_a_captured_step_takes_its_options_as_tensors_and_leaves_none_behind() -
     step = CUDAGraphOptimizerStep(optimizer, None, torch.amp.GradScaler(enabled=False), lambda _: torch.ones(()), again)
     step.prepare()
     assert optimizer.seen == [{"lr": step.lr, "capturable": True, "found_inf": 1.0}], "captured without an update"
-    assert step(torch.tensor([3.0, 2.0]), 0.25) == [3, 2, 1], "the sums, and the norm"
+    assert step(torch.tensor([3.0, 2.0]), 0.25).tolist() == [3, 2, 1], "the sums, and the norm"
     assert optimizer.seen[1] == {"lr": step.lr, "capturable": True, "found_inf": 0.0}
     assert float(step.lr) == 0.25
     group = optimizer.param_groups[0]
     assert (group["lr"], group["capturable"], hasattr(optimizer, "found_inf")) == (0.1, False, False)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("bad", ["loss", "norm"])
+def test_a_device_skips_what_is_not_finite(
+    kind: type[torch.optim.Optimizer], bad: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And steps otherwise as the host does, bit for bit; on a CPU, the same kernels read the same tensor."""
+
+    def stepped(values: list[float | None], *, on_device: bool) -> tuple[Tensor, Any]:
+        monkeypatch.setattr(module, "can_be_stopped", lambda _: on_device)
+        parameter = torch.nn.Parameter(torch.ones(3))
+        optimizer: Any = kind([parameter], lr=0.1, fused=True)  # type: ignore[call-arg]
+        norms = iter(torch.tensor(value or (math.inf if bad == "norm" else 1.0)) for value in values)
+        step = OptimizerStep(optimizer, None, torch.amp.GradScaler(enabled=False), lambda _: next(norms))
+        assert step.device_decides is on_device
+        for number, value in enumerate(values, 1):
+            parameter.grad = torch.full((3,), value or math.nan)
+            loss = math.nan if value is None and bad == "loss" else 1.0
+            assert bool(module.is_finite(step(torch.tensor([loss]), 0.5 / number))) is (value is not None)
+        return parameter.detach(), optimizer.state_dict()["state"]
+
+    values = [None, 2.0, None, 3.0]
+    found, expected = (stepped(values, on_device=on_device) for on_device in (True, False))
+    assert found[0].isfinite().all()
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def test_momentum_is_not_left_to_the_device() -> None:
+    """Its first values would be arbitrary."""
+    parameters = [torch.nn.Parameter(torch.zeros(2))]
+    assert module.skips(torch.optim.SGD(parameters, 0.1, fused=True))
+    assert not module.skips(torch.optim.SGD(parameters, 0.1, momentum=0.9, fused=True))
+    assert not module.skips(torch.optim.Adadelta(parameters))
 
 
 def test_an_optimizer_that_no_tensor_can_stop_is_left_to_the_host() -> None:

@@ -18,10 +18,20 @@ def test_the_mean_follows_its_definition(decay: float) -> None:
     for step in range(1, 30):
         with torch.no_grad():
             model.weight.add_(torch.randn(2, 3))
-        ema.update(step)
+        ema.update(step, torch.tensor(True))
         keep = min(decay, (1 + step) / (10 + step))
         expected = keep * expected + (1 - keep) * model.weight.detach().double()
     assert torch.allclose(ema.mean["weight"].double(), expected, atol=1e-5)
+
+
+def test_a_skipped_update_does_not_count() -> None:
+    model = nn.Linear(3, 2)
+    ema = EMA(model, 0.9)
+    mean = ema.mean["weight"].clone()
+    with torch.no_grad():
+        model.weight.add_(1.0)
+    ema.update(1, torch.tensor(False))
+    assert torch.equal(ema.mean["weight"], mean)
 
 
 def test_inside_the_block_the_model_is_the_mean_and_afterwards_itself_also_after_an_error() -> None:

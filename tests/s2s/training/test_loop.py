@@ -14,12 +14,13 @@ from s2s.config import Config, TrainConfig
 from s2s.config.run import CheckpointConfig, ValidConfig
 from s2s.errors import CheckpointError, Preempted
 from s2s.log.log import RunLength
-from s2s.training import averaging
+from s2s.training import averaging, unread
 from s2s.training import trainer as loop
 from s2s.training.averaging import FinalAverage
 from s2s.training.state import TrainerState
-from s2s.training.step_result import StepResult
+from s2s.training.step_result import LaunchedUpdate, StepResult
 from s2s.training.trainer import Trainer
+from s2s.training.unread import UnreadUpdates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,8 @@ def trainer(*, state: TrainerState | None = None, config: Config | None = None, 
     """A trainer with these parts and none that it would make itself."""
     one = Trainer.__new__(Trainer)
     one.config, one.state = config or Config(), state or TrainerState()
-    one.world = SimpleNamespace(any_true=bool, is_main=True, device=torch.device("cpu"), barrier=lambda: None)
+    one.world = SimpleNamespace(any_true=bool, is_main=True, size=1, device=torch.device("cpu"), barrier=lambda: None)
+    one.unread = UnreadUpdates()
     one.ema, one.observers, one.peak_flops = None, (), 0.0
     one.length = RunLength(one.config.train.steps)
     for name, part in parts.items():
@@ -109,24 +111,33 @@ def result(flops: float | None = 600.0, loss: float = 1.0) -> StepResult:
 
 
 class Records:
-    """An observer that keeps what it is told."""
+    """An observer that keeps what it gets, and that needs the updates with these numbers at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *needed: int) -> None:
         self.updates: list[Any] = []
+        self.needed = needed
+
+    def is_due(self, step: int) -> bool:
+        return step in self.needed
 
     def updated(self, record: Any) -> None:
         self.updates.append(record)
 
 
+def launched(outcome: StepResult) -> LaunchedUpdate:
+    return LaunchedUpdate(torch.tensor([[outcome.loss, outcome.gnorm]]), lambda _: outcome)
+
+
 def updated(monkeypatch: pytest.MonkeyPatch, outcome: StepResult, **parts: Any) -> tuple[Any, dict[str, Any]]:
     """After update 7, which took 2 s of the device and 5 s by the clock on the wall, of a batch of 3 pairs."""
-    looks, device_looks = iter([10.0, 15.0]), iter([3.0, 5.0])
+    looks, device_looks = iter([10.0, 14.0, 20.0, 21.0]), iter([3.0, 4.5, 5.0, 5.5])
     monkeypatch.setattr("s2s.backend.core_devices.CPU.clock", lambda _: next(device_looks))
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(looks)))
+    monkeypatch.setattr(unread, "time", SimpleNamespace(monotonic=lambda: next(looks)))
     monkeypatch.setattr("s2s.backend.core_devices.CPU.peak_memory", lambda _: 99)
     observer, state = Records(), TrainerState(step=7, epoch=2, n_tokens=100, n_bad=1, seconds=5.0)
     loader = SimpleNamespace(wait=0.25)
-    one = trainer(state=state, observers=[observer], train_step=lambda *_: outcome, data_loader=loader, **parts)
+    one = trainer(state=state, observers=[observer], data_loader=loader, **parts)
+    one.train_step = SimpleNamespace(launch=lambda *_: launched(outcome))
     one.update(["a", "b", "c"])
     return one, observer.updates[0]
 
@@ -152,18 +163,19 @@ def test_a_rate_that_was_reached_is_possible(
 
 @pytest.mark.parametrize("has_ema", [True, False])
 def test_a_moving_average_follows_each_update_that_counts(monkeypatch: pytest.MonkeyPatch, has_ema: bool) -> None:
-    steps = list[int]()
-    ema = SimpleNamespace(update=steps.append) if has_ema else None
+    steps = list[tuple[int, bool]]()
+    ema = SimpleNamespace(update=lambda step, is_finite: steps.append((step, bool(is_finite)))) if has_ema else None
     updated(monkeypatch, result(), ema=ema)
-    assert steps == ([7] if has_ema else [])
+    assert steps == ([(7, True)] if has_ema else [])
 
 
 def test_a_skipped_update_counts_no_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    skipped = list[Any]()
-    ema = SimpleNamespace(update=lambda step: 1 / 0)
+    skipped, counted = list[Any](), list[bool]()
+    ema = SimpleNamespace(update=lambda step, is_finite: counted.append(bool(is_finite)))
     bad = result(loss=float("nan"))
     one, record = updated(monkeypatch, bad, ema=ema, record_skipped=lambda *of: skipped.append(of[0]))
-    assert (one.state.n_tokens, one.state.n_bad, len(skipped), record["seconds"]) == (100, 1, 1, 5.0)
+    assert (one.state.n_tokens, one.state.n_bad, skipped, record["seconds"]) == (100, 1, [7], 5.0)
+    assert counted == [False]
 
 
 @pytest.mark.parametrize(("reached", "is_main"), [(False, True), (True, False)])
@@ -172,7 +184,7 @@ def test_too_many_skipped_updates_end_the_run_once_the_last_save_is_done(
 ) -> None:
     heard = list[Any]()
     guard = SimpleNamespace(
-        record=lambda state, batch, outcome, *, is_first: heard.append(is_first),
+        record=lambda state, step, batch, outcome, *, is_first: heard.append(is_first),
         limit_reached=lambda state: reached,
         error=lambda good: Preempted(f"good: {good}", 1),
     )
@@ -180,10 +192,66 @@ def test_too_many_skipped_updates_end_the_run_once_the_last_save_is_done(
     one.world.is_main, one.finish_save = is_main, lambda: heard.append("finished")
     if reached:
         with pytest.raises(Preempted, match="good: None"):
-            one.record_skipped([], result())
+            one.record_skipped(7, [], result())
     else:
-        one.record_skipped([], result())
+        one.record_skipped(7, [], result())
     assert heard == [is_main, *["finished"] * reached]
+
+
+class OnDevice(LaunchedUpdate):
+    """Of a device that the host has not waited for; its results are in `values`."""
+
+    def __init__(self, outcome: StepResult) -> None:
+        super().__init__(SimpleNamespace(is_cpu=False), lambda _: outcome)  # type: ignore[arg-type]
+
+
+def trained(
+    monkeypatch: pytest.MonkeyPatch, outcomes: list[StepResult], **parts: Any
+) -> tuple[Any, list[int], Records]:
+    """After updates on a device, of which an observer needs the third at once, and how many were read at a time."""
+    reads = list[int]()
+
+    def read(updates: Any) -> list[StepResult]:
+        reads.append(len(updates))
+        return [update.result([]) for update in updates]
+
+    monkeypatch.setattr(unread, "read_results", read)
+    observer = Records(3)
+    one = trainer(observers=[observer], data_loader=SimpleNamespace(wait=0.5), **parts)
+    for step, outcome in enumerate(outcomes, 1):
+        one.state.step = step
+        one.train_step = SimpleNamespace(launch=lambda *_, outcome=outcome: OnDevice(outcome))
+        one.update([f"pair {step}"])
+    return one, reads, observer
+
+
+def test_updates_are_read_when_one_is_needed_and_reported_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, reads, observer = trained(monkeypatch, [result(loss=loss) for loss in (1.0, 2.0, 3.0, 4.0)])
+    assert reads == [3]
+    assert [(record["step"], record["loss"]) for record in observer.updates] == [(1, 1.0), (2, 2.0), (3, 3.0)]
+    assert len({record["seconds"] for record in observer.updates}) == 1
+    assert one.state.n_tokens == 3 * 20
+    notes = Notes()
+    one.checkpoints, one.finish_save, one.observers = notes, notes.finish_save, []
+    one.save(notes.write)
+    assert (reads, one.state.n_tokens) == ([3, 1], 4 * 20), "a checkpoint counts all updates before it"
+
+
+def test_many_updates_are_not_left_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unread, "MOST", 2)
+    assert trained(monkeypatch, [result()] * 5)[1] == [2, 1, 2]
+
+
+def test_ranks_read_each_update_so_that_all_end_with_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SimpleNamespace(size=2, device=torch.device("cpu"))
+    assert trained(monkeypatch, [result()] * 3, world=world)[1] == [1, 1, 1]
+
+
+def test_a_skipped_update_has_its_own_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    skipped = list[Any]()
+    outcomes = [result(), result(loss=float("inf")), result()]
+    trained(monkeypatch, outcomes, record_skipped=lambda step, batch, _: skipped.append((step, batch)))
+    assert skipped == [(2, ["pair 2"])]
 
 
 @pytest.mark.parametrize(

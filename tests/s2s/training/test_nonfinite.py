@@ -55,13 +55,13 @@ def test_a_skipped_update_is_counted_said_and_its_batch_kept_once(tmp_path: Path
     own, log = guard(tmp_path)
     state: Any = SimpleNamespace(n_bad=1, step=1234)
     batch = [(np.array([4, 5]), [6])]
-    own.record(state, batch, BAD, is_first=False)
+    own.record(state, 1233, batch, BAD, is_first=False)
     assert not own.path.exists()
-    own.record(state, batch, BAD, is_first=True)
+    own.record(state, 1233, batch, BAD, is_first=True)
     assert state.n_bad == 3
-    assert log.texts[-1] == "update 1,234 skipped: loss inf, gradient norm nan (3 in a row)"
+    assert log.texts[-1] == "update 1,233 skipped: loss inf, gradient norm nan (3 in a row)"
     (kept,) = map(json.loads, own.path.read_text().splitlines())
-    assert kept == {"step": 1234, "what": "loss inf, gradient norm nan", "pairs": [[[4, 5], [6]]]}
+    assert kept == {"step": 1233, "what": "loss inf, gradient norm nan", "pairs": [[[4, 5], [6]]]}
 
 
 @pytest.mark.parametrize(

@@ -421,7 +421,8 @@ def test_data_that_do_not_come_end_the_run_in_one_line(
 def test_an_update_takes_what_the_clock_says_and_the_run_their_sum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock goes on by 1, 2, 4, … s from one look to the next within each update, and by 1000 s between them."""
+    """The clock goes on by 1, 2, 4, … s while an update is made, and again while it is read, and by 1000 s between
+    updates."""
     update, now, step = Trainer.update, [0.0], [0]
 
     def timed(self: Trainer, batch: Any) -> None:
@@ -430,10 +431,10 @@ def test_an_update_takes_what_the_clock_says_and_the_run_their_sum(
         update(self, batch)
 
     def monotonic() -> float:
-        now[0] += 2.0 ** step[0]
+        now[0] += 2.0 ** (step[0] - 1)
         return now[0]
 
-    monkeypatch.setattr("s2s.training.trainer.time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr("s2s.training.unread.time", SimpleNamespace(monotonic=monotonic))
     monkeypatch.setattr(Trainer, "update", timed)
     assert train(tmp_path / "a", "train.steps=4", "valid.every=0") == 0
     assert records(tmp_path / "a" / "run", "update", "seconds") == [[2.0], [4.0], [8.0], [16.0]]
