@@ -5,7 +5,7 @@ And tensors of a device whose values the host has made, and need not read.
 
 from __future__ import annotations
 
-__all__ = ["host_copy", "list_tensors", "map_tensors"]
+__all__ = ["host_copy", "list_tensors", "map_tensors", "to_device"]
 
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,10 @@ def select_rows(tree: Tree, rows: Tensor) -> Tree:
     def pick(x: Tensor) -> Tensor:
         if not of_device:
             of_device.append(rows.to(x.device))  # copied once
-        return x.index_select(0, of_device[0])
+        picked: Any = x.index_select(0, of_device[0])
+        if rows.is_cpu and (known := getattr(x, "host_copy", None)) is not None:
+            picked.host_copy = known.index_select(0, rows)
+        return picked
 
     return map_tensors(pick, tree)
 

@@ -30,7 +30,6 @@ __all__ = [
     "StreamingSearch",
     "TokenWindow",
     "fused_steps",
-    "gather_hypotheses",
     "greedy",
     "max_output_length",
     "on_host",
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from s2s.decoding.constraints import ConstraintSet, FixedWidthConstraint, StackAutomaton
     from s2s.decoding.contract import Search, SearchRequest, search_all
     from s2s.decoding.history import on_host
-    from s2s.decoding.model_scores import gather_hypotheses
     from s2s.decoding.queue import SentenceQueue
     from s2s.decoding.sentences import ActiveSentence, Hypothesis, SearchResult, SourceSentence
     from s2s.decoding.starting import max_output_length, start_sentences

@@ -107,10 +107,12 @@ class ConstraintSet:
                 raise PluginError(
                     f"{what} are {state.dtype}, and those beside them {states[0].dtype}; all must be int64"
                 )
-        return torch.cat(list(states), dim=-1)
+        return states[0] if len(states) == 1 else torch.cat(list(states), dim=-1)
 
     def _parts(self, state: Tensor) -> list[tuple[Constraint, Tensor]]:
         """Every constraint and its states; the task's own takes the remaining columns."""
+        if not self.own and len(self.others) == 1:
+            return [(self.others[0], state)]
         widths = [other.width for other in self.others]
         first, *parts = state.split([state.size(-1) - sum(widths), *widths], dim=-1)
         pairs: list[tuple[Constraint, Tensor]] = list(zip(self.others, parts, strict=True))

@@ -59,7 +59,7 @@ def start_sentences(run: Run[Any], config: SearchConfig, sentences: Sequence[Sou
         _, state = model.step(token, state)
     limits = [max_output_length(config, model, len(s.ids) - 1, len(starts[0])) for s in sentences]
     constraint = run.constraint.for_sentences([sentence.constraint for sentence in sentences])
-    states = constraint.start(src, pad, torch.tensor(limits, device=request.device))
+    states = constraint.start(src, pad, to_device(torch.tensor(limits), request.device))
     return StartedSentences(newest, state, limits, states)
 
 

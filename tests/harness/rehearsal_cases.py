@@ -142,8 +142,8 @@ DECODING = {
     ),
     "phrases": Case(
         generate=[[PLAIN, "input=../wishes.jsonl", "format=jsonl"]],
-        step_reads=14,
-        why="automata of phrases are the host's",
+        step_reads=3,
+        why="the host makes the states of phrases: of candidates, of those that stay, and of tokens",
     ),
 }
 CAPTURED = {

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s.tensors import host_copy, join_tensors, list_tensors, map_tensors, to_device
+from s2s.tensors import host_copy, join_tensors, list_tensors, map_tensors, select_rows, to_device
 
 
 class Pair(NamedTuple):
@@ -87,3 +87,11 @@ def test_what_is_on_the_host_is_its_own_copy() -> None:
     x = torch.arange(3)
     assert to_device(x, torch.device("cpu")) is x
     assert host_copy(x) is x
+
+
+def test_rows_of_what_the_host_has_copied_need_not_be_read_either() -> None:
+    there = to_device(torch.arange(8).view(4, 2), torch.device("meta"))
+    kept = select_rows([there, there + 1], torch.tensor([3, 0]))
+    assert host_copy(kept[0]).tolist() == [[6, 7], [0, 1]]
+    with pytest.raises(NotImplementedError):
+        host_copy(kept[1])

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.decoding import gather_hypotheses
-from s2s_constraints.automaton import TextAutomaton
+from s2s_constraints.automaton import TextAutomaton, text_states
 from s2s_constraints.bad_words import NONE
 
 if TYPE_CHECKING:
@@ -61,10 +60,9 @@ class PhraseAllocation:
 
         If a round does not fit entirely, banks that lack the fewest tokens come first.
         """
-        before = gather_hypotheses(states[..., -TextAutomaton.width :], candidates.parents)
-        missing = self.texts.missing_after(before, candidates.token)
+        missing = self.texts.missing_after(text_states(states), candidates.token, candidates.parents)
         n_tokens = int(missing.max()) + 1
-        bank = missing.masked_fill(candidates.score == -torch.inf, n_tokens)
+        bank = missing.to(states.device).masked_fill(candidates.score == -torch.inf, n_tokens)
         bank, order = bank.sort(stable=True)  # candidates are sorted by score, and stay sorted within a bank
         rank = torch.arange(bank.size(1), device=bank.device) - torch.searchsorted(bank, bank)
         turn = (rank * n_tokens + bank).masked_fill(bank == n_tokens, torch.iinfo(torch.long).max)
@@ -73,7 +71,7 @@ class PhraseAllocation:
 
     def _required(self, states: Tensor) -> Tensor:
         """The next tokens of missing phrases: states [B, K, ·] -> [B, K, P], NONE where there are fewer."""
-        required = self.texts.required(states[..., -TextAutomaton.width :])
+        required = self.texts.required(text_states(states))
         n = max(map(len, required))
         rows = [[*tokens, *[NONE] * (n - len(tokens))] for tokens in required]
         return torch.tensor(rows, dtype=torch.long, device=states.device).view(*states.shape[:2], n)

@@ -5,7 +5,7 @@ Shapes: B sentences, K hypotheses per sentence, V target tokens.
 
 from __future__ import annotations
 
-__all__ = ["StateTable", "TextAutomaton"]
+__all__ = ["StateTable", "TextAutomaton", "text_states"]
 
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from s2s.decoding import on_host
+from s2s.tensors import host_copy, to_device
 from s2s_constraints.text_state import FREE, TextState
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ class StateTable:
         return self._numbers[state]
 
     def after(self, numbers: Tensor, tokens: Tensor) -> Tensor:
-        """The numbers of the states that follow these with these tokens, of the same shape."""
+        """The numbers of the states that follow these with these tokens, of the same shape; all on the host."""
         known, after = self._following.get, self._after
-        pairs = zip(*(x.flatten().tolist() for x in on_host([numbers, tokens])), strict=True)
+        pairs = zip(numbers.flatten().tolist(), tokens.flatten().tolist(), strict=True)
         following = [known(pair) or after(*pair) if pair[0] else 0 for pair in pairs]
-        return torch.tensor(following, device=numbers.device).view(numbers.shape)
+        return torch.tensor(following).view(numbers.shape)
 
     def _after(self, number: int, token: int) -> int:
         state = self._states[number]
@@ -66,7 +67,10 @@ class StateTable:
 
 
 class TextAutomaton:
-    """Allows the tokens with which outputs can still contain what their sentences require."""
+    """Allows the tokens with which outputs can still contain what their sentences require.
+
+    The host makes the states, and need not read those that it has made: see `s2s.tensors.host_copy`.
+    """
 
     width = 2
     """The number of the state, and the tokens until the limit"""
@@ -77,12 +81,12 @@ class TextAutomaton:
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """[B, 1, 2]"""
-        numbers = torch.tensor(list(map(self.table.add, self.sentences)), device=src.device)
-        return torch.stack([numbers, limit.to(numbers)], dim=-1)[:, None]
+        numbers = torch.tensor(list(map(self.table.add, self.sentences)))
+        return to_device(torch.stack([numbers, host_copy(limit).to(numbers)], dim=-1)[:, None], src.device)
 
     def allowed(self, state: Tensor) -> Tensor:
         """[B, K, 2] -> [B, K, V]"""
-        states = [(self.table[number], room) for number, room in state.flatten(0, 1).tolist()]
+        states = [(self.table[number], room) for number, room in host_copy(state).flatten(0, 1).tolist()]
         only = {row: some for row, (one, room) in enumerate(states) if (some := one.only(room)) is not None}
         allowed = torch.ones(len(states), self.n_tokens, dtype=torch.bool)
         if only:
@@ -94,14 +98,23 @@ class TextAutomaton:
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]."""
-        number, room = state.unbind(-1)
-        return torch.stack([self.table.after(number, token), room - 1], dim=-1)
+        known, tokens = on_host([state, token])
+        number, room = known.unbind(-1)
+        return to_device(torch.stack([self.table.after(number, tokens), room - 1], dim=-1), state.device)
 
     def required(self, state: Tensor) -> list[list[int]]:
         """The next token of each missing phrase, for each of the states [B, K, 2], row by row."""
-        return [self.table[number].required for number in state[..., 0].flatten().tolist()]
+        return [self.table[number].required for number in host_copy(state)[..., 0].flatten().tolist()]
 
-    def missing_after(self, state: Tensor, token: Tensor) -> Tensor:
-        """Tokens that complete all phrases after `token` [B, n]: states [B, n, 2] -> [B, n]"""
-        numbers, place = self.table.after(state[..., 0], token).unique(return_inverse=True)
-        return torch.tensor([self.table[number].missing for number in numbers.tolist()], device=token.device)[place]
+    def missing_after(self, state: Tensor, token: Tensor, parents: Tensor) -> Tensor:
+        """Tokens that complete all phrases after `token` [B, n], which extends the hypotheses `parents` [B, n], on the
+        host: states [B, K, 2] -> [B, n]"""
+        tokens, rows = on_host([token, parents])
+        before = host_copy(state)[..., 0].gather(1, rows)
+        numbers, place = self.table.after(before, tokens).unique(return_inverse=True)
+        return torch.tensor([self.table[number].missing for number in numbers.tolist()])[place]
+
+
+def text_states(states: Tensor) -> Tensor:
+    """The states of texts, the last columns of those of all constraints [B, K, ·] -> [B, K, 2]"""
+    return states if states.size(-1) == TextAutomaton.width else states[..., -TextAutomaton.width :]

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from s2s.decoding import BatchConstraint, ConstraintSet
+from s2s.tensors import host_copy
 from s2s_constraints.allocation import PhraseAllocation
 from s2s_constraints.alternatives import Alternatives
-from s2s_constraints.automaton import StateTable, TextAutomaton
+from s2s_constraints.automaton import StateTable, TextAutomaton, text_states
 from s2s_constraints.phrases import Phrase
 from s2s_constraints.spelling import Spelling
 from s2s_constraints.text_state import FREE, TextState
@@ -78,7 +79,7 @@ class LexicalBatchConstraint(BatchConstraint):
         """The states with those of texts, of which nothing is required if there were none."""
         if isinstance(previous, LexicalBatchConstraint):
             assert states is not None
-            self.table.retain(states[..., -TextAutomaton.width].flatten().tolist())
+            self.table.retain(host_copy(text_states(states))[..., 0].flatten().tolist())
             return states
         free = torch.zeros(*shape, TextAutomaton.width, dtype=torch.long, device=device)
         return free if states is None else torch.cat([states, free], dim=-1)
@@ -86,10 +87,9 @@ class LexicalBatchConstraint(BatchConstraint):
     def released(self, states: Tensor | None) -> tuple[BatchConstraint, Tensor | None]:
         """The constraint on every output alone, once no output lacks anything; prefixes need no share of the beam."""
         assert states is not None
-        of_every, texts = states.tensor_split([-TextAutomaton.width], dim=-1)
-        numbers = texts[..., 0].unique().tolist()
+        numbers = host_copy(text_states(states))[..., 0].unique().tolist()
         if numbers == [0]:
-            return self.base, of_every if self.base.automaton else None
+            return self.base, states[..., : -TextAutomaton.width] if self.base.automaton else None
         if self.allocation and not any(self.table[number].has_phrases for number in numbers):
             return LexicalBatchConstraint(self.base, self.table), states
         return self, states
