@@ -159,8 +159,8 @@ class Transformer(Seq2Seq):
 
     def _encode_padded(self, x: Tensor, pad: Tensor) -> Tensor:
         """x [B, S, D], pad [B, S] -> [B, S, D], by one function if a plugin has it and no hook is to be called"""
-        may_fuse = not self.training and not torch.is_grad_enabled() and not has_hooks(self.encoder)
-        if may_fuse and (encoder := self._fuse_encoder()):
+        may_fuse = not (self.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
+        if may_fuse and not has_hooks(self.encoder) and (encoder := self._fuse_encoder()):
             return encoder(x, pad)
         return self._encode(x, source_layout(self.config, self.kernel, pad, x.dtype, self.src_bias))
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import copy
 import random
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import torch
@@ -21,6 +23,13 @@ from s2s.config import Config
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.kv_cache import KVCacheState
 from s2s.nn.loss import LabelSmoothed
+from s2s.task import Vocab
+from s2s_objectives import DistillConfig, RDropConfig, SimCutConfig
+from s2s_objectives.distill import Distill
+from s2s_objectives.rdrop import RDrop
+from s2s_objectives.simcut import SimCut
+from s2s_parsing.linear import Action, Kind
+from s2s_parsing.stack_guide import StackGuide
 from s2s_testing import VOCAB
 
 if TYPE_CHECKING:
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
     from s2s.model import Seq2Seq
+    from s2s.objective import Objective
 
 
 def slow(*archs: str) -> list[ParameterSet]:
@@ -53,11 +63,11 @@ def forgotten() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def built(arch: str) -> Seq2Seq:
+def built(arch: str, vocab: Vocab = VOCAB) -> Seq2Seq:
     torch.manual_seed(1)
     config = compose(Config, [f"arch={arch}", "task=translation"], shipped()).config.arch
     device_of(torch.device("cpu"))  # built at its first use, which a compiler cannot trace
-    model: Seq2Seq = shipped().registry.get("arch", config.name).build(config, VOCAB)
+    model: Seq2Seq = shipped().registry.get("arch", config.name).build(config, vocab)
     return model.eval()
 
 
@@ -84,26 +94,48 @@ class Graphs(list[torch.fx.GraphModule]):
         return graph.forward
 
 
-OBJECTIVE = LabelSmoothed(LabelSmoothedConfig(chunk=0))
+SMOOTHED = LabelSmoothed(LabelSmoothedConfig(chunk=0))
 
 
-def training_step(model: Seq2Seq, batch: Batch) -> tuple[Tensor, ...]:
+def training_step(model: Seq2Seq, batch: Batch, objective: Objective = SMOOTHED) -> tuple[Tensor, ...]:
     """Forward pass and loss, as `s2s.training.train_step` calls them."""
-    sums = OBJECTIVE(model, batch)
+    sums = objective(model, batch)
     assert isinstance(sums.normaliser, Tensor)
     return sums.loss, sums.normaliser, *(x for x in sums.extras.values() if isinstance(x, Tensor))
 
 
 @pytest.mark.parametrize("arch", WHOLE + SLOW)
 def test_a_training_step_is_one_graph_for_batches_of_all_sizes(arch: str) -> None:
-    model, graphs = built(arch), Graphs()
-    plain = copy.deepcopy(model)
-    step = torch.compile(training_step, **options_of(graphs))
+    check_traced(built(arch), SMOOTHED)
+
+
+class Teachers:
+    """The context of an objective that learns from one other model."""
+
+    def load_run(self, *_: str) -> Seq2Seq:
+        return built("transformer_tiny").requires_grad_(False)
+
+
+OBJECTIVES: dict[str, Callable[[], Objective]] = {
+    "rdrop": lambda: RDrop(RDropConfig(chunk=0), SimpleNamespace()),  # type: ignore[arg-type]
+    "simcut": lambda: SimCut(SimCutConfig(chunk=0), SimpleNamespace()),  # type: ignore[arg-type]
+    "distill": lambda: Distill(DistillConfig(teachers=["a"], chunk=10_000), Teachers()),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", ["rdrop", *slow("simcut", "distill")])
+def test_an_objective_of_several_passes_is_one_graph_too(name: str) -> None:
+    check_traced(built("transformer_tiny"), OBJECTIVES[name]())
+
+
+def check_traced(model: Seq2Seq, objective: Objective) -> None:
+    plain, graphs = copy.deepcopy(model), Graphs()
+    step = torch.compile(partial(training_step, objective=objective), **options_of(graphs))
     for number, sizes in enumerate([*WARM_UP, *LATER]):
         batch = batch_of(*sizes)
         with torch._dynamo.config.patch(error_on_recompile=number >= len(WARM_UP)):
             found = step(model, batch)
-        expected = training_step(plain, batch)
+        expected = training_step(plain, batch, objective)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
         for one, sums in ((model, found), (plain, expected)):
             one.zero_grad()
@@ -138,11 +170,53 @@ def test_a_recurrent_model_is_one_graph_for_each_length() -> None:
         assert len(graphs) == n_graphs, sizes
 
 
-def test_an_lstm_of_torch_cannot_be_traced() -> None:
-    """When it can, docs/training.md is to say so."""
-    step = torch.compile(training_step, **options_of(Graphs()))
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="LSTM"):
-        step(built("moe_lstm_tiny"), batch_of(*WARM_UP[0]))
+class Refused(NamedTuple):
+    """What torch does not trace whole, with sizes that vary."""
+
+    why: str
+    error: str
+    """Part of its message"""
+    vocab: Vocab = VOCAB
+    objective: Objective = SMOOTHED
+    decodes: bool = True
+    """Whether this is so of a decoding step, too"""
+
+
+ACTIONS = [Action(Kind.WORD), Action(Kind.OPEN, "S"), Action(Kind.CLOSE)]
+BRACKETS = StackGuide([None] * 4 + [ACTIONS[i % 3] for i in range(VOCAB.tgt - 4)], depth=40)
+REFUSED = {
+    "moe_lstm_tiny": Refused("an LSTM of torch's", "LSTM"),
+    "rnng_tiny": Refused(
+        "trees, and brackets that close, decide how much is computed",
+        "data-dependent",
+        Vocab(src=VOCAB.src, tgt=VOCAB.tgt, guide=BRACKETS),
+    ),
+    "multidecoder_tiny": Refused(
+        "the kinds of sources decide which models run", "data-dependent", Vocab(src=VOCAB.src, tgt=VOCAB.src, tags=2)
+    ),
+    "transformer_tiny": Refused(
+        "a loss of chunks, whose number varies",
+        "lift_tracked_freevar_to_input",
+        objective=LabelSmoothed(LabelSmoothedConfig(chunk=7)),
+        decodes=False,
+    ),
+}
+"""By architecture; when one can be traced, docs/training.md is to say so."""
+
+
+@pytest.mark.parametrize("arch", ["moe_lstm_tiny", *slow("rnng_tiny", "multidecoder_tiny", "transformer_tiny")])
+def test_what_torch_cannot_trace_is_known(arch: str) -> None:
+    refused = REFUSED[arch]
+    model = built(arch, refused.vocab)
+    batch = make_batch([([4, 5, 6], [4, 5, 6, 7]), ([7, 8], [7, 6])], refused.vocab)
+    with pytest.raises(Exception, match=refused.error):
+        torch.compile(training_step, **options_of(Graphs()))(model, batch, refused.objective)
+    if refused.decodes:
+        step = torch.compile(model.step, **options_of(Graphs()))
+        with torch.no_grad():
+            state = model.start(model.encode(batch.src, batch.src_pad))
+            with pytest.raises(Exception, match=refused.error):
+                step(batch.tgt_in[:, :1], state)
 
 
 @pytest.mark.parametrize("beam", [1, 4])
