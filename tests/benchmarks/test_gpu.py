@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 import torch
 
 from harness.benchmark_scripts import load_benchmark
-from harness.folders import ROOT
+from harness.folders import HARNESS, ROOT
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.plugin import load_plugins
@@ -118,6 +119,19 @@ def test_the_same_command_goes_on_after_a_kill(tmp_path: Path) -> None:
     assert found["machine"] == before
     assert {one["state"] for one in found.values()} == {"done"}
     assert "target tokens/s" in (tmp_path / "results.md").read_text()
+
+
+@pytest.mark.slow
+def test_what_can_be_measured_without_a_gpu_is_on_a_device_of_a_plugin(tmp_path: Path) -> None:
+    """Where tensors of two devices do not mix."""
+    device = ["device=pretend", f"plugins={HARNESS / 'pretend_plugin.py'}", "size=small", f"out={tmp_path}"]
+    environment = {**os.environ, "PYTHONPATH": str(HARNESS.parent)}
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), *device]
+    assert subprocess.run(command, stdout=subprocess.DEVNULL, check=False, env=environment).returncode == 0
+    found = json.loads((tmp_path / "results.json").read_text())["stages"]
+    states = {name.split()[0]: one["state"] for name, one in found.items()}
+    assert states == {"machine": "done", "numerics": "done", "score": "done", "scaling": "skipped"}
+    assert found["machine"]["result"]["device"] == "pretend:0"
 
 
 @pytest.mark.parametrize(
