@@ -40,7 +40,7 @@ def server_settings(app: Any, config: ServeConfig, **others: Any) -> uvicorn.Con
     return uvicorn.Config(
         app,
         http=Protocol,
-        loop="asyncio",  # beside busy connections, uvloop keeps new ones for seconds, and it needs as much CPU
+        loop="asyncio",  # beside many busy connections, uvloop delays new ones by seconds
         ws="none",
         log_config=None,
         access_log=False,
