@@ -35,7 +35,8 @@ from s2s.data.pair_rules import LengthLimits, PairRules
 from s2s.data.text import read_lines
 from s2s.registry import Choice
 from s2s.task import Dependencies, Example, Task, Vocab
-from s2s_sentencepiece.subwords import Subwords, train_subwords
+from s2s_sentencepiece.subwords import Subwords
+from s2s_sentencepiece.training import train_subwords
 from s2s_synthetic_corpus.generate import pairs as synthetic_pairs
 from s2s_text_corpora.parallel import read_pairs
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from s2s.data.batching import Batches
 from s2s.task import Example
-from s2s_sentencepiece.subwords import Subwords, train_subwords
+from s2s_sentencepiece.subwords import Subwords
+from s2s_sentencepiece.training import train_subwords
 from s2s_synthetic_corpus.generate import pairs as synthetic_pairs
 from s2s_text_corpora.parallel import read_pairs
 

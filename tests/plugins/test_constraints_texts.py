@@ -23,7 +23,8 @@ from s2s_constraints.phrases import Phrase
 from s2s_constraints.spelling import Spelling
 from s2s_constraints.symbols import joins, symbols_of
 from s2s_constraints.text_state import FREE
-from s2s_sentencepiece.subwords import Subwords, train_subwords
+from s2s_sentencepiece.subwords import Subwords
+from s2s_sentencepiece.training import train_subwords
 from s2s_tokenizers import HuggingFaceConfig, ListedConfig
 from s2s_tokenizers.hugging_face import HuggingFaceKind
 from s2s_tokenizers.listed import CharacterKind, WhitespaceKind

@@ -477,7 +477,7 @@ def test_subwords_of_a_file_are_flores200_where_sacrebleu_has_downloaded_it(
     """With a model in the place of the downloaded one."""
     from sacrebleu.tokenizers import tokenizer_spm
 
-    from s2s_sentencepiece.subwords import train_subwords
+    from s2s_sentencepiece.training import train_subwords
 
     (tmp_path / "models").mkdir()
     path = tmp_path / "models" / "flores200sacrebleuspm"

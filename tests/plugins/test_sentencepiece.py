@@ -18,11 +18,12 @@ from s2s.data import Tokenizer
 from s2s.data.text import MAX_LINE
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
-from s2s_sentencepiece import SentencePieceConfig
-from s2s_sentencepiece import subwords as subword_module
+from s2s_sentencepiece import SentencePieceConfig, training
 from s2s_sentencepiece.byte_fallback import ByteFallback
+from s2s_sentencepiece.kind import SentencePiece
 from s2s_sentencepiece.model_file import fixed_pieces
-from s2s_sentencepiece.subwords import SentencePiece, Subwords, Trained, train_subwords
+from s2s_sentencepiece.subwords import Subwords
+from s2s_sentencepiece.training import Trained, train_subwords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,7 +210,7 @@ def test_of_very_many_lines_an_even_sample_is_used(tmp_path: Path) -> None:
     trained = train_subwords(text(1000), tmp_path / "m", "bpe", 60, max_lines=100)
     assert 50 <= trained.n_lines <= 100
     assert trained.n_usable == 1000
-    sample = subword_module._Sample([str(i) for i in range(1000)], 100)
+    sample = training._Sample([str(i) for i in range(1000)], 100)
     taken = [i for i in range(1000) if i * (1 + 5**0.5) / 2 % 1 < 1 / 16]
     assert sample.lines == [str(i) for i in taken]
     assert max(b - a for a, b in pairwise([*taken, 1000])) < 3 * 16

@@ -11,7 +11,8 @@ import sentencepiece
 
 from s2s.data.invisible import IGNORABLE, KEPT, characters, visible
 from s2s_sentencepiece.normalization import visible_normalizer
-from s2s_sentencepiece.subwords import Subwords, train_subwords
+from s2s_sentencepiece.subwords import Subwords
+from s2s_sentencepiece.training import train_subwords
 from s2s_synthetic_corpus.generate import pairs
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s2s_sentencepiece.subwords import Subwords, train_subwords
+from s2s_sentencepiece.subwords import Subwords
+from s2s_sentencepiece.training import train_subwords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.forked_children import in_child
-from s2s_sentencepiece.subwords import train_subwords
 from s2s_sentencepiece.threads import check_threads
+from s2s_sentencepiece.training import train_subwords
 
 if TYPE_CHECKING:
     from collections.abc import Callable

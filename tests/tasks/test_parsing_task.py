@@ -32,7 +32,8 @@ from s2s_parsing.punctuation import Punctuation
 from s2s_parsing.source_encoder import SourceEncoder, words_of
 from s2s_parsing.task import Parsing, read_tree
 from s2s_parsing.tree import Tree, Word, leaves
-from s2s_sentencepiece.subwords import Subwords, train_subwords
+from s2s_sentencepiece.subwords import Subwords
+from s2s_sentencepiece.training import train_subwords
 from s2s_testing import check_task
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer

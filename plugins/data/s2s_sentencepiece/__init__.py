@@ -44,4 +44,4 @@ class SentencePieceConfig(Choice):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     for kind in ("bpe", "unigram", "char", "word"):
-        registry.add("tokenizer", kind, SentencePieceConfig, "s2s_sentencepiece.subwords:SentencePiece")
+        registry.add("tokenizer", kind, SentencePieceConfig, "s2s_sentencepiece.kind:SentencePiece")
