@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Searcher"]
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -96,7 +97,8 @@ class Searcher:
 
     def aligning(self, plugins: Plugins | None) -> Self | None:
         """The same search with aligned outputs; None if the architecture gives no attention, or no plugin aligns."""
-        options = replace(self.config, format="jsonl", fields=[*self.config.fields, "align"])
+        options = copy(self.config)  # not `replace`: options of the user's format would be errors without it
+        options.format, options.fields = "jsonl", [*self.config.fields, "align"]
         try:
             return replace(
                 self, config=options, stages=build_stages(options, self.task, lambda: self.model, self.device, plugins)
