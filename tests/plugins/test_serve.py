@@ -546,6 +546,18 @@ def test_a_part_of_the_extra_that_is_missing_is_named(run: str, module: str) -> 
     assert "Traceback" not in process.stderr
 
 
+def test_a_signal_before_the_first_request_can_be_answered_ends_the_server(run: str) -> None:
+    code = """if True:
+        import signal, sys
+        from s2s_serve import command
+        listen = command._listen
+        command._listen = lambda config: (signal.raise_signal(signal.SIGTERM), listen(config))[1]
+        sys.exit(command.main())
+    """
+    process = subprocess.run([sys.executable, "-c", code, f"run={run}", "port=0", "--quiet"], timeout=60, check=False)
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("generate", "n_tokens"), [({}, 256), ({"tokens": 2000}, 2000), ({"tokens": 100}, 100)], ids=str
 )

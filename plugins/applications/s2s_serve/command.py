@@ -65,8 +65,9 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
     if config.jobs:
         with contextlib.suppress(CheckpointError):  # another server has it
             JobFiles(Path(config.jobs)).check()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # uvicorn sets its own while it runs, and re-raises the signal after
+    http = uvicorn.Server(server_settings(app, config))
+    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn sets its own while it runs, and re-raises the signal after
+        signal.signal(number, lambda *_: setattr(http, "should_exit", True))
     listening = _listen(config)
     if not options.quiet:
         for name, engine in server.engines.items():
@@ -76,7 +77,7 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
         host, port = listening.getsockname()[:2]
         show(f"serving  http://{f'[{host}]' if ':' in host else host}:{port}")
     sys.setswitchinterval(SWITCH_INTERVAL)
-    uvicorn.Server(server_settings(app, config)).run(sockets=[listening])
+    http.run(sockets=[listening])
 
 
 def _listen(config: ServeConfig) -> socket.socket:
