@@ -108,8 +108,11 @@ def _parse_file(text: str) -> Any:
 
 
 def _parse(text: str) -> Any:
-    with suppress(yaml.YAMLError, ValueError):  # told by the other parser, with or without libyaml the same
-        return _Tree(text, _FAST).read()
+    if "\t" not in text:  # libyaml takes tabs that PyYAML's own parser refuses
+        with suppress(
+            yaml.YAMLError, ValueError
+        ):  # the message is that of PyYAML's own parser, with libyaml or without
+            return _Tree(text, _FAST).read()
     try:
         return _Tree(text, yaml.SafeLoader).read()
     except yaml.MarkedYAMLError as error:

@@ -21,7 +21,7 @@ def cache_folder(name: str = "") -> Path:
 
 
 def private_cache(name: str = "") -> Path:
-    """The same for what is executed, or read without a check: created, with all folders above, for this user alone.
+    """The same for what is executed, or read without a check: it and the folder s2s are created for this user alone.
 
     Raises PermissionError if it or the folder s2s exists but is not this user's alone, OSError if it cannot be created.
     """

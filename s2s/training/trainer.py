@@ -224,6 +224,8 @@ class Trainer:
         try:
             yield
         except BaseException:
+            with suppress(Exception):  # the updates before it; after an error of the device they cannot be read
+                self.read_updates()
             with suppress(S2SError):  # the error that ends the block is the one to report
                 self.finish_save()
             raise

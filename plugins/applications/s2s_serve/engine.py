@@ -169,10 +169,10 @@ class Engine:
         """The model, loaded in another thread while requests that do not need it are answered."""
         if self.model:
             return self.model
-        if self.loading is None or self.loading.done():  # without a model: it has failed
-            self.loading = self.loader.submit(self._load)
         try:
-            return await asyncio.wrap_future(self.loading)
+            if self.loading is None or self.loading.done():  # without a model: it has failed
+                self.loading = self.loader.submit(self._load)
+            return await asyncio.shield(asyncio.wrap_future(self.loading))  # one that is cancelled leaves it to others
         except Exception as error:
             raise unavailable("this needs the model itself, which cannot be loaded; the log says why") from error
 

@@ -33,7 +33,9 @@ ENGINE_GAUGES: Mapping[str, tuple[str, Callable[[Engine], float]]] = {
     ),
     "batch_fill_ratio": (
         "Source tokens in the batch over the most that it takes.",
-        lambda engine: sum(one.queue.n_in_batch / one.n_tokens for one in engine.threads),
+        lambda engine: (
+            sum(one.queue.n_in_batch for one in engine.threads) / sum(one.n_tokens for one in engine.threads)
+        ),
     ),
     "engine_failures": ("Searches that failed.", lambda engine: sum(one.n_failures for one in engine.threads)),
     "engine_ready": ("1: a sentence has been answered.", lambda engine: engine.ready),

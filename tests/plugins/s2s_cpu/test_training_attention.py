@@ -185,7 +185,7 @@ def test_what_is_not_finite_shows_in_the_result(kernel: Kernel, poison: float) -
 def test_a_sentence_has_the_same_bits_alone_and_with_more_padding(
     kernel: Kernel, length: int, padded: int, causal: bool, dtype: torch.dtype
 ) -> None:
-    """Threads compute_in_threads the batch, too."""
+    """The batch is divided among threads, too."""
     given = drawn(5, padded, 32, 32, 32, dtype=dtype)
     bias = None if causal else (torch.arange(padded) >= length).mul(BLOCKED).to(dtype).expand(5, 1, 1, padded)
 
