@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from s2s_synthetic_corpus.generate import pairs
-from whole_process import measure, median
+from whole_process import measure, median, parse_options
 
 DEFAULTS = {"lines": "100_000", "repeats": "3", "out": ""}
 OURS = ["-c", "import sys; from s2s.cli.score import main; sys.exit(main())", "metrics=[bleu]"]
@@ -25,10 +25,7 @@ THEIRS = ["-c", "import sys; from sacrebleu.sacrebleu import main; sys.exit(main
 
 def main(arguments: list[str]) -> None:
     """Measure, print and write."""
-    given = dict(argument.split("=", 1) for argument in arguments)
-    if unknown := given.keys() - DEFAULTS.keys():
-        raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(DEFAULTS)}")
-    options = DEFAULTS | given
+    options = parse_options(arguments, DEFAULTS)
     with tempfile.TemporaryDirectory() as folder:
         hyp, ref = write_texts(int(options["lines"]), Path(folder))
         programs = {

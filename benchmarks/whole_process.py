@@ -69,10 +69,7 @@ class Cost(NamedTuple):
 
 def main(arguments: list[str]) -> None:
     """Measure, print and write."""
-    given = dict(argument.split("=", 1) for argument in arguments)
-    if unknown := given.keys() - DEFAULTS.keys():
-        raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(DEFAULTS)}")
-    options = DEFAULTS | given
+    options = parse_options(arguments, DEFAULTS)
     with tempfile.TemporaryDirectory() as folder:
         programs = {"import torch": ["-c", "import torch"]}
         for n in map(int, options["lines"].split(",")):
@@ -94,6 +91,14 @@ def main(arguments: list[str]) -> None:
         print(f"{row['program']:38} {row['cpu']:7.2f} s CPU {row['wall']:7.2f} s {row['megabytes']:7.0f} MB")
     if options["out"]:
         Path(options["out"]).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def parse_options(arguments: list[str], defaults: dict[str, str]) -> dict[str, str]:
+    """The defaults, with those that key=value arguments set; ends the script at an unknown one."""
+    given = dict(argument.split("=", 1) for argument in arguments)
+    if unknown := given.keys() - defaults.keys():
+        raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(defaults)}")
+    return defaults | given
 
 
 def generate_arguments(options: dict[str, str], n_lines: int, folder: Path) -> list[str]:

@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
+from harness.recorded_loads import record_loads
 from harness.small_server import Served, client_of, served, tiny_server, train_run
 from harness.tiny_runs import WORDS
 from s2s.generation import build
@@ -71,15 +72,8 @@ def packed(of_model: Served, run: str) -> Iterator[Served]:
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What loaded a model, from now on."""
-    calls, load = list[str](), build.load_for_decoding
-
-    def recorded(config: Any, plugins: Any) -> Any:
-        calls.append(config.run)
-        return load(config, plugins)
-
-    monkeypatch.setattr(build, "load_for_decoding", recorded)
-    return calls
+    """The runs whose models were loaded."""
+    return record_loads(monkeypatch)
 
 
 def answers(server: Served, requests: list[tuple[str, Any]]) -> list[bytes]:

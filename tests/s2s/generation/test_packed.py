@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.recorded_loads import record_loads
 from harness.tiny_runs import WORDS, train_tiny
 from s2s.cli import generate
 from s2s.decoding import SearchRequest
@@ -46,15 +47,8 @@ def folder(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What loaded a model, from now on."""
-    calls, load = list[str](), build.load_for_decoding
-
-    def recorded(config: Any, plugins: Any) -> Any:
-        calls.append(config.run)
-        return load(config, plugins)
-
-    monkeypatch.setattr(build, "load_for_decoding", recorded)
-    return calls
+    """The runs whose models were loaded."""
+    return record_loads(monkeypatch)
 
 
 def written(folder: Path, *options: str, name: str = "in.txt") -> bytes:
