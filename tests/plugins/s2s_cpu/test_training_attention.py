@@ -167,6 +167,34 @@ def test_a_sentence_with_nothing_but_padding_gives_no_nan(kernel: Kernel) -> Non
 
 
 @KERNELS
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 2e-6), (torch.bfloat16, 1e-2)], ids=["fp32", "bf16"])
+def test_keys_with_a_bias_of_minus_infinity_have_no_weight(
+    kernel: Kernel, dtype: torch.dtype, limit: float, dropout: float
+) -> None:
+    """Also where they are the first 300 of 400, and fill a tile of their own."""
+    given = [drawn(2, 20, 16, dtype=dtype), drawn(2, 400, 16, 16, dtype=dtype)]
+    bias = torch.zeros(2, 1, 1, 400, dtype=dtype)
+    bias[0, ..., :300] = -torch.inf
+    found, expected = (
+        results(each, x, (16, 16), bias, False, dropout)
+        for each, x in ((kernel, given), (math_attention, exact(given)))
+    )
+    assert all(error(one, truth) < limit for one, truth in zip(found, expected, strict=True))
+    assert not found[2][0, :300].any()
+
+
+@KERNELS
+def test_a_sentence_whose_keys_all_have_minus_infinity_is_nan_as_in_equation_1(kernel: Kernel) -> None:
+    given = [drawn(2, 6, 8), drawn(2, 400, 8, 8)]
+    bias = torch.zeros(2, 1, 1, 400)
+    bias[0] = -torch.inf
+    found, expected = (results(each, given, (8, 8), bias)[:2] for each in (kernel, math_attention))
+    torch.testing.assert_close(found, expected, equal_nan=True)
+    assert found[0][0].isnan().all()
+
+
+@KERNELS
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
 def test_what_is_not_finite_shows_in_the_result(kernel: Kernel, poison: float) -> None:
     given = [drawn(2, 6, 8), drawn(2, 20, 8, 8)]

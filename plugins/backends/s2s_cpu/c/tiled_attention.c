@@ -3,6 +3,8 @@ it meets a larger score. */
 
 #include "tiled_attention.h"
 
+#include <float.h>
+
 typedef struct { /* operands of a head, a tile of scores, and the same as an operand; sums of a block of queries */
     void *rows, *q, *k, *v, *weights;
     float *scores, *out, *totals; /* [QUERIES, KEYS], [QUERIES, d_v], [QUERIES] */
@@ -67,7 +69,7 @@ static void attend(const Head *m, const Buffers *f, int64_t t, int64_t n) {
     const RightOperand k = {f->k, m->d_k * SIDE}, v = {f->v, m->S * SIDE};
     memset(f->out, 0, QUERIES * m->d_v * sizeof(float));
     memset(f->totals, 0, QUERIES * sizeof(float));
-    for (int64_t i = 0; i < QUERIES; i++) m->largest[i] = -INFINITY;
+    for (int64_t i = 0; i < QUERIES; i++) m->largest[i] = -FLT_MAX; /* finite for tiles of -INFINITY alone */
     for (int64_t s = 0; s < end; s += KEYS) {
         const int64_t n_keys = smaller(KEYS, end - s), columns = up_to_blocks(n_keys);
         s2s_add_product(q, right_from(k, 0, s, bits), rows, m->d_k, columns, bits, 1, f->scores, KEYS);
