@@ -94,7 +94,7 @@ INLINE void weigh_tile(const Head *m, const Buffers *f, const int64_t bits, int6
               value_at(f->d_scores, i * QUERIES, bits));
 }
 
-/* The gradients of n keys and values from s on, and what they add to those of all queries. */
+/* Of the gradients that are wanted: those of n keys and values from s on, and what they add to those of all queries. */
 static void attend(const Head *m, const Buffers *f, int64_t s, int64_t n) {
     const int64_t bits = m->bits, d_k = m->d_k, d_v = m->d_v;
     const LeftOperand k = left_from(rows_as_left(f->k, d_k), s, bits), v = left_from(rows_as_left(f->v, d_v), s, bits);
@@ -111,8 +111,11 @@ static void attend(const Head *m, const Buffers *f, int64_t s, int64_t n) {
             weigh_tile(m, f, 16, s, rows, t, columns);
         else
             weigh_tile(m, f, 32, s, rows, t, columns);
-        s2s_add_product(weights, right_from(f->d_out, t, 0, bits), rows, columns, d_v, bits, 0, f->grad_v, d_v);
-        s2s_add_product(d_scores, right_from(f->q, t, 0, bits), rows, columns, d_k, bits, 0, f->grad_k, d_k);
+        if (m->s->grad_k.data) {
+            s2s_add_product(weights, right_from(f->d_out, t, 0, bits), rows, columns, d_v, bits, 0, f->grad_v, d_v);
+            s2s_add_product(d_scores, right_from(f->q, t, 0, bits), rows, columns, d_k, bits, 0, f->grad_k, d_k);
+        }
+        if (!m->s->grad_q.data) continue;
         const LeftOperand by_query = s2s_transposed_left(f->d_scores, rows, QUERIES, bits, f->transposed);
         s2s_add_product(by_query, right_from(f->k_right, s, 0, bits), columns, rows, d_k, bits, 0, f->grad_q + t * d_k, d_k);
     }
@@ -121,7 +124,7 @@ static void attend(const Head *m, const Buffers *f, int64_t s, int64_t n) {
     put_rows(m, f->grad_v, n, m->s->d_v, m->s->kept_factor, &m->s->grad_v, s);
 }
 
-/* The gradients of q, and of k and v if they are wanted, of heads first to last - 1 of all sentences. */
+/* The gradients that are wanted (of q, of k and v, or of all) of heads first to last - 1 of all sentences. */
 int64_t s2s_tiled_attention_backward(const TrainingAttention *s, int64_t first, int64_t last) {
     Head m = head_of(s);
     Buffers f;
