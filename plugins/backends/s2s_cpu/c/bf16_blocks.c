@@ -94,6 +94,11 @@ void s2s_columns_to_left(const Matrix *m, int64_t c, int64_t r, uint16_t *out) {
     store_tile(low, out), store_tile(high, out + BLOCK / 2);
 }
 
+void s2s_pack_right(const Matrix *m, PackBlock *pack_block, int64_t K, int64_t N, uint16_t *out) {
+    for (int64_t n = 0; n < N; n += SIDE)
+        for (int64_t k = 0; k < K; k += DEPTH, out += BLOCK) pack_block(m, k, n, out);
+}
+
 #ifdef BF16_TILES
 static void add_by_tiles(const Left *left, const uint16_t *right, int first, float *sums, int64_t stride) {
     const int64_t bytes = stride * sizeof(float), apart = left->stride * sizeof(uint16_t);

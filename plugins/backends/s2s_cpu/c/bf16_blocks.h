@@ -48,6 +48,11 @@ void s2s_rows_to_right(const Matrix *m, int64_t c, int64_t r, uint16_t *out);
 void s2s_columns_to_right(const Matrix *m, int64_t r, int64_t c, uint16_t *out);
 void s2s_columns_to_left(const Matrix *m, int64_t c, int64_t r, uint16_t *out);
 
+/* Makes the block of a right operand [K, N] from value k and column n on. */
+typedef void PackBlock(const Matrix *m, int64_t k, int64_t n, uint16_t *out);
+/* All blocks of a right operand [K, N], panel by panel. */
+void s2s_pack_right(const Matrix *m, PackBlock *pack_block, int64_t K, int64_t N, uint16_t *out);
+
 /* Adds the products of both operands' blocks to a block of sums [SIDE, SIDE], which begin as 0 if it is the `first`. */
 void s2s_add_blocks(const Left *left, const uint16_t *right, int first, float *sums, int64_t stride);
 /* Before and after calls of s2s_add_blocks. */

@@ -42,7 +42,7 @@ static inline void *row_at(const Matrix *m, int64_t r) { return (char *)m->value
 
 typedef struct { /* a right operand [K, N]: a matrix, how to pack a block of it, and perhaps all packed blocks */
     const Matrix *m;
-    void (*pack_block)(const Matrix *, int64_t k, int64_t n, uint16_t *);
+    PackBlock *pack_block;
     int64_t K, N;
     uint16_t *packed;
 } Right;
@@ -57,9 +57,8 @@ static const uint16_t *panel(const Right *right, int64_t k, int64_t n, int64_t c
 /* Packs all of a right operand if there are enough rows for that to pay off; 0 if memory runs out. */
 static int pack_right(Right *right, int64_t R) {
     if (R <= MAX_ROWS) return 1;
-    uint16_t *at = right->packed = allocate(blocks(right->K) * blocks(right->N) * BLOCK * sizeof(uint16_t));
-    for (int64_t c = 0; at && c < right->N; c += SIDE)
-        for (int64_t k = 0; k < right->K; k += DEPTH, at += BLOCK) right->pack_block(right->m, k, c, at);
+    right->packed = allocate(blocks(right->K) * blocks(right->N) * BLOCK * sizeof(uint16_t));
+    if (right->packed) s2s_pack_right(right->m, right->pack_block, right->K, right->N, right->packed);
     return right->packed != 0;
 }
 

@@ -17,10 +17,7 @@ RightOperand s2s_transposed_right(const void *x, int64_t n, int64_t d, int64_t b
     const RightOperand result = {out, d * SIDE};
 #ifdef BF16_VECTORS
     if (bits == 16) {
-        const Matrix m = {x, n, d, d, 16};
-        uint16_t *to = out;
-        for (int64_t c = 0; c < n; c += SIDE)
-            for (int64_t k = 0; k < d; k += DEPTH, to += BLOCK) s2s_rows_to_right(&m, k, c, to);
+        s2s_pack_right(&(Matrix){x, n, d, d, 16}, s2s_rows_to_right, d, n, out);
         return result;
     }
 #endif
@@ -41,10 +38,7 @@ RightOperand s2s_right(const void *x, int64_t n, int64_t d, int64_t bits, void *
     const RightOperand result = {out, n * SIDE};
 #ifdef BF16_VECTORS
     if (bits == 16) {
-        const Matrix m = {x, n, d, d, 16};
-        uint16_t *to = out;
-        for (int64_t c = 0; c < d; c += SIDE)
-            for (int64_t k = 0; k < n; k += DEPTH, to += BLOCK) s2s_columns_to_right(&m, k, c, to);
+        s2s_pack_right(&(Matrix){x, n, d, d, 16}, s2s_columns_to_right, n, d, out);
         return result;
     }
 #endif
