@@ -49,22 +49,37 @@ def list_tensors(tree: Tree) -> list[Tensor]:
 
 
 def to_device(x: Tensor, device: torch.device, *, pin: bool = False) -> Tensor:
-    """x of the host on a device, for tensors that are not changed in place; `host_copy` then gives x without a wait.
+    """x, of the host and not written to from now on, on a device; `host_copy` then gives x without a wait.
 
     pin: copied asynchronously, from pinned memory (see `Device.pins_memory`).
     """
-    moved: Any = x.pin_memory().to(device, non_blocking=True) if pin else x.to(device)
+    moved = x.pin_memory().to(device, non_blocking=True) if pin else x.to(device)
     if moved is not x:
-        moved.host_copy = x
+        _remember(moved, x)
     return moved
 
 
 def host_copy(x: Tensor) -> Tensor:
-    """The same values on the host, which waits for the device unless `to_device` has copied them there."""
-    if x.is_cpu:
-        return x
-    known: Tensor | None = getattr(x, "host_copy", None)
+    """The same values on the host, which waits for the device unless `to_device` has copied them there, and nothing has
+    written to x since."""
+    known = x if x.is_cpu else _remembered(x)
     return x.cpu() if known is None else known
+
+
+def _remember(x: Any, copy: Tensor) -> None:
+    """From now on, `copy` has the values of x, a tensor of a device."""
+    x.host_copy = copy, _n_writes(x)
+
+
+def _remembered(x: Tensor) -> Tensor | None:
+    """The copy of x as it is now."""
+    copy, n_writes = getattr(x, "host_copy", (None, 0))
+    return copy if n_writes == _n_writes(x) else None
+
+
+def _n_writes(x: Tensor) -> int:
+    """How often x was written to; torch does not count that for a tensor made in inference mode, of which this is 0."""
+    return 0 if x.is_inference() else x._version
 
 
 def select_rows(tree: Tree, rows: Tensor) -> Tree:
@@ -74,9 +89,9 @@ def select_rows(tree: Tree, rows: Tensor) -> Tree:
     def pick(x: Tensor) -> Tensor:
         if not of_device:
             of_device.append(rows.to(x.device))  # copied once
-        picked: Any = x.index_select(0, of_device[0])
-        if rows.is_cpu and (known := getattr(x, "host_copy", None)) is not None:
-            picked.host_copy = known.index_select(0, rows)
+        picked = x.index_select(0, of_device[0])
+        if rows.is_cpu and (known := _remembered(x)) is not None:
+            _remember(picked, known.index_select(0, rows))
         return picked
 
     return map_tensors(pick, tree)

@@ -30,13 +30,14 @@ class MovingMeans:
         self.extras = extras
         """Names of the objective's extra values"""
 
-    def add(self, seconds: float, record: Mapping[str, Any]) -> None:
-        """Add an update that took `seconds`; the loss of an update skipped for not being finite does not count."""
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Add an update; the loss of an update skipped for not being finite does not count."""
         skipped = not (math.isfinite(record["loss"]) and math.isfinite(record["gnorm"]))
         tokens = 0 if skipped else record["tokens"]
         sums = {name: 0.0 if skipped else tokens * record[name] for name in ("loss", *self.extras)}
         busy = record["device_seconds"]
         speed = {"device": busy, "used": (record["mfu"] or 0.0) * busy, "flops": record["flops"] or 0.0}
+        seconds = record["seconds"] + record["wait"]
         self.updates.append({"seconds": seconds, "tokens": tokens, "wait": record["wait"], **speed, **sums})
 
     def sum(self, name: str) -> float:

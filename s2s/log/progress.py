@@ -25,12 +25,10 @@ class RunLines(Observer):
     """One line every log.every updates, one for a validation with its checkpoint, and the summary."""
 
     def __init__(self, trainer: TrainerView, log: Log) -> None:
-        self.log = log
+        self.trainer, self.log = trainer, log
         self.directory, self.by = trainer.directory, trainer.config.valid.best
         self.continues = log.step > 0
         self.means = MovingMeans(max(trainer.config.log.every, 1), trainer.train_step.objective.extras)
-        self.mark = time.monotonic()
-        """When the last update, validation or checkpoint ended"""
         self.pending: Mapping[str, Any] | None = None
         """A validation whose line will be shown with the following checkpoint"""
 
@@ -40,14 +38,14 @@ class RunLines(Observer):
         return self.log.is_due(step) or (isinstance(screen, LiveScreen) and screen.is_due())
 
     def updated(self, record: Mapping[str, Any]) -> None:
-        """Show a line if one is due; on a terminal, redraw the live line."""
+        """Show a line if one is due; on a terminal, redraw the live line if no newer update was read with this one."""
         self._flush()
-        now = time.monotonic()
-        self.means.add(now - self.mark, record)
-        self.mark = now
+        self.means.add(record)
         is_due, screen = self.log.is_due(record["step"]), self.log.screen
-        if isinstance(screen, LiveScreen):
-            screen.draw(line := UpdateLine.of(record, self.log.n_steps, self.means))
+        is_newest = record["step"] == self.trainer.state.step
+        if isinstance(screen, LiveScreen) and (is_due or is_newest):
+            line = UpdateLine.of(record, self.log.n_steps, self.means)
+            screen.draw(line)
             if is_due:
                 self.log.write(str(line))
         elif is_due:
@@ -57,12 +55,10 @@ class RunLines(Observer):
         """Keep loss and scores, whose line is shown with what follows."""
         self._flush()
         self.pending = record
-        self.mark = time.monotonic()  # its time does not count as an update's
 
     def saved(self, path: Path, seconds: float) -> None:
         """Show the checkpoint, in the line of the validation of the same step if there was one."""
         self._flush(f"saved {self.log.relative_path(path)} ({seconds:.1f} s, verified)")
-        self.mark = time.monotonic()
 
     def finished(self, summary: Mapping[str, Any]) -> None:
         """Show a summary, the best validation, that of the averaged weights, and the next command."""

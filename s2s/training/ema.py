@@ -37,9 +37,9 @@ class EMA:
         weight = 1 - min(self.decay, (1 + step) / (10 + step))
         means, weights = list(self.mean.values()), list[Tensor](self.parameters.values())
         if not is_finite.is_cpu:
-            distances = torch._foreach_sub(weights, means)
-            torch._foreach_mul_(distances, (weight * is_finite).float())
-            torch._foreach_add_(means, distances)
+            own = (weight * is_finite).float()
+            for mean, p in zip(means, weights, strict=True):  # all at once, torch would read the weight, or copy them
+                mean.lerp_(p, own.to(mean.dtype))
         elif is_finite:
             torch._foreach_lerp_(means, weights, weight)
 

@@ -69,7 +69,7 @@ class LaunchedUpdate:
     """An update that the device may still be computing."""
 
     values: Tensor
-    """[n, 4 + 2 m], for each of the updates of the batch what `OptimizerStep` returns"""
+    """[n, 5 + 2 m], for each of the updates of the batch what `OptimizerStep` returns"""
     result: Callable[[Sequence[Sequence[float]]], StepResult]
     """The outcome, of these values on the host"""
 

@@ -7,7 +7,7 @@ __all__ = ["TrainStep"]
 import functools
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,11 +32,15 @@ from s2s.training.objective_checks import check_trained, checked_sums
 from s2s.training.step_result import LaunchedUpdate, StepResult, ratio, read_results, totals_and_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from s2s.batch import Batch
     from s2s.data.pairs import Pair
     from s2s.training.batch_plan import BatchPlan
+
+FAILED = -2
+"""Where the number of ranks that ran out of memory stands among the values of an update; after it, the gradient's norm
+"""
 
 RELEASE_EVERY = 100
 """Number of updates after which freed memory is returned to the system"""
@@ -46,6 +50,16 @@ OPTIMIZER = 65_536
 
 ROLLOUT = -1
 """The same for a rollout, instead of the number of an update"""
+
+
+class KnownValues(NamedTuple):
+    """What the host knows of an update without the device; see `StepResult`."""
+
+    lr: float
+    n_tokens: int
+    n_src_tokens: int
+    n_micro_batches: int
+    flops: float | None
 
 
 class Rollout(NamedTuple):
@@ -124,25 +138,20 @@ class TrainStep:
                 break
         if step % RELEASE_EVERY == 0:
             release_freed_memory()
-        known = {
-            "lr": lr,
-            "n_tokens": n_tokens,
-            "n_src_tokens": n_src_tokens,
-            "n_micro_batches": self.micro_batches.count(batch),
-            "flops": self._flops(batch, len(updates)),
-        }
+        n_micro_batches, flops = self.micro_batches.count(batch), self._flops(batch, len(updates))
+        known = KnownValues(lr, n_tokens, n_src_tokens, n_micro_batches, flops)
         return LaunchedUpdate(torch.stack(updates), functools.partial(self._result, known))
 
-    def _result(self, known: Mapping[str, Any], updates: Sequence[Sequence[float]]) -> StepResult:
-        """The outcome, of what the host has known without the device, and of the values that `_update` returned."""
-        *values, n_positions, _ = map(sum, zip(*updates, strict=True))
+    def _result(self, known: KnownValues, updates: Sequence[Sequence[float]]) -> StepResult:
+        """The outcome, of what the host has known, and of the values that `_update` returned."""
+        *values, n_positions, _, _ = map(sum, zip(*updates, strict=True))
         loss, *extras = (ratio(*pair) for pair in totals_and_counts(values))
         return StepResult(
             loss=loss,
             extras=dict(zip(self.objective.extras, extras, strict=True)),
             gnorm=updates[-1][-1],
-            padding=1 - len(updates) * (known["n_src_tokens"] + known["n_tokens"]) / n_positions,
-            **known,
+            padding=1 - len(updates) * (known.n_src_tokens + known.n_tokens) / n_positions,
+            **known._asdict(),
         )
 
     def _update(
@@ -153,15 +162,18 @@ class TrainStep:
         rollouts: of this rank's micro-batches, in the first update still empty.
         """
         while True:
-            parts = self.micro_batches.split(batch)
-            sums, out_of_memory = self._gradient(parts, rollouts, step, number, n_tokens)
-            if not out_of_memory:
-                break
+            sums = self._gradient(self.micro_batches.split(batch), rollouts, step, number, n_tokens)
+            if sums is not None:
+                self._normalise(n_tokens, sums[1])
+                self._seed(step, OPTIMIZER, number)
+                values = self.optimizer_step(sums, lr)
+                if self.world.size == 1:
+                    return values
+                values = values.cpu()  # one wait, for what the ranks must know before they go on, and for the rest
+                if not values[FAILED]:
+                    return values
             self._split_further()
             rollouts.clear()
-        self._normalise(n_tokens, sums[1])
-        self._seed(step, OPTIMIZER, number)
-        return self.optimizer_step(sums, lr)
 
     def apply_plan(self, plan: BatchPlan) -> None:
         """Use the batch size and micro-batches of this plan from now on."""
@@ -173,23 +185,23 @@ class TrainStep:
         before = self.config, self.check_memory
         self.apply_plan(plan)
         try:
-            _, failed = self._gradient(self.micro_batches.split(batch), [], 0, 0, n_tokens_of(batch)[1])
+            sums = self._gradient(self.micro_batches.split(batch), [], 0, 0, n_tokens_of(batch)[1])
         finally:
             self.config, self.check_memory = before
         self.optimizer.zero_grad(set_to_none=self.graphs is None)
-        return not failed
+        return sums is not None and sums[-1].item() == 0
 
     def _gradient(
         self, parts: Sequence[Sequence[Pair]], rollouts: list[Rollout], step: int, number: int, n_tokens: int
-    ) -> tuple[Tensor, bool]:
+    ) -> Tensor | None:
         """Gradient of the objective's sum over the GLOBAL batch, divided by its target tokens.
 
-        Returns the sums of the objective (`Sums.stack`) and of positions, [3 + 2 n], and whether a rank ran out of
-        memory. The batch's number of tokens is known on every rank, so it is not communicated. A rank that runs out of
-        memory still takes part in all communication, and sets a flag that is summed with the rest.
+        Returns the sums of the objective (`Sums.stack`), of positions, and of ranks that ran out of memory, [4 + 2 n];
+        None if this is the only one, and did. The batch's number of tokens is known on every rank, so it is not
+        communicated. A rank that runs out of memory still takes part in all communication, with a loss of NaN, so that
+        no rank's optimizer steps.
         """
         sums = torch.zeros(4 + 2 * len(self.objective.extras), dtype=self.device.wide_dtype, device=self.world.device)
-        failed = False
         try:
             if not rollouts:
                 rollouts.extend(self._rollouts(parts, step))
@@ -197,11 +209,11 @@ class TrainStep:
         except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError
             if not self.device.is_memory_error(error) or self.sharding.needs_every_rank or max(map(len, parts)) < 2:
                 raise
-            failed = True
-            sums[-1] = 1
+            if self.world.size == 1:
+                return None
+            sums[0], sums[-1] = torch.nan, 1
         self.sharding.reduce_gradients()
-        sums = self.world.all_reduce(sums)
-        return sums[:-1], failed if self.world.size == 1 else bool(sums[-1].item())
+        return self.world.all_reduce(sums)
 
     def _rollouts(self, parts: Sequence[Sequence[Pair]], step: int) -> list[Rollout]:
         """This rank's micro-batches, and what the objective makes of them."""

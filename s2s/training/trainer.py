@@ -28,7 +28,7 @@ from s2s.training.nonfinite import NonFiniteGuard
 from s2s.training.signals import StopSignal
 from s2s.training.state import TrainerState, load_states, observer_states
 from s2s.training.train_step import TrainStep
-from s2s.training.unread import UnreadUpdate, UnreadUpdates
+from s2s.training.unread import ReadUpdate, UnreadUpdate, UnreadUpdates
 from s2s.training.validation import Validation, ValidationResult
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Trainer:
         self.nonfinite = NonFiniteGuard.from_config(self.config.train, self.directory, self.log)
         self.stop, self.saved_at = StopSignal(), time.monotonic()
         self.observers: Sequence[Observer] = ()
-        self.unread = UnreadUpdates()
+        self.unread = UnreadUpdates(device_of(self.world.device))
 
     def train(self, stop: StopSignal) -> dict[str, Any]:
         """Update until the end of the run, until validation stops improving, or until a signal; returns the summary."""
@@ -102,39 +102,37 @@ class Trainer:
 
     def update(self, batch: Sequence[Pair]) -> None:
         """Train on one global batch; its values are read now if they are needed now, or else with later ones."""
-        with self.unread.timed(device_of(self.world.device)):
+        with self.unread.launching():
             launched = self.train_step.launch(batch, self.state.step)
             if self.ema:
                 self.ema.update(self.state.step, launched.is_finite)
         self.unread.add(UnreadUpdate(batch, self.state.step, self.state.epoch, self.data_loader.wait, launched))
-        at_once = self.unread.must_be_read or self.world.size > 1  # ranks have other observers, and end together
-        if at_once or any(observer.is_due(self.state.step) for observer in self.observers):
+        if self.unread.must_be_read or any(observer.is_due(self.state.step) for observer in self.observers):
             self.read_updates()
 
     def read_updates(self) -> None:
         """Wait for the updates that were not read yet, and report each."""
-        updates, seconds, busy = self.unread.read(device_of(self.world.device))
-        for update, result in updates:
-            self.report(update, result, seconds, busy)
+        for update in self.unread.read():
+            self.report(update)
 
-    def report(self, update: UnreadUpdate, result: StepResult, seconds: float, busy: float) -> None:
-        """Count an update, and record it for observers; seconds, and busy ones of the device, are what it took."""
-        state = self.state
+    def report(self, read: ReadUpdate) -> None:
+        """Count an update, and record it for observers."""
+        state, update, result = self.state, read.launched, read.result
         if result.is_finite:
             state.n_tokens += result.n_tokens
             state.n_bad = 0
         else:
             self.record_skipped(update.step, update.batch, result)
-        state.seconds += seconds
-        rate = result.flops / busy if result.flops and self.peak_flops else 0.0
+        state.seconds += read.seconds
+        rate = result.flops / read.device_seconds if result.flops and self.peak_flops else 0.0
         self.peak_flops = max(self.peak_flops, rate)  # a measured rate must be possible
         record = {
             "step": update.step,
             "epoch": update.epoch,
             **result.record(),
             "pairs": len(update.batch),
-            "seconds": seconds,
-            "device_seconds": busy,
+            "seconds": read.seconds,
+            "device_seconds": read.device_seconds,
             "wait": update.wait,
             "flops": result.flops,
             "mfu": rate / self.peak_flops if rate else None,

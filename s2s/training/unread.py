@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["UnreadUpdate", "UnreadUpdates"]
+__all__ = ["ReadUpdate", "UnreadUpdate", "UnreadUpdates"]
 
 import time
 from contextlib import contextmanager
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from s2s.data.pairs import Pair
     from s2s.training.step_result import StepResult
 
-MOST = 100
+MAX_UNREAD = 100
 """Updates that are left unread at most: the host must not run ahead of the device without end"""
+TICK = 1e-9
+"""Least seconds of an update: a clock may have no finer resolution"""
 
 
 class UnreadUpdate(NamedTuple):
@@ -32,20 +34,36 @@ class UnreadUpdate(NamedTuple):
     launched: LaunchedUpdate
 
 
-class UnreadUpdates:
-    """The updates since the last read, and the time that they have taken together."""
+class ReadUpdate(NamedTuple):
+    """An update that the device has made."""
 
-    def __init__(self) -> None:
+    launched: UnreadUpdate
+    result: StepResult
+    seconds: float
+    """By the clock on the wall, without waiting for data"""
+    device_seconds: float
+    """By the device's clock"""
+
+
+class UnreadUpdates:
+    """The updates since the last read, and the time that they have taken together.
+
+    The time of updates that are read together is known of all of them only: each has a share, by its operations.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
         self.updates: list[UnreadUpdate] = []
-        self.seconds = self.busy = 0.0
+        self.seconds = self.busy_since = 0.0
 
     @contextmanager
-    def timed(self, device: Device) -> Iterator[None]:
-        """Inside the block, the time of the host and of the device counts as that of the updates."""
-        began, busy = time.monotonic(), device.clock()
+    def launching(self) -> Iterator[None]:
+        """Launches an update in the block, whose time counts as that of the updates."""
+        if not self.updates:
+            self.busy_since = self.device.clock()  # the device is idle: all that it was given has been read
+        began = time.monotonic()
         yield
         self.seconds += time.monotonic() - began
-        self.busy += device.clock() - busy
 
     def add(self, update: UnreadUpdate) -> None:
         """One more."""
@@ -54,15 +72,25 @@ class UnreadUpdates:
     @property
     def must_be_read(self) -> bool:
         """Whether there is no reason to wait: the newest is on the host, or there are many."""
-        return self.updates[-1].launched.values.is_cpu or len(self.updates) >= MOST
+        return self.updates[-1].launched.values.is_cpu or len(self.updates) >= MAX_UNREAD
 
-    def read(self, device: Device) -> tuple[list[tuple[UnreadUpdate, StepResult]], float, float]:
-        """The updates, in order, with their results, and the mean seconds of one, by the clock and of the device."""
+    def read(self) -> list[ReadUpdate]:
+        """The updates, in order, for which the host waits."""
         updates, self.updates = self.updates, []
         if not updates:
-            return [], 0.0, 0.0
-        with self.timed(device):
-            results = read_results([update.launched for update in updates])
-        seconds, busy = self.seconds / len(updates), max(self.busy / len(updates), 1e-9)
-        self.seconds = self.busy = 0.0
-        return list(zip(updates, results, strict=True)), seconds, busy
+            return []
+        began = time.monotonic()
+        results = read_results([update.launched for update in updates])
+        seconds, self.seconds = self.seconds + time.monotonic() - began, 0.0
+        busy = max(self.device.clock() - self.busy_since, TICK)
+        shares = _shares([result.flops or 0.0 for result in results])
+        return [
+            ReadUpdate(update, result, share * seconds, share * busy)
+            for update, result, share in zip(updates, results, shares, strict=True)
+        ]
+
+
+def _shares(amounts: Sequence[float]) -> list[float]:
+    """Each amount's share of their sum; equal ones if all amounts are 0."""
+    total = sum(amounts)
+    return [amount / total if total else 1 / len(amounts) for amount in amounts]

@@ -34,16 +34,23 @@ class Run(Observer):
     def __init__(self, path: Path, config: Config, log: Log) -> None:
         self.path, self.config, self.log = path, config, log
         self.observers: list[Observer] = [log]
+        self.state = SimpleNamespace(step=0)
 
     def start(self, step: int) -> None:
         self.log.start(step)
         step_of_objective = SimpleNamespace(objective=SimpleNamespace(extras=("nll",)))
         trainer: Any = SimpleNamespace(
-            directory=self.path, config=self.config, log=self.log, train_step=step_of_objective
+            directory=self.path, config=self.config, log=self.log, state=self.state, train_step=step_of_objective
         )
         self.observers.append(RunLines(trainer, trainer.log))
 
-    def updated(self, record: Mapping[str, Any]) -> None:
+    def updated(self, *records: Mapping[str, Any]) -> None:
+        """After these updates, which were read together."""
+        self.state.step = records[-1]["step"]
+        for record in records:
+            self._updated(record)
+
+    def _updated(self, record: Mapping[str, Any]) -> None:
         for observer in self.observers:
             observer.updated(record)
 

@@ -55,6 +55,9 @@ class Pretend(Device):
     def peak_memory(self) -> int:
         return 0
 
+    def empty_cache(self) -> None:
+        """Nothing is held unused."""
+
     def can_measure_peak(self) -> bool:
         return False
 

@@ -31,6 +31,16 @@ def test_the_updates_after_the_first_ones_are_traced(tmp_path: Path, n_updates: 
     assert len(said) == 1
 
 
+def test_updates_are_read_at_once_until_all_is_traced(tmp_path: Path) -> None:
+    said: list[str] = []
+    tracing = Tracing(tmp_path / "profile.json", said.append)
+    while tracing.is_due(0):
+        assert not said
+        tracing.updated({"step": 0})
+    assert said
+    tracing.close(None)
+
+
 @pytest.mark.parametrize(("asked", "is_main"), [(False, True), (True, False)])
 def test_unless_it_is_asked_for_nothing_is_traced(asked: bool, is_main: bool) -> None:
     trainer: Any = SimpleNamespace(

@@ -83,6 +83,23 @@ def test_the_host_knows_what_it_has_copied_to_a_device() -> None:
         host_copy(there + 1)
 
 
+@pytest.mark.parametrize("pick", [False, True])
+def test_what_was_written_to_is_read_again(pick: bool) -> None:
+    """With no data to read, here that raises."""
+    there = to_device(torch.arange(3), torch.device("meta"))
+    there.add_(1)
+    if pick:
+        (there,) = select_rows([there], torch.tensor([1]))
+    with pytest.raises(NotImplementedError):
+        host_copy(there)
+
+
+def test_what_inference_mode_has_copied_is_known_too() -> None:
+    with torch.inference_mode():
+        there = to_device(torch.arange(3), torch.device("meta"))
+    assert host_copy(there).tolist() == [0, 1, 2]
+
+
 def test_what_is_on_the_host_is_its_own_copy() -> None:
     x = torch.arange(3)
     assert to_device(x, torch.device("cpu")) is x

@@ -20,7 +20,8 @@ class ProfileOptions(TrainConfig):
     """A trace of updates."""
 
     profile: bool = False
-    """Write a trace of ten updates to profile.json in the run directory, for chrome://tracing or Perfetto."""
+    """Write a trace of ten updates to profile.json in the run directory, for chrome://tracing or Perfetto. Until then,
+    the host waits for a GPU after each."""
 
 
 @hookimpl

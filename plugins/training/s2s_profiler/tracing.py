@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 N_BEFORE = 5
 """Updates after which memory, caches and compilers have settled"""
+WARM_UP = 1
+"""Updates that are traced and thrown away: the profiler's own start takes time"""
 N_TRACED = 10
 
 
@@ -23,13 +25,19 @@ class Tracing(Observer):
     """Writes a trace to `path` and reports it."""
 
     def __init__(self, path: Path, report: Callable[[str], None]) -> None:
-        self.path, self.report = path, report
-        plan = schedule(wait=N_BEFORE, warmup=1, active=N_TRACED, repeat=1)
+        self.path, self.report, self.n_updates = path, report, 0
+        plan = schedule(wait=N_BEFORE, warmup=WARM_UP, active=N_TRACED, repeat=1)
         self.profile = profile(schedule=plan, on_trace_ready=self._write)
         self.profile.start()
 
+    def is_due(self, step: int) -> bool:
+        """Until all is traced, so that the trace of an update holds what the device did for it."""
+        del step
+        return self.n_updates < N_BEFORE + WARM_UP + N_TRACED
+
     def updated(self, record: Mapping[str, Any]) -> None:
         """One more update."""
+        self.n_updates += 1
         self.profile.step()
 
     def close(self, error: BaseException | None) -> None:

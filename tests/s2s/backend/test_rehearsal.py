@@ -41,11 +41,21 @@ def test_runs_on_a_device_equal_those_on_a_cpu(group: str, tmp_path: Path) -> No
             assert (result["training"]["replays"] > 0) is ("training" in case.captured), (name, result["training"])
 
 
+def test_ranks_wait_once_for_an_update_and_once_for_one_that_lacked_memory() -> None:
+    results = printed("harness.rank_reads")
+    assert [result["reads"] for result in results] == [1, 1]
+    assert [result["with_a_failure"] for result in results] == [2, 2]
+
+
 def rehearsed(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
-    """The cases of a group, or single ones, in a process of their own: a device is registered for good."""
-    command = [sys.executable, "-m", "harness.rehearsal", str(folder), *names]
+    """The cases of a group, or single ones."""
+    return {result.pop("case"): result for result in printed("harness.rehearsal", str(folder), *names)}
+
+
+def printed(module: str, *arguments: str) -> list[dict[str, Any]]:
+    """The JSON lines of a module in a process of its own: a device is registered for good."""
     environment = {**os.environ, "PYTHONPATH": str(HARNESS.parent), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
-    results = [json.loads(line) for line in done.stdout.splitlines()]
-    return {result.pop("case"): result for result in results}
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -67,6 +67,20 @@ def test_on_a_terminal_one_line_moves_at_most_once_a_second(
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h"), "the cursor is back"
 
 
+def test_the_line_shows_the_newest_of_updates_that_were_read_together(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def action() -> None:
+        with make(tmp_path, every=50, n_steps=100) as run:
+            run.start(0)
+            clock.now += 1
+            run.updated(*map(update, range(1, 31)))
+
+    text = on_terminal(action, monkeypatch, 200)
+    assert "30/100" in text
+    assert " 1/100" not in text
+
+
 def test_a_fact_that_is_wider_than_the_terminal_goes_on_below_itself(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +120,7 @@ def test_the_live_line_shows_as_much_as_the_terminal_has_room_for(
             run.start(12_397)
             for step in (12_398, 12_399, 12_400):
                 clock.now += 1
-                run.updated(update(step))
+                run.updated(update(step, seconds=0.995))
 
     written = on_terminal(action, monkeypatch, columns).encode()
     for end in range(len(written)):
@@ -124,7 +138,7 @@ def test_the_live_line_shows_as_much_as_the_terminal_has_room_for(
 @pytest.mark.parametrize("width", range(54, 220))
 def test_fields_come_with_the_width_and_never_go(width: int) -> None:
     means = MovingMeans(2)
-    means.add(0.2336, update(12_400))
+    means.add(update(12_400, seconds=0.2286))
     line = UpdateLine.of(update(12_400), 100_000, means)
     found, wider = fitting(line, width), fitting(line, width + 1)
     assert len(found) <= width

@@ -21,14 +21,11 @@ def journal(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (path / "log.jsonl").read_text().splitlines()]
 
 
-def test_an_update_is_one_line_with_everything_in_it(
-    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_update_is_one_line_with_everything_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path) as run:
         run.start(12_398)
         for step in (12_399, 12_400):
-            clock.now += 0.2336
-            run.updated(update(step))
+            run.updated(update(step, seconds=0.2286))
     assert capsys.readouterr().out == (
         "update  12,400/100,000   12%  loss 3.214  nll 1.98  lr 6.3e-4  gnorm 0.41  176.4k tok/s  "
         "mfu 50% (47 GFLOP/s)  pad 6%  wait 2%  1.9 GB  ETA 05:41:03\n"
@@ -56,14 +53,12 @@ def test_validation_and_saving_do_not_count_as_training_time(
 ) -> None:
     with make(tmp_path, n_steps=10) as run:
         run.start(0)
-        clock.now += 2
-        run.updated(update(1))
+        run.updated(update(1, seconds=1.5, wait=0.5))
         clock.now += 500
         run.validated({"step": 1, "nll": 1.0, "best": True})
         clock.now += 300
         run.saved(tmp_path / "checkpoints/step-000001", 300.0)
-        clock.now += 2
-        run.updated(update(2))
+        run.updated(update(2, seconds=2.0, wait=0.0))
     assert capsys.readouterr().out.endswith("ETA 00:00:16\n")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from s2s.backend.device_types import device_of
 from s2s.config import Config, TrainConfig
 from s2s.config.run import CheckpointConfig, ValidConfig
 from s2s.errors import CheckpointError, Preempted
@@ -42,7 +43,7 @@ def trainer(*, state: TrainerState | None = None, config: Config | None = None, 
     one = Trainer.__new__(Trainer)
     one.config, one.state = config or Config(), state or TrainerState()
     one.world = SimpleNamespace(any_true=bool, is_main=True, size=1, device=torch.device("cpu"), barrier=lambda: None)
-    one.unread = UnreadUpdates()
+    one.unread = UnreadUpdates(device_of(torch.device("cpu")))
     one.ema, one.observers, one.peak_flops = None, (), 0.0
     one.length = RunLength(one.config.train.steps)
     for name, part in parts.items():
@@ -130,7 +131,7 @@ def launched(outcome: StepResult) -> LaunchedUpdate:
 
 def updated(monkeypatch: pytest.MonkeyPatch, outcome: StepResult, **parts: Any) -> tuple[Any, dict[str, Any]]:
     """After update 7, which took 2 s of the device and 5 s by the clock on the wall, of a batch of 3 pairs."""
-    looks, device_looks = iter([10.0, 14.0, 20.0, 21.0]), iter([3.0, 4.5, 5.0, 5.5])
+    looks, device_looks = iter([10.0, 14.0, 20.0, 21.0]), iter([3.0, 5.0])
     monkeypatch.setattr("s2s.backend.core_devices.CPU.clock", lambda _: next(device_looks))
     monkeypatch.setattr(unread, "time", SimpleNamespace(monotonic=lambda: next(looks)))
     monkeypatch.setattr("s2s.backend.core_devices.CPU.peak_memory", lambda _: 99)
@@ -229,7 +230,6 @@ def test_updates_are_read_when_one_is_needed_and_reported_in_order(monkeypatch: 
     one, reads, observer = trained(monkeypatch, [result(loss=loss) for loss in (1.0, 2.0, 3.0, 4.0)])
     assert reads == [3]
     assert [(record["step"], record["loss"]) for record in observer.updates] == [(1, 1.0), (2, 2.0), (3, 3.0)]
-    assert len({record["seconds"] for record in observer.updates}) == 1
     assert one.state.n_tokens == 3 * 20
     notes = Notes()
     one.checkpoints, one.finish_save, one.observers = notes, notes.finish_save, []
@@ -238,13 +238,26 @@ def test_updates_are_read_when_one_is_needed_and_reported_in_order(monkeypatch: 
 
 
 def test_many_updates_are_not_left_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unread, "MOST", 2)
+    monkeypatch.setattr(unread, "MAX_UNREAD", 2)
     assert trained(monkeypatch, [result()] * 5)[1] == [2, 1, 2]
 
 
-def test_ranks_read_each_update_so_that_all_end_with_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = SimpleNamespace(size=2, device=torch.device("cpu"))
-    assert trained(monkeypatch, [result()] * 3, world=world)[1] == [1, 1, 1]
+def test_updates_that_are_read_together_share_their_time_by_their_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device's clock is read when it is idle: before the first, and after the read."""
+    device_looks = iter([3.0, 11.0, 12.0, 14.0])
+    looks = iter([0.0, 1.0, 100.0, 102.0, 200.0, 201.0, 203.0, 207.0])
+    monkeypatch.setattr("s2s.backend.core_devices.CPU.clock", lambda _: next(device_looks))
+    monkeypatch.setattr(unread, "time", SimpleNamespace(monotonic=lambda: next(looks)))
+    one, _, observer = trained(monkeypatch, [result(400.0), result(1200.0), result(1600.0)], peak_flops=800.0)
+    assert [record["device_seconds"] for record in observer.updates] == [1.0, 3.0, 4.0]
+    assert [record["seconds"] for record in observer.updates] == [1.0, 3.0, 4.0]
+    assert [record["mfu"] for record in observer.updates] == [0.5] * 3
+    assert one.state.seconds == 8.0
+
+
+def test_updates_whose_operations_nobody_counts_share_their_time_equally(monkeypatch: pytest.MonkeyPatch) -> None:
+    observer = trained(monkeypatch, [result(None)] * 3)[2]
+    assert len({record["seconds"] for record in observer.updates}) == 1
 
 
 def test_a_skipped_update_has_its_own_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -488,9 +501,10 @@ def test_a_training_is_resumed_updated_saved_and_finished() -> None:
 
 
 def test_a_trainer_measures_no_peak_unless_it_is_given_one(tmp_path: Path) -> None:
-    parts: Any = SimpleNamespace(world="world", ema="ema", length="length")
+    world = SimpleNamespace(device=torch.device("cpu"))
+    parts: Any = SimpleNamespace(world=world, ema="ema", length="length")
     one = Trainer(Config(), tmp_path, parts, parts, parts, parts, parts, parts)
-    assert (one.peak_flops, one.facts, one.state, one.ema, one.world) == (0.0, (), TrainerState(), "ema", "world")
+    assert (one.peak_flops, one.facts, one.state, one.ema, one.world) == (0.0, (), TrainerState(), "ema", world)
 
 
 def test_weights_are_whole_on_every_rank_while_they_are_validated() -> None:
