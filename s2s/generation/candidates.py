@@ -36,25 +36,27 @@ class Input:
     def __post_init__(self) -> None:
         if not isinstance(self.src, str):
             raise DataError(f"an input is a text, or a mapping with its text as 'src', not {_shortened(self.src)}")
-        if self.prefix != "":  # else as by default, which most are, and nothing needs a check
+        if not isinstance(self.prefix, str):
             object.__setattr__(self, "prefix", _prefix(self.prefix))
-        if self.phrases != ():
+        if not isinstance(self.phrases, tuple) or self.phrases:  # else as by default, and nothing needs a check
             object.__setattr__(self, "phrases", _phrases(self.phrases))
         for name in ("fields", "record"):
-            if (value := getattr(self, name)) != {}:
+            value = getattr(self, name)
+            if not isinstance(value, dict) or value:
                 object.__setattr__(self, name, _mapping(name, value))
 
 
 def _prefix(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
+    if value is None:
+        return ""
     raise DataError(f"'prefix' is the text with which the output begins, not {_shortened(value)}")
 
 
 def _phrases(value: Any) -> tuple[str, ...]:
-    """A text alone is refused: its letters would be the phrases."""
+    """Those of a list, or of an array of one dimension; a text alone is refused: its letters would be the phrases."""
     phrases = () if value is None else value
     is_list = isinstance(phrases, Collection) and not isinstance(phrases, str | bytes | Mapping)
+    is_list = is_list and getattr(phrases, "ndim", 1) == 1
     if not is_list or not all(isinstance(phrase, str) for phrase in phrases):
         raise DataError(f"'phrases' is a list of texts for the output, not {_shortened(value)}")
     return tuple(phrases)

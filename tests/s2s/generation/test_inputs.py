@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from s2s.compose.field_values import FieldValues
@@ -133,6 +134,10 @@ def test_an_input_is_made_of_a_text_a_mapping_or_an_example() -> None:
         ({"phrases": 3}, "'phrases' is a list of texts for the output, not int '3'"),
         ({"phrases": {"a": 1}}, "'phrases' is a list of texts for the output, not dict"),
         ({"phrases": b"Hund"}, "'phrases' is a list of texts for the output, not bytes"),
+        ({"prefix": np.array(["a", "b"])}, "'prefix' is the text with which the output begins, not ndarray"),
+        ({"phrases": np.array([1, 2])}, "'phrases' is a list of texts for the output, not ndarray"),
+        ({"phrases": np.array("Hund")}, "'phrases' is a list of texts for the output, not ndarray"),
+        ({"phrases": np.array([["Hund"]])}, "'phrases' is a list of texts for the output, not ndarray"),
     ],
     ids=str,
 )
@@ -144,14 +149,20 @@ def test_what_an_input_asks_of_its_output_in_another_type_is_refused(wrong: dict
         Input("x", **wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"fields": ["de"]}, {"fields": "de"}, {"record": 3}, {"fields": {3: "de"}}], ids=str)
+@pytest.mark.parametrize(
+    "wrong",
+    [{"fields": ["de"]}, {"fields": "de"}, {"record": 3}, {"fields": {3: "de"}}, {"fields": np.array([1, 2])}],
+    ids=str,
+)
 def test_fields_that_are_no_mapping_of_names_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"^'(fields|record)' maps names to values"):
         Input("x", **wrong)
 
 
 def test_a_list_of_phrases_is_kept_as_it_is_in_a_mapping() -> None:
+    """Or in an array, as tables have it."""
     assert Input("x", phrases=["a", "b"]).phrases == ("a", "b")  # type: ignore[arg-type]
+    assert Input("x", phrases=np.array(["a", "b"])).phrases == ("a", "b")  # type: ignore[arg-type]
     assert hash(Input("x", phrases=["a"])) == hash(Input("x", phrases=("a",)))  # type: ignore[arg-type]
 
 
