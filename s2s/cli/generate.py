@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
     from s2s.text import DocumentFormat
 
+logger = logging.getLogger(__name__)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
@@ -124,7 +126,7 @@ def _finished(options: Options, loaded: LoadedGenerator, started: float) -> None
     how_much = generator.counts.describe(generator.task.counts, time.monotonic() - started)
     _report(options, f"{how_much}; on {loaded.description}")
     if (doubt := generator.counts.doubt()) and os.environ.get("RANK", "0") == "0":
-        logging.warning(doubt)
+        logger.warning(doubt)
 
 
 def _report(options: Options, line: str) -> None:

@@ -121,6 +121,7 @@ def test_outputs_that_look_tokenised_are_warned_of(caplog: pytest.LogCaptureFixt
     assert not caplog.messages
     score([*lines, "So it is ."], [[*lines, ""]])
     assert caplog.messages == ["100 outputs end in ' .'; BLEU is for text that is not tokenised"]
+    assert caplog.records[0].name == "s2s_metrics.bleu_statistics"
     caplog.clear()
     BleuMoses(BleuMosesConfig(name="bleu_moses", lang="en"))([*lines, "So it is ."], [[*lines, ""]])
     assert not caplog.messages, "the paper's BLEU tokenises by itself"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from s2s_report.attention_lines import Drawing, Figure
 
+logger = logging.getLogger(__name__)
 FONT = 13
 """Height of letters, in pixels"""
 POINT = 0.75
@@ -39,7 +40,7 @@ class FigureFolder:
             raise ConfigError(f"figures_folder={name} has files already; give another folder, or overwrite=true")
         self.has_pdf = can_draw()
         if not self.has_pdf:
-            logging.warning("figures_folder has SVG alone: PDF needs matplotlib (the extra plots)")
+            logger.warning("figures_folder has SVG alone: PDF needs matplotlib (the extra plots)")
 
     def write(self, number: int, figures: Iterable[Figure]) -> None:
         """The files of the sentence with this number, such as 1-figure-3.svg and 1-figure-3.pdf."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Integers = NDArray[np.int64]
 
+logger = logging.getLogger(__name__)
 BATCH = 1024
 """Sentences counted at once: their n-grams fit in the processor's caches"""
 TOKENIZED = 100
@@ -34,7 +35,7 @@ def bleu_statistics(scorer: BLEU, hyps: Sequence[str], refs: Sequence[Sequence[s
     """[B, 2 + 2 N]: lengths of the output and of the closest reference, matches and n-grams of the output by order."""
     n_tokenized = sum(hyp.endswith(" .") for hyp in hyps)
     if n_tokenized >= TOKENIZED and not scorer._force:
-        logging.warning(f"{n_tokenized:,} outputs end in ' .'; BLEU is for text that is not tokenised")
+        logger.warning("%s outputs end in ' .'; BLEU is for text that is not tokenised", f"{n_tokenized:,}")
     scorer.num_refs = len(refs)  # for the signature
     begins = range(0, len(hyps), BATCH)
     return np.concatenate([_count(scorer, [texts[i : i + BATCH] for texts in (hyps, *refs)]) for i in begins])
