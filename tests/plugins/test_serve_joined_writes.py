@@ -15,7 +15,7 @@ from s2s_serve import ServeConfig
 from s2s_serve.joined_writes import MAX_JOINED, JoinedWrites
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 LONG = b"a" * MAX_JOINED
 
@@ -28,6 +28,15 @@ class Recorder:
 
     def write(self, data: bytes) -> None:
         self.calls.append(bytes(data))
+
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        self.calls.append(b"".join(parts))
+
+    def write_eof(self) -> None:
+        self.calls.append(b"end")
+
+    def abort(self) -> None:
+        self.calls.append(b"aborted")
 
     def close(self) -> None:
         self.calls.append(b"closed")
@@ -72,6 +81,23 @@ def test_all_is_sent_before_a_connection_is_closed() -> None:
         assert transport.is_closing()
 
     assert calls(write) == [b"all", b"closed"]
+
+
+def test_several_parts_are_sent_in_order_with_what_is_written_before_and_after() -> None:
+    def write(transport: Any) -> None:
+        transport.write(b"head")
+        transport.writelines([b"body", b" and "])
+        transport.write(b"end")
+
+    assert calls(write) == [b"headbody and end"]
+
+
+def test_all_is_sent_before_one_side_is_closed() -> None:
+    assert calls(lambda transport: (transport.write(b"all"), transport.write_eof())) == [b"all", b"end"]
+
+
+def test_nothing_is_sent_after_an_abort() -> None:
+    assert calls(lambda transport: (transport.write(b"all"), transport.abort())) == [b"aborted"]
 
 
 def test_writes_of_two_turns_are_two() -> None:

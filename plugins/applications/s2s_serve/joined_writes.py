@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Iterable
 
 MAX_JOINED = 65_536
 """Bytes; more are sent at once, so that nothing grows and a client that does not read is noticed"""
@@ -33,10 +34,24 @@ class JoinedWrites:
             self.loop.call_soon(self._send)
         self.waiting += data
 
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        """Send all parts, as by `write`."""
+        self.write(b"".join(parts))
+
+    def write_eof(self) -> None:
+        """Close this side of the connection when all is sent."""
+        self._send()
+        self.transport.write_eof()
+
     def close(self) -> None:
         """Close the connection when all is sent."""
         self._send()
         self.transport.close()
+
+    def abort(self) -> None:
+        """Close the connection at once; what is not sent yet is lost."""
+        self.waiting.clear()
+        self.transport.abort()
 
     def _send(self) -> None:
         if self.waiting:
