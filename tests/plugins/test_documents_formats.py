@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.documents import render, texts, translated
-from s2s.errors import DataError
+from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
 from s2s.registry import Choice
-from s2s_documents import UnitConfig
+from s2s.text import Document
+from s2s_documents import FORMATS, UnitConfig
 from s2s_documents.accelerators import without_accelerator
 from s2s_documents.archive_formats import DocxFormat, EpubFormat, PptxFormat
 from s2s_documents.markup_formats import check_well_formed
@@ -33,6 +36,28 @@ def test_every_format_has_extensions_of_its_own() -> None:
     extensions = [one for name in names for one in registry.build_default("document_format", name).extensions]
     assert len(set(extensions)) == len(extensions)
     assert all(extension.startswith(".") for extension in extensions)
+
+
+def test_the_format_of_a_name_is_found_without_importing_a_reader() -> None:
+    """Every command with files asks for it."""
+    code = (
+        "import sys; from s2s.generation.markup_documents import format_by_extension as form\n"
+        "from s2s.plugin import load_plugins; registry = load_plugins().registry\n"
+        "assert [form(name, registry) for name in ('a.HTM', 'a.epub', 'a.out')] == ['html', 'epub', '']\n"
+        "assert not [name for name in sys.modules if name.startswith('s2s_documents.')]"
+    )
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_has_a_reader(name: str) -> None:
+    form: DocumentFormat = load_plugins().registry.build_default("document_format", name)
+    try:
+        assert isinstance(form.read(b"No document.\n"), Document)
+    except DataError:
+        assert name not in ("text", "html", "markdown", "srt", "vtt"), "which take all bytes of UTF-8"
+    except ConfigError:
+        pytest.skip("the extra `documents` is not installed")
 
 
 def test_the_lines_of_a_text_are_blocks() -> None:

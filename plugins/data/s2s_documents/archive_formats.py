@@ -50,6 +50,8 @@ UNREADABLE = (
 class ArchiveFormat(DocumentFormat):
     """An archive, some of whose members are documents."""
 
+    name: str
+    """What errors call it"""
     translated: re.Pattern[str]
     """Names of the members that are documents"""
 
@@ -65,21 +67,21 @@ class ArchiveFormat(DocumentFormat):
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 members = self._members(archive)
         except UNREADABLE as error:
-            raise DataError(f"no {self.extensions[0][1:]} document: {error}") from None
+            raise DataError(f"no {self.name} document: {error}") from None
         documents = {
             info: self._member(info.filename, content)
             for info, content in members.items()
             if self.translated.fullmatch(info.filename)
         }
         if not documents:
-            raise DataError(f"no {self.extensions[0][1:]} document: the archive has no text")
+            raise DataError(f"no {self.name} document: the archive has no text")
         return _Archive(data, members, documents)
 
     def _members(self, archive: zipfile.ZipFile) -> dict[zipfile.ZipInfo, bytes]:
         """The members unpacked; raises DataError if they are too large."""
         members, n_left = dict[zipfile.ZipInfo, bytes](), MAX_BYTES
         if len(names := archive.namelist()) != len(set(names)):
-            raise DataError(f"no {self.extensions[0][1:]} document: two members of the archive have one name")
+            raise DataError(f"no {self.name} document: two members of the archive have one name")
         for info in archive.infolist():
             is_translated = self.translated.fullmatch(info.filename)
             members[info] = _unpacked(archive, info, min(n_left, MAX_BYTES_TRANSLATED) if is_translated else n_left)
@@ -114,7 +116,7 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> by
 class DocxFormat(ArchiveFormat):
     """Word: body, headers, footers and notes."""
 
-    extensions = (".docx",)
+    name = "docx"
     translated = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
 
     def template(self, text: str, encode: Callable[[str], bytes]) -> Template:
@@ -124,7 +126,7 @@ class DocxFormat(ArchiveFormat):
 class PptxFormat(ArchiveFormat):
     """PowerPoint: slides, their notes, and diagrams."""
 
-    extensions = (".pptx",)
+    name = "pptx"
     translated = re.compile(r"ppt/(?:slides/slide|notesSlides/notesSlide|diagrams/data)\d*\.xml")
 
     def template(self, text: str, encode: Callable[[str], bytes]) -> Template:
@@ -134,7 +136,7 @@ class PptxFormat(ArchiveFormat):
 class EpubFormat(ArchiveFormat):
     """EPUB: its pages and its table of contents."""
 
-    extensions = (".epub",)
+    name = "epub"
     translated = re.compile(r".*\.(?:xhtml|html|htm|ncx)")
 
     def template(self, text: str, encode: Callable[[str], bytes]) -> Template:

@@ -33,8 +33,6 @@ LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
 class MarkdownFormat(DocumentFormat):
     """Markdown, which is translated but for code, front matter, targets of links, and texts of images."""
 
-    extensions = (".md", ".markdown")
-
     def __init__(self, config: Choice) -> None:
         pass
 

@@ -31,8 +31,6 @@ BOM = "\ufeff"
 class HtmlFormat(DocumentFormat):
     """HTML: whole pages and fragments, well-formed or not, in the declared encoding."""
 
-    extensions = (".html", ".htm")
-
     def __init__(self, config: Choice) -> None:
         pass
 
@@ -44,8 +42,6 @@ class HtmlFormat(DocumentFormat):
 
 class XmlFormat(DocumentFormat):
     """XML: XHTML is read as HTML; in others, an element is inline where text stands beside it."""
-
-    extensions = (".xml", ".xhtml", ".svg")
 
     def __init__(self, config: Choice) -> None:
         pass

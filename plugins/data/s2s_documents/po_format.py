@@ -29,8 +29,6 @@ MAX_FORMS = 6
 class PoFormat(DocumentFormat):
     """PO, by translate-toolkit, which keeps the lines of units without a new translation as gettext writes them."""
 
-    extensions = (".po",)
-
     def __init__(self, config: UnitConfig) -> None:
         self.retranslate = config.retranslate
 

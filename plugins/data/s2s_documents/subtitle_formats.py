@@ -46,8 +46,6 @@ MAX_WIDTH = 42
 class SrtFormat(DocumentFormat):
     """SubRip: numbered cues."""
 
-    extensions = (".srt",)
-
     def __init__(self, config: Choice) -> None:
         pass
 
@@ -58,8 +56,6 @@ class SrtFormat(DocumentFormat):
 
 class VttFormat(DocumentFormat):
     """WebVTT, whose text has references such as &amp;."""
-
-    extensions = (".vtt",)
 
     def __init__(self, config: Choice) -> None:
         pass

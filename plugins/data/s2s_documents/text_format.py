@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 class TextFormat(DocumentFormat):
     """Plain text: a line is a block."""
 
-    extensions = (".txt",)
-
     def __init__(self, config: Choice) -> None:
         pass
 

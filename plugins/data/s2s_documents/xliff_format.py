@@ -44,8 +44,6 @@ PAIRS = {"bpt": Kind.OPEN, "sc": Kind.OPEN, "bx": Kind.OPEN, "ept": Kind.CLOSE, 
 class XliffFormat(DocumentFormat):
     """XLIFF, in the encoding that it declares."""
 
-    extensions = (".xlf", ".xliff")
-
     def __init__(self, config: UnitConfig) -> None:
         self.retranslate = config.retranslate
 
