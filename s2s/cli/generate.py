@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.cli.command import Options, run_command
+from s2s.cli.command import Options, lasting_objects, run_command
 from s2s.cli.outputs import check_output
 from s2s.config import GenerateConfig
 from s2s.run import find_model, find_run
@@ -74,11 +74,13 @@ def _load(
     composed: ComposedConfig[GenerateConfig], plugins: Plugins
 ) -> tuple[LoadedGenerator, Callable[[LoadedGenerator], bool]]:
     """The generator, and what lets the next such command do without torch, to be called at the end."""
-    from s2s.generation.packed import PackedDecoding
-
     logging.basicConfig(format="warning: %(message)s")
-    packed = PackedDecoding(composed, plugins)
-    return packed.load(), packed.keep
+    with lasting_objects():
+        from s2s.generation.packed import PackedDecoding
+
+        packed = PackedDecoding(composed, plugins)
+        opened = packed.open()
+    return opened or packed.load_model(), packed.keep
 
 
 def _checked_models(config: GenerateConfig, plugins: Plugins) -> Iterator[tuple[str, str]]:

@@ -140,11 +140,7 @@ class PackedDecoding:
 
     def load(self) -> LoadedGenerator:
         """The generator of an earlier command, or else that of the model, which is loaded."""
-        if loaded := self.open():
-            return loaded
-        from s2s.generation.build import load  # torch
-
-        return load(self.composed, self.plugins)
+        return self.open() or self.load_model()
 
     def open(self) -> LoadedGenerator | None:
         """The generator of an earlier command; None if there was none, or it kept none."""
@@ -152,6 +148,12 @@ class PackedDecoding:
             if found := form.find(keys.search):
                 return self._generator(*found)
         return None
+
+    def load_model(self) -> LoadedGenerator:
+        """The generator of the model, which is loaded."""
+        from s2s.generation.build import load  # torch
+
+        return load(self.composed, self.plugins)
 
     def keep(self, loaded: LoadedGenerator) -> bool:
         """Keep what the next command needs to do the same without torch; False if that is impossible, or done already.
