@@ -1,6 +1,6 @@
 """Trees of tensors, such as the state of a search: apply one function to all tensors, or join two trees.
 
-And tensors of a device whose values the host has made, and need not read.
+And tensors of a device whose values the host knows, since it has made them or read them once.
 """
 
 from __future__ import annotations
@@ -55,24 +55,23 @@ def to_device(x: Tensor, device: torch.device, *, pin: bool = False) -> Tensor:
     """
     moved = x.pin_memory().to(device, non_blocking=True) if pin else x.to(device)
     if moved is not x:
-        _remember(moved, x)
+        remember_copy(moved, x)
     return moved
 
 
 def host_copy(x: Tensor) -> Tensor:
-    """The same values on the host, which waits for the device unless `to_device` has copied them there, and nothing has
-    written to x since."""
-    known = x if x.is_cpu else _remembered(x)
+    """The same values on the host, which waits for the device unless it knows them; they must not be written to."""
+    known = x if x.is_cpu else known_copy(x)
     return x.cpu() if known is None else known
 
 
-def _remember(x: Any, copy: Tensor) -> None:
-    """From now on, `copy` has the values of x, a tensor of a device."""
+def remember_copy(x: Any, copy: Tensor) -> None:
+    """Let the host know the values of x, a tensor of a device, which `copy` has until x is written to."""
     x.host_copy = copy, _n_writes(x)
 
 
-def _remembered(x: Tensor) -> Tensor | None:
-    """The copy of x as it is now."""
+def known_copy(x: Tensor) -> Tensor | None:
+    """The values of x, if the host knows them: it has made x, or read it."""
     copy, n_writes = getattr(x, "host_copy", (None, 0))
     return copy if n_writes == _n_writes(x) else None
 
@@ -90,8 +89,8 @@ def select_rows(tree: Tree, rows: Tensor) -> Tree:
         if not of_device:
             of_device.append(rows.to(x.device))  # copied once
         picked = x.index_select(0, of_device[0])
-        if rows.is_cpu and (known := _remembered(x)) is not None:
-            _remember(picked, known.index_select(0, rows))
+        if rows.is_cpu and (known := known_copy(x)) is not None:
+            remember_copy(picked, known.index_select(0, rows))
         return picked
 
     return map_tensors(pick, tree)

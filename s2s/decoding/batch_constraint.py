@@ -41,7 +41,8 @@ class BeamAllocation(Protocol):
         """
 
     def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
-        """n of the candidates, best first; `states` are those of the hypotheses that they extend."""
+        """n of the candidates, which may be on the host, best first; `states` are those of the hypotheses that they
+        extend, and on the device of the result."""
 
 
 class BatchConstraint:

@@ -34,7 +34,7 @@ from s2s.backend.operators.operator import Operator
 from s2s.decoding.beams import BeamRun, Beams, BeamSentence
 from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
 from s2s.decoding.config import BeamConfig, GreedyConfig
-from s2s.decoding.history import ROOT
+from s2s.decoding.history import ROOT, on_host
 from s2s.decoding.sentences import Hypothesis, SearchResult
 from s2s.decoding.starting import check_starting_tokens, max_output_length, start_sentences
 from s2s.decoding.streaming import StreamingSearch
@@ -210,7 +210,8 @@ class BeamSearch(StreamingSearch[Beams]):
         eos, allocation = beams.run.request.vocab.eos, beams.run.constraint.allocation
         if not allocation or beams.constraint_state is None:
             return Candidates(*unfinished_candidates(candidates, eos, n))
-        live = unfinished_candidates(candidates, eos, candidates.token.size(1))
+        known = Candidates(*on_host(candidates))  # as the allocation knows them
+        live = unfinished_candidates(known, eos, known.token.size(1))
         return allocation.select(beams.constraint_state, Candidates(*live), n)
 
     def penalty(self, length: Tensor) -> Tensor:

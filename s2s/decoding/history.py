@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from s2s.tensors import host_copy, known_copy, remember_copy
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -95,12 +97,15 @@ class History:
 def on_host(tensors: Sequence[Tensor]) -> list[Tensor]:
     """The same integers, booleans and fp32 numbers, bit for bit, in tensors of the CPU; all are of one device.
 
-    In one transfer, since each one waits for the device.
+    Those that the host does not know yet are read in one transfer, since each one waits for the device.
     """
-    if all(x.is_cpu for x in tensors):
-        return list(tensors)
-    copied = torch.cat([_bits(x).flatten() for x in tensors]).cpu().split([x.numel() for x in tensors])
-    return [_from_bits(bits, x) for bits, x in zip(copied, tensors, strict=True)]
+    known = [x if x.is_cpu else known_copy(x) for x in tensors]
+    unknown = [x for x, copy in zip(tensors, known, strict=True) if copy is None]
+    if unknown:
+        copied = torch.cat([_bits(x).flatten() for x in unknown]).cpu().split([x.numel() for x in unknown])
+        for x, bits in zip(unknown, copied, strict=True):
+            remember_copy(x, _from_bits(bits, x))
+    return [host_copy(x) if copy is None else copy for x, copy in zip(tensors, known, strict=True)]
 
 
 def _bits(x: Tensor) -> Tensor:

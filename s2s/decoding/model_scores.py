@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from s2s.tensors import known_copy, remember_copy
+
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq
 
@@ -22,6 +24,17 @@ def log_probs(model: Seq2Seq, logits: Tensor) -> Tensor:
 
 
 def gather_hypotheses(values: Tensor, index: Tensor) -> Tensor:
-    """values[b, index[b]] for every b: values [B, K, ...], index [B, K'] -> [B, K', ...]"""
+    """values[b, index[b]] for every b: values [B, K, ...], index [B, K'] -> [B, K', ...]
+
+    The host knows the result if it knows both (`s2s.tensors.known_copy`).
+    """
+    gathered = _gathered(values, index)
+    known_values, known_index = known_copy(values), known_copy(index)
+    if known_values is not None and known_index is not None:
+        remember_copy(gathered, _gathered(known_values, known_index))
+    return gathered
+
+
+def _gathered(values: Tensor, index: Tensor) -> Tensor:
     rows = torch.arange(index.size(0), device=index.device)[:, None]
     return values[rows, index]

@@ -142,8 +142,8 @@ DECODING = {
     ),
     "phrases": Case(
         generate=[[PLAIN, "input=../wishes.jsonl", "format=jsonl"]],
-        step_reads=3,
-        why="the host makes the states of phrases: of candidates, of those that stay, and of tokens",
+        step_reads=1,
+        why="the host makes the states of phrases, for which it reads the candidates",
     ),
 }
 CAPTURED = {

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from s2s.decoding.model_scores import gather_hypotheses
 from s2s.tensors import host_copy, join_tensors, list_tensors, map_tensors, select_rows, to_device
 
 
@@ -104,6 +105,15 @@ def test_what_is_on_the_host_is_its_own_copy() -> None:
     x = torch.arange(3)
     assert to_device(x, torch.device("cpu")) is x
     assert host_copy(x) is x
+
+
+def test_what_is_gathered_from_what_the_host_knows_is_known() -> None:
+    meta = torch.device("meta")
+    states, parents = to_device(torch.arange(8).view(2, 2, 2), meta), to_device(torch.tensor([[1, 1], [0, 1]]), meta)
+    assert host_copy(gather_hypotheses(states, parents)).tolist() == [[[2, 3], [2, 3]], [[4, 5], [6, 7]]]
+    for part in (gather_hypotheses(states + 1, parents), gather_hypotheses(states, parents.clone())):
+        with pytest.raises(NotImplementedError):
+            host_copy(part)
 
 
 def test_rows_of_what_the_host_has_copied_need_not_be_read_either() -> None:

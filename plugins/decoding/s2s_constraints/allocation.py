@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from s2s.decoding import on_host
+from s2s.tensors import to_device
 from s2s_constraints.automaton import TextAutomaton, text_states
 from s2s_constraints.bad_words import NONE
 
@@ -58,16 +60,18 @@ class PhraseAllocation:
     def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
         """n candidates, best first: the best of every bank, then the second best of every bank, and so on.
 
-        If a round does not fit entirely, banks that lack the fewest tokens come first.
+        If a round does not fit entirely, banks that lack the fewest tokens come first. All on the host, which must know
+        the tokens: it reads the candidates once, and those that it has selected before not again.
         """
-        missing = self.texts.missing_after(text_states(states), candidates.token, candidates.parents)
+        known = type(candidates)(*on_host(candidates))
+        missing = self.texts.missing_after(text_states(states), known.token, known.parents)
         n_tokens = int(missing.max()) + 1
-        bank = missing.to(states.device).masked_fill(candidates.score == -torch.inf, n_tokens)
+        bank = missing.masked_fill(known.score == -torch.inf, n_tokens)
         bank, order = bank.sort(stable=True)  # candidates are sorted by score, and stay sorted within a bank
-        rank = torch.arange(bank.size(1), device=bank.device) - torch.searchsorted(bank, bank)
+        rank = torch.arange(bank.size(1)) - torch.searchsorted(bank, bank)
         turn = (rank * n_tokens + bank).masked_fill(bank == n_tokens, torch.iinfo(torch.long).max)
         selected = order.gather(1, turn.argsort(stable=True)[:, :n]).sort().values
-        return type(candidates)(*(values.gather(1, selected) for values in candidates))
+        return type(candidates)(*(to_device(values.gather(1, selected), states.device) for values in known))
 
     def _required(self, states: Tensor) -> Tensor:
         """The next tokens of missing phrases: states [B, K, ·] -> [B, K, P], NONE where there are fewer."""

@@ -107,11 +107,10 @@ class TextAutomaton:
         return [self.table[number].required for number in host_copy(state)[..., 0].flatten().tolist()]
 
     def missing_after(self, state: Tensor, token: Tensor, parents: Tensor) -> Tensor:
-        """Tokens that complete all phrases after `token` [B, n], which extends the hypotheses `parents` [B, n], on the
-        host: states [B, K, 2] -> [B, n]"""
-        tokens, rows = on_host([token, parents])
-        before = host_copy(state)[..., 0].gather(1, rows)
-        numbers, place = self.table.after(before, tokens).unique(return_inverse=True)
+        """Tokens that complete all phrases after `token` [B, n], which extends the hypotheses `parents` [B, n]: states
+        [B, K, 2] -> [B, n]; all but these on the host."""
+        before = host_copy(state)[..., 0].gather(1, parents)
+        numbers, place = self.table.after(before, token).unique(return_inverse=True)
         return torch.tensor([self.table[number].missing for number in numbers.tolist()])[place]
 
 

@@ -11,6 +11,7 @@ from harness.open_queue import OpenQueue
 from s2s.decoding import SourceSentence
 from s2s.decoding.history import ROOT, History, on_host
 from s2s.decoding.queue import FixedQueue
+from s2s.tensors import to_device
 
 
 def queue(*lengths: int, n_tokens: int) -> FixedQueue:
@@ -133,6 +134,14 @@ def test_values_come_to_the_host_bit_for_bit_in_one_transfer(monkeypatch: pytest
     for x, y in zip(values, results, strict=True):
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
         assert x.contiguous().view(torch.uint8).tolist() == y.contiguous().view(torch.uint8).tolist()
+
+
+def test_what_the_host_knows_comes_without_a_transfer() -> None:
+    """From a device without data, from which nothing can be read."""
+    known = to_device(torch.tensor([2, 3]), torch.device("meta"))
+    assert [x.tolist() for x in on_host([known, torch.tensor([4])])] == [[2, 3], [4]]
+    with pytest.raises(NotImplementedError):
+        on_host([known, known + 1])
 
 
 def test_the_history_moves_its_steps_to_the_host_beside_other_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
