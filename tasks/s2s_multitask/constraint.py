@@ -10,6 +10,7 @@ __all__ = ["MultitaskConstraint"]
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from s2s import Constraint, PluginError
 from s2s.tensors import host_copy
@@ -37,6 +38,8 @@ class MultitaskConstraint(Constraint):
     def __init__(self, parts: Sequence[TaskConstraint], first_tag: int) -> None:
         self.parts, self.first_tag = parts, first_tag
         self.n_tokens = max(part.n_tokens for part in parts)
+        self._kinds = WeakIdKeyDictionary()
+        """States of a device that `advance` has made -> what `_kinds_of` returns of them, and need not read again"""
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S], limit [B] -> [B, 1, 2 + W]. Tags are not tokens of any task."""
@@ -61,25 +64,28 @@ class MultitaskConstraint(Constraint):
     def allowed(self, state: Tensor) -> Tensor:
         """State [B, K, 2 + W] -> [B, K, V]"""
         allowed = torch.zeros(*state.shape[:2], self.n_tokens, dtype=torch.bool, device=state.device)
-        for part, rows, inner in self._present(state):
+        for part, rows, inner in self._present(state, self._kinds_of(state)):
             allowed[rows, :, : part.n_tokens] = part.constraint.allowed(inner) if part.constraint else True
         return allowed
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]; a dead hypothesis may have a token outside its task's vocabulary."""
-        after = state.clone()
-        for part, rows, inner in self._present(state):
+        after, kinds = state.clone(), self._kinds_of(state)
+        for part, rows, inner in self._present(state, kinds):
             if part.constraint:
                 moved = part.constraint.advance(inner, token[rows].clamp(max=part.n_tokens - 1))
                 after[rows, :, 2 : 2 + inner.size(2)] = moved
+        if not after.is_cpu:
+            self._kinds[after] = kinds
         return after
 
-    def _present(self, state: Tensor) -> Iterator[tuple[TaskConstraint, Tensor, Tensor]]:
-        """The tasks that have rows in the batch, those rows, and their own states, all of one width.
+    def _kinds_of(self, state: Tensor) -> Tensor:
+        """The kind and the width of the own states of each row, on the host: [B, 2]"""
+        known: Tensor | None = self._kinds.get(state)
+        return state[:, 0, :2].cpu() if known is None else known
 
-        The host reads once which they are.
-        """
-        known = state[:, 0, :2].cpu()
-        for kind, width in known.unique(dim=0).tolist():
-            rows = (known == torch.tensor([kind, width])).all(1).nonzero()[:, 0].to(state.device)
+    def _present(self, state: Tensor, kinds: Tensor) -> Iterator[tuple[TaskConstraint, Tensor, Tensor]]:
+        """The tasks that have rows in the batch, those rows, and their own states, all of one width."""
+        for kind, width in kinds.unique(dim=0).tolist():
+            rows = (kinds == torch.tensor([kind, width])).all(1).nonzero()[:, 0].to(state.device)
             yield self.parts[kind], rows, state[rows, :, 2 : 2 + width]

@@ -92,8 +92,8 @@ SLOW = {
         task=("task=multitask_tiny",),
         inputs="tagged",
         reads=1.5,
-        step_reads=2,
-        why="project gets positions of any kinds, and the constraint states of any sentences, twice in a step",
+        step_reads=1,
+        why="project gets positions of any kinds, and the constraint states of any sentences",
     ),
     "rnng": Case(
         ["arch=rnng_tiny", NOTHING], (), PARSING, step_reads=1, why="which brackets close, of how many children"
