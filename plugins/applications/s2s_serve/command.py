@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 EXTRA = ("uvicorn", "fastapi", "starlette", "pydantic", "prometheus_client", "py3langid")
 """Modules of the extra `serve`"""
 SWITCH_INTERVAL = 0.0005
-"""Seconds for which a thread that searches waits for the event loop to let it go on; Python's own are 0.005, in which a
-small model searches several sentences"""
+"""Seconds for which a search waits for the interpreter's lock while the event loop holds it; in the 0.005 of Python's
+default, a small model searches several sentences"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

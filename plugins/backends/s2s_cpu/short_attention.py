@@ -18,7 +18,7 @@ from s2s_cpu.training_attention import address, build_struct, call_in_threads, i
 from s2s_cpu.training_attention import rows as head_rows
 
 ROW_MULTIPLE = 16
-"""A row of weights is padded to a multiple of this many floats, as in short_attention.c"""
+"""Rows of weights are padded to a multiple of this many floats. ROW_MULTIPLE in short_attention.c"""
 
 
 def short_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:

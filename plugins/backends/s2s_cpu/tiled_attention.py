@@ -20,7 +20,7 @@ from s2s_cpu.training_attention import address, build_struct, call_in_threads, i
 from s2s_cpu.training_attention import rows as head_rows
 
 SIDE = 32
-"""Queries whose bits share a number, and the multiple to which keys are padded, as in tiled_attention.c"""
+"""Queries whose bits share a number; keys are padded to a multiple of it. SIDE in bf16_blocks.h"""
 DRAWN_AT_ONCE = 1 << 20
 """Random numbers in memory at once"""
 
