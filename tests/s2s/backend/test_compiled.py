@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.exc import Unsupported, UserError
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from harness.shipped_plugins import shipped
 from s2s.backend.device_types import device_of
@@ -174,8 +176,9 @@ class Refused(NamedTuple):
     """What torch does not trace whole, with sizes that vary."""
 
     why: str
-    error: str
-    """Part of its message"""
+    error: type[Exception]
+    message: str
+    """Part of it"""
     vocab: Vocab = VOCAB
     objective: Objective = SMOOTHED
     decodes: bool = True
@@ -185,18 +188,23 @@ class Refused(NamedTuple):
 ACTIONS = [Action(Kind.WORD), Action(Kind.OPEN, "S"), Action(Kind.CLOSE)]
 BRACKETS = StackGuide([None] * 4 + [ACTIONS[i % 3] for i in range(VOCAB.tgt - 4)], depth=40)
 REFUSED = {
-    "moe_lstm_tiny": Refused("an LSTM of torch's", "LSTM"),
+    "moe_lstm_tiny": Refused("an LSTM of torch's", Unsupported, "Attempted to wrap RNN, GRU, or LSTM"),
     "rnng_tiny": Refused(
         "trees, and brackets that close, decide how much is computed",
-        "data-dependent",
+        UserError,
+        "data-dependent expression",
         Vocab(src=VOCAB.src, tgt=VOCAB.tgt, guide=BRACKETS),
     ),
     "multidecoder_tiny": Refused(
-        "the kinds of sources decide which models run", "data-dependent", Vocab(src=VOCAB.src, tgt=VOCAB.src, tags=2)
+        "the kinds of sources decide which models run",
+        GuardOnDataDependentSymNode,
+        "data-dependent expression",
+        Vocab(src=VOCAB.src, tgt=VOCAB.src, tags=2),
     ),
     "transformer_tiny": Refused(
         "a loss of chunks, whose number varies",
-        "lift_tracked_freevar_to_input",
+        AssertionError,
+        "lift_tracked_freevar_to_input should not be called on root SubgraphTracer",
         objective=LabelSmoothed(LabelSmoothedConfig(chunk=7)),
         decodes=False,
     ),
@@ -209,13 +217,13 @@ def test_what_torch_cannot_trace_is_known(arch: str) -> None:
     refused = REFUSED[arch]
     model = built(arch, refused.vocab)
     batch = make_batch([([4, 5, 6], [4, 5, 6, 7]), ([7, 8], [7, 6])], refused.vocab)
-    with pytest.raises(Exception, match=refused.error):
+    with pytest.raises(refused.error, match=refused.message):
         torch.compile(training_step, **options_of(Graphs()))(model, batch, refused.objective)
     if refused.decodes:
         step = torch.compile(model.step, **options_of(Graphs()))
         with torch.no_grad():
             state = model.start(model.encode(batch.src, batch.src_pad))
-            with pytest.raises(Exception, match=refused.error):
+            with pytest.raises(refused.error, match=refused.message):
                 step(batch.tgt_in[:, :1], state)
 
 
