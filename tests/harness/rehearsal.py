@@ -31,10 +31,10 @@ from s2s.nn.kv_cache import KVCacheState
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-UPDATES, SEARCH = (
-    {"s2s.training.train_step", "s2s.training.unread"},
-    {"s2s.decoding.streaming", "s2s.decoding.contract"},
-)
+UPDATES = {"s2s.training.train_step", "s2s.training.unread"}
+"""Modules of which one is being executed when an update reads from the device"""
+SEARCH = {"s2s.decoding.streaming", "s2s.decoding.contract"}
+"""Modules of which one is being executed when a search does, which may be part of an update"""
 PLUGIN = f"plugins=[{Path(__file__).with_name('pretend_plugin.py')}]"
 
 
