@@ -22,8 +22,10 @@ DECODING = {
     "decode_int8": "8-bit integers",
     "decode_types": "base with weights in other types; s2s: bf16",
     "decode_beams": "beams, batches of 8",
-    "decode_long_fp32": "long sources: up to 4,000 tokens, two steps",
+    "decode_long_fp32": "long sources: 100 to 1,000 tokens, two steps",
     "decode_long_int8": "long sources, 8-bit integers",
+    "decode_longest_fp32": "sources of 4,000 tokens, two steps",
+    "decode_longest_int8": "sources of 4,000 tokens, 8-bit integers",
     "decode_parse": "long outputs: 24 to 84 tokens, beam 21, batches of 8",
     "decode_levers": "levers, each switched off alone",
 }

@@ -121,12 +121,16 @@ TABLES = {
         full="sizes=tiny,small,base repeats=3 peer=ctranslate2",
     ),
     **{
-        f"decode_long_{name}": decoding(
+        f"decode_{case}_{name}": decoding(
             *("cases=long", f"quantization={quantization}"),
-            small="sizes=tiny batches=1 lengths=100,1000 repeats=1",
-            full="sizes=tiny,width128,small batches=1,8 lengths=100,300,1000,4000 repeats=5 peer=ctranslate2",
+            small=f"sizes=tiny batches=1 repeats=1 {small}",
+            full=f"sizes=tiny,width128,small peer=ctranslate2 {full}",
         )
         for name, quantization in (("fp32", "none"), ("int8", "int8"))
+        for case, small, full in (
+            ("long", "lengths=100,1000", "batches=1,8 repeats=5"),
+            ("longest", "lengths=4000", "batches=1 lengths=4000 repeats=2"),
+        )
     },
     "decode_levers": decoding(
         "levers=true",

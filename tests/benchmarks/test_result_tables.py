@@ -1,13 +1,15 @@
-"""The tables of benchmarks/results against the studies that make them."""
+"""The tables of benchmarks/results against the studies and the scripts that make them."""
 
 from __future__ import annotations
 
 import csv
+import json
 from typing import Any
 
 import pytest
 import yaml
 
+from harness.benchmark_scripts import load_benchmark
 from harness.folders import ROOT
 from s2s_study.cells import Cell, Line
 from s2s_study.t_test import holm, welch
@@ -87,3 +89,38 @@ def test_the_page_of_table_3_shows_the_verdicts_of_its_figures(measures: list[st
     page = (RESULTS / "table3" / "README.md").read_text(encoding="utf-8")
     shown = [line for line in text.splitlines() if line.startswith("|")]
     assert "\n".join(shown) in page
+
+
+LONG_SOURCES = {"fp32": "zen4_long.jsonl", "int8": "zen4_long_int8.jsonl"}
+"""Of each number type, the figures of the tables decode_long and decode_longest"""
+
+
+def long_sources(kind: str) -> list[dict[str, Any]]:
+    """The rows of a file: before those of a table, its options."""
+    text = (RESULTS / "decode" / LONG_SOURCES[kind]).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("kind", LONG_SOURCES)
+def test_long_sources_were_measured_with_the_options_of_their_tables(kind: str) -> None:
+    tables = load_benchmark("tables").TABLES
+    made = [tables[f"decode_{case}_{kind}"] for case in ("long", "longest")]
+    expected = [dict(option.split("=") for option in (*table.command[1:], *table.full)) for table in made]
+    found = [row["options"] for row in long_sources(kind) if "options" in row]
+    assert [options | {"out": ""} for options in found] == [options | {"out": ""} for options in expected]
+
+
+@pytest.mark.parametrize("kind", LONG_SOURCES)
+def test_the_page_of_long_sources_has_the_figures_of_its_files(kind: str) -> None:
+    rows = [row for row in long_sources(kind) if "case" in row]
+    ratios = {row["case"]: row["ratio"]["ctranslate2"] for row in rows}
+    section = (RESULTS / "decode" / "README.md").read_text(encoding="utf-8").partition("### Long sources")[2]
+    for size in ("tiny", "width 128", "small"):
+        found = [
+            ", ".join(f"{ratio:.2f}" for case, ratio in ratios.items() if case.startswith(f"{size} long {n} "))
+            for size, n in ((size.replace(" ", ""), n) for n in (100, 300, 1000, 4000))
+        ]
+        assert f"| {size} | {kind} | {' | '.join(found)} |\n" in section
+    pairs = [[int(n) for n in row["same"]["ctranslate2"].split("/")] for row in rows]
+    n_same, n_all = map(sum, zip(*pairs, strict=True))
+    assert f"{n_same} of {n_all} outputs in {kind}" in section
