@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -127,12 +127,17 @@ def ours(
             capture_steps([model])
     dtype = torch.bfloat16 if quantization == "bf16" and there.type != "cpu" else torch.float32
 
-    def decode(work: Work) -> list[list[int]]:
-        a, b = (1.0, 50) if work.n_out is None else (0.0, work.n_out)
+    @cache
+    def search_for(beam: int, n_out: int | None) -> BeamSearch:
+        """Made once, as by commands and servers."""
+        a, b = (1.0, 50) if n_out is None else (0.0, n_out)
         penalty: Any = {"alpha": 0.0}
-        if work.n_out is None:
+        if n_out is None:
             penalty = {"alpha": 1.0, "length_penalty": "power", "stop": "first_k"}  # as CTranslate2 stops
-        search = BeamSearch(BeamConfig(beam=work.beam, max_len_a=a, max_len_b=b, **penalty))
+        return BeamSearch(BeamConfig(beam=beam, max_len_a=a, max_len_b=b, **penalty))
+
+    def decode(work: Work) -> list[list[int]]:
+        search = search_for(work.beam, work.n_out)
         sources = [SourceSentence(i, [*ids, vocab.eos]) for i, ids in enumerate(work.sources)]
         if work.n_out is None:
             sources.sort(key=lambda source: -len(source.ids))
