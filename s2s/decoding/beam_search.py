@@ -43,6 +43,7 @@ from s2s.errors import ConfigError, PluginError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s.backend.fused import SearchStream
     from s2s.decoding.contract import SearchRequest
     from s2s.decoding.sentences import SourceSentence
 
@@ -90,24 +91,26 @@ class BeamSearch(StreamingSearch[Beams]):
 
     def admit_whole(self, run: BeamRun, sentences: Sequence[SourceSentence]) -> Sequence[SourceSentence]:
         """Let sentences join the run's stream, where the model has one; those that cannot are returned."""
-        request, model = run.request, run.request.model
-        restricted = request.constraint or (request.shortlist and model.reads_shortlists)
-        if not run.whole or restricted or not isinstance(model, HasStreamSearch):
+        request = run.request
+        if not run.whole or request.constraint or (request.shortlist and request.model.reads_shortlists):
             return sentences
         is_plain = [not s.constraint and len(request.starting_tokens(s)) == 1 for s in sentences]
         plain = list(itertools.compress(sentences, is_plain))
-        if not plain:
+        if not plain or not (stream := self._stream(run)):
             return sentences
         for sentence in plain:
             check_starting_tokens(request.starting_tokens(sentence), request.vocab)
-        limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in plain]
-        if not run.stream and (make_stream := model.stream_search()):
-            run.stream = make_stream(self, run)
-        if not run.stream:
-            return sentences
+        limits = [max_output_length(self.config, request.model, len(sentence.ids) - 1) for sentence in plain]
         self.extend_penalties(run, max(limits))
-        others = run.stream.admit(run, plain, limits)
+        others = stream.admit(run, plain, limits)
         return [*others, *(s for s, plain in zip(sentences, is_plain, strict=True) if not plain)]
+
+    def _stream(self, run: BeamRun) -> SearchStream | None:
+        """The run's stream, made when it is first needed; None: the model has none."""
+        model = run.request.model
+        if not run.stream and isinstance(model, HasStreamSearch) and (make_stream := model.stream_search()):
+            run.stream = make_stream(self, run)
+        return run.stream
 
     def start(self, run: BeamRun, sentences: list[SourceSentence]) -> Beams:
         """One live hypothesis for each sentence, since several would be identical in the first step."""
