@@ -11,6 +11,7 @@ from s2s.checkpoint.manifest import check_replaceable
 from s2s.cli.command import Options, run_command
 from s2s.config.average import AverageConfig
 from s2s.errors import CheckpointError, ConfigError
+from s2s.lasting import lasting_objects
 from s2s.run import find_run
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
             f"output={config.output}: checkpoint={config.output} means one that training wrote; try output=average"
         )
     folder = find_run(config.run) / "checkpoints"
-    from s2s.checkpoint.directory import best_steps, save  # torch, which errors about options and runs do without
-    from s2s.checkpoint.weights import average_weights
+    with lasting_objects():  # torch, which errors about options and runs do without
+        from s2s.checkpoint.directory import best_steps, save
+        from s2s.checkpoint.weights import average_weights
 
     members = steps(folder)[-config.last :] if config.last > 0 else best_steps(folder)[: config.best]
     if len(members) < max(config.last, config.best):

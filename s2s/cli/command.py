@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["FLAGS", "Options", "check_not_blocked", "lasting_objects", "run_command", "split_flags"]
+__all__ = ["FLAGS", "Options", "check_not_blocked", "run_command", "split_flags"]
 
 import gc
 import os
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -87,23 +86,6 @@ def run_command(
         return main(composed, plugins, Options("--dry-run" in flags, "--quiet" in flags)) or 0
 
     return guard(command_name(schema), run)
-
-
-@contextmanager
-def lasting_objects() -> Iterator[None]:
-    """No garbage collection visits what is made within, also not the last one: it lives as long as the process.
-
-    Without effect in a process that is more than this command, where `run_command` has not frozen what was imported.
-    """
-    if not gc.get_freeze_count():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-    gc.freeze()
 
 
 def _let_waiting_threads_sleep() -> None:

@@ -12,9 +12,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.cli.command import Options, lasting_objects, run_command
+from s2s.cli.command import Options, run_command
 from s2s.cli.outputs import check_output
 from s2s.config import GenerateConfig
+from s2s.lasting import lasting_objects
 from s2s.run import find_model, find_run
 from s2s.run.origin import Origin
 from s2s.run.paths import candidates

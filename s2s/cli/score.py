@@ -13,6 +13,7 @@ from s2s.cli.scoring.aligned_files import names, read_aligned
 from s2s.cli.scoring.report import as_json, as_text
 from s2s.config.score import ScoreConfig
 from s2s.errors import ConfigError
+from s2s.lasting import lasting_objects
 from s2s.metrics import build_metrics, compare
 from s2s.run import find_model
 
@@ -35,7 +36,8 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
     if config.model:
         for name in names(config.model, "model", "a run"):
             find_model(name, plugins, "model")
-        from s2s.cli.scoring.models import score_with_models  # torch comes with it, and metrics do without
+        with lasting_objects():
+            from s2s.cli.scoring.models import score_with_models  # torch comes with it, and metrics do without
 
         return score_with_models(composed, plugins, options)
     task = plugins.registry.get("task", config.task.name).build(config.task) if config.task.name else None

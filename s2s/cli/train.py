@@ -13,6 +13,7 @@ from s2s.cli.input_files import check_files
 from s2s.cli.outputs import check_output
 from s2s.config import Config
 from s2s.distributed.strategy import chosen_strategy, join
+from s2s.lasting import lasting_objects
 from s2s.run import run_path
 from s2s.training.planner import planner_of
 from s2s.training.signals import StopSignal
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
     """Train or resume."""
     with StopSignal().handling() as stop:
-        from s2s.training.agreement import check_agreement, options_of  # torch, which --help does without
-        from s2s.training.session import dry_run, run_training
+        with lasting_objects():  # torch, which --help does without
+            from s2s.training.agreement import check_agreement, options_of
+            from s2s.training.session import dry_run, run_training
 
         world = join(composed.config.train, plugins.registry)
         try:
@@ -61,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def train_or_launch_here(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
         return train_or_launch(composed, plugins, options, arguments)
 
-    return run_command(Config, train_or_launch_here, arguments, _shown)
+    return run_command(Config, train_or_launch_here, argv, _shown)
 
 
 def _check_run(composed: ComposedConfig[Config]) -> None:

@@ -23,6 +23,7 @@ from s2s.generation.output_stages import OutputStage, build_stages
 from s2s.generation.packed_keys import Keys
 from s2s.generation.sentences import one_result_each, sentences_of
 from s2s.generation.workers import describe_workers, resolve_workers, search_shared
+from s2s.lasting import lasting_objects
 from s2s.run import find_model
 from s2s.run.origin import Origin
 from s2s.run.run_task import RunTask, read_run_config
@@ -151,7 +152,8 @@ class PackedDecoding:
 
     def load_model(self) -> LoadedGenerator:
         """The generator of the model, which is loaded."""
-        from s2s.generation.build import load  # torch
+        with lasting_objects():
+            from s2s.generation.build import load  # torch
 
         return load(self.composed, self.plugins)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 LAYERS = (
-    "errors lazy tensors",
+    "errors lasting lazy tensors",
     "command_options text text_lists",
     "registry io",
     "config vocab",

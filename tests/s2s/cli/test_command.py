@@ -16,7 +16,7 @@ import pytest
 import s2s.cli.command
 import s2s.cli.plugins
 from harness.toy_plugins import toy_plugins
-from s2s.cli.command import Options, lasting_objects, run_command, split_flags
+from s2s.cli.command import Options, run_command, split_flags
 from s2s.cli.documentation import summary
 from s2s.compose import compose
 from s2s.compose.composition import build_config
@@ -69,38 +69,6 @@ def test_only_the_command_of_a_process_excludes_its_modules_from_garbage_collect
     assert run_command(Config, lambda *_: 0, argv) == 0
     assert (gc.get_freeze_count() > 0) == is_frozen
     gc.unfreeze()
-
-
-def test_what_lasts_as_long_as_the_process_is_not_collected() -> None:
-    gc.freeze()
-    try:
-        frozen = gc.get_freeze_count()
-        with lasting_objects():
-            assert not gc.isenabled()
-            made = [[i] for i in range(1000)]
-        assert gc.isenabled()
-        assert gc.get_freeze_count() >= frozen + len(made)
-    finally:
-        gc.unfreeze()
-
-
-def test_nothing_lasts_in_a_process_that_is_more_than_a_command() -> None:
-    assert gc.get_freeze_count() == 0
-    with lasting_objects():
-        assert gc.isenabled()
-    assert gc.get_freeze_count() == 0
-
-
-def test_garbage_is_collected_after_an_error() -> None:
-    gc.freeze()
-    try:
-        frozen = gc.get_freeze_count()
-        with pytest.raises(ConfigError), lasting_objects():
-            raise ConfigError("no such run")
-        assert gc.isenabled()
-        assert gc.get_freeze_count() <= frozen
-    finally:
-        gc.unfreeze()
 
 
 def test_a_command_gets_its_configuration_plugins_and_flags(run: Callable[..., Ran]) -> None:

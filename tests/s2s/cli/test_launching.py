@@ -107,10 +107,10 @@ def test_a_configuration_is_printed_as_a_planner_completes_it() -> None:
 def test_the_arguments_are_those_of_the_call_or_of_the_process(
     monkeypatch: pytest.MonkeyPatch, argv: list[str] | None, arguments: list[str]
 ) -> None:
-    """They go to the configuration, and on to processes that a plugin starts."""
+    """They go on to processes that a plugin starts; without any, `run_command` reads those of the process itself."""
     calls = list[Any]()
     monkeypatch.setattr("sys.argv", ["s2s-train", "c", "d"])
     monkeypatch.setattr(command, "train_or_launch", lambda *of: calls.append(of) or 5)
     monkeypatch.setattr(command, "run_command", lambda schema, main, given, shown: (given, main(schema, 1, 2)))
-    assert command.main(argv) == (arguments, 5)
+    assert command.main(argv) == (argv, 5)
     assert calls == [(Config, 1, 2, arguments)]
