@@ -46,26 +46,28 @@ def n_product_shares(n_rows: int, products_of_row: int) -> int:
 
 
 def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x [R, I] in fp32 or bf16, weight [O, I] and bias [O] in fp32 -> [R, O] in bf16"""
+    """x [..., I] in fp32 or bf16, contiguous; weight [O, I] and bias [O] in fp32 -> [..., O] in bf16"""
     n_outputs, n_inputs = weight.shape
 
     def compute(x: Tensor, out: Tensor) -> None:
         call("s2s_bf16_linear", x, DTYPE_BITS[x.dtype], len(x), n_inputs, weight, n_outputs, bias, out)
 
-    out = x.new_empty(len(x), n_outputs, dtype=torch.bfloat16)
-    compute_in_threads(compute, (x, out), n_product_shares(len(x), weight.numel()))
+    out = x.new_empty(*x.shape[:-1], n_outputs, dtype=torch.bfloat16)
+    rows = x.flatten(0, -2), out.flatten(0, -2)
+    compute_in_threads(compute, rows, n_product_shares(len(rows[0]), weight.numel()))
     return out
 
 
 def input_gradient(d_out: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """d_out [R, O] in bf16, weight [O, I] in fp32 -> d_out weight [R, I], in fp32 or bf16"""
+    """d_out [..., O] in bf16, contiguous; weight [O, I] in fp32 -> d_out weight [..., I], in fp32 or bf16"""
     n_outputs, n_inputs = weight.shape
 
     def compute(d_out: Tensor, dx: Tensor) -> None:
         call("s2s_bf16_linear_dx", d_out, len(d_out), n_outputs, weight, n_inputs, dx, DTYPE_BITS[dtype])
 
-    dx = d_out.new_empty(len(d_out), n_inputs, dtype=dtype)
-    compute_in_threads(compute, (d_out, dx), n_product_shares(len(dx), weight.numel()))
+    dx = d_out.new_empty(*d_out.shape[:-1], n_inputs, dtype=dtype)
+    rows = d_out.flatten(0, -2), dx.flatten(0, -2)
+    compute_in_threads(compute, rows, n_product_shares(len(rows[0]), weight.numel()))
     return dx
 
 

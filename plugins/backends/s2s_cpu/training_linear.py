@@ -32,8 +32,8 @@ MIN_BATCH_ROWS = 256
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x [..., I] in fp32 or bf16, weight [O, I] and bias [O] in fp32 -> [..., O] in bf16"""
     function = _LinearInC if uses_bf16_linear(weight.size(1)) else _LinearInFewShapes
-    rows: Tensor = function.apply(x.flatten(0, -2), weight, bias)
-    return rows.unflatten(0, x.shape[:-1])
+    out: Tensor = function.apply(x, weight, bias)
+    return out
 
 
 def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
@@ -105,10 +105,11 @@ class _LinearInC(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         (weight, x), d_out, needed = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
         dx = input_gradient(d_out, weight, ctx.dtype) if needed[0] else None
+        d_rows = d_out.flatten(0, -2)
         if not needed[1]:
-            return dx, None, d_out.sum(0, dtype=torch.float32) if needed[2] else None
-        d_bias = d_out.new_empty(d_out.size(1), dtype=torch.float32) if needed[2] else None
-        return dx, weight_gradient(d_out, x, d_bias), d_bias
+            return dx, None, d_rows.sum(0, dtype=torch.float32) if needed[2] else None
+        d_bias = d_rows.new_empty(d_rows.size(1), dtype=torch.float32) if needed[2] else None
+        return dx, weight_gradient(d_rows, x.flatten(0, -2), d_bias), d_bias
 
 
 class _LinearInFewShapes(torch.autograd.Function):
@@ -116,15 +117,16 @@ class _LinearInFewShapes(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        x, weight = x.to(torch.bfloat16).contiguous(), weight.to(torch.bfloat16)
+        rows, weight = x.to(torch.bfloat16).flatten(0, -2).contiguous(), weight.to(torch.bfloat16)
         for_x, for_weight, _ = ctx.needs_input_grad
-        ctx.save_for_backward(weight if for_x else None, x if for_weight else None)
-        return blockwise_product(x, weight.t(), bias if bias is None else bias.to(torch.bfloat16))
+        ctx.save_for_backward(weight if for_x else None, rows if for_weight else None)
+        out = blockwise_product(rows, weight.t(), bias if bias is None else bias.to(torch.bfloat16))
+        return out.unflatten(0, x.shape[:-1])
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        (weight, x), d_out, needed = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
-        dx = blockwise_product(d_out, weight) if needed[0] else None
-        d_weight = outer_product_sum(d_out, x) if needed[1] else None
-        return dx, d_weight, d_out.sum(0, dtype=torch.float32) if needed[2] else None
+        (weight, x), rows, needed = ctx.saved_tensors, d_out.flatten(0, -2).contiguous(), ctx.needs_input_grad
+        dx = blockwise_product(rows, weight).unflatten(0, d_out.shape[:-1]) if needed[0] else None
+        d_weight = outer_product_sum(rows, x) if needed[1] else None
+        return dx, d_weight, rows.sum(0, dtype=torch.float32) if needed[2] else None
