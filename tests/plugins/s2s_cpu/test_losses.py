@@ -64,6 +64,20 @@ def test_logits_may_be_far_apart() -> None:
     torch.testing.assert_close(found_gradient.double(), gradient, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("n_symbols", [3, 40, 97])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_logit_in_16_bits_may_have_any_sign(n_symbols: int, sign: int) -> None:
+    """Their bits are compared as integers; with a wrong maximum exponentials would be 0 here."""
+    loss = LabelSmoothed(LabelSmoothedConfig())
+    logits, at = drawn(n_symbols, torch.bfloat16, scale=1000.0)
+    logits = sign * logits.abs()
+    logits[1, : n_symbols // 2] = -0.0
+    sums, gradient = in_float64(loss, logits, at)
+    found, found_gradient = loss.sums_and_gradient(logits, at)
+    torch.testing.assert_close(torch.stack(found).double(), sums, rtol=1e-6, atol=1e-3)
+    torch.testing.assert_close(found_gradient.double(), gradient, rtol=4e-3, atol=1e-6)
+
+
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
 @pytest.mark.parametrize("place", [0, 33])
 def test_what_is_not_finite_shows_in_the_loss(poison: float, place: int) -> None:

@@ -2,54 +2,104 @@
 
 #include "bf16.h"
 #include "decoder.h"
+#include "panels.h"
+
+/* The largest logit x [V]. Values in bf16 are compared as integers: their bits, of which those of negative numbers but the
+sign are inverted, have the same order, and twice as many fit a vector. */
+static float maximum_in_16_bits(const uint16_t *x, int64_t V) {
+    typedef int16_t vw __attribute__((vector_size(4 * W), aligned(2)));
+    enum { N = 2 * W };
+    int16_t lanes[N], max = INT16_MIN;
+    vw m = max - (vw){0};
+    int64_t i = 0;
+    for (; i + N <= V; i += N) {
+        const vw bits = *(const vw *)(x + i), ordered = bits ^ (bits >> 15 & 0x7fff), more = ordered > m;
+        m = (ordered & more) | (m & ~more);
+    }
+    memcpy(lanes, &m, sizeof lanes);
+    for (int64_t k = 0; k < N; k++) max = lanes[k] > max ? lanes[k] : max;
+    for (; i < V; i++) {
+        const int16_t bits = x[i], ordered = bits ^ (bits >> 15 & 0x7fff);
+        max = ordered > max ? ordered : max;
+    }
+    return widened(max ^ (max >> 15 & 0x7fff));
+}
 
 static float maximum(const float *x, int64_t V) {
     vf m = splat(-INFINITY);
     int64_t i = 0;
-    for (; i + W <= V; i += W) m = choose(load(x + i) > m, load(x + i), m);
+    for (; i + W <= V; i += W) m = larger(load(x + i), m);
     float max = largest(m);
     for (; i < V; i++) max = x[i] > max ? x[i] : max;
     return max;
 }
 
-/* A row of logits x [V] and its softmax: the largest logit (max), exps [V] = exp(x - max), their sum and its log. */
+/* The softmax of a row: the largest logit (max), exps [V] = exp(x - max), their sum and its log. */
 typedef struct {
-    float *x, *exps, max, total, lse;
+    float *x; /* the logits as floats, only for functions of two rows */
+    float *exps, max, total, lse;
 } Softmax;
 
-/* Computes all from x, which may be the same row as exps; returns the sum of x - max. */
-static float softmax(Softmax *s, int64_t V) {
-    float max = s->max = maximum(s->x, V);
+static inline float value_of(const void *x, int64_t i, int64_t bits) {
+    return bits == 16 ? widened(((const uint16_t *)x)[i]) : ((const float *)x)[i];
+}
+
+/* Computes all from logits x [V] of `bits` bits, which may be the same row as exps; returns the sum of x - max. */
+INLINE float softmax(Softmax *s, const void *x, const int64_t bits, int64_t V) {
+    float max = s->max = bits == 16 ? maximum_in_16_bits(x, V) : maximum(x, V);
     vf exps = splat(0), all = splat(0), shift = splat(max);
     int64_t i = 0;
     for (; i + W <= V; i += W) {
-        vf shifted = load(s->x + i) - shift, e = exponential(shifted);
+        vf shifted = load_from(x, i, bits) - shift, e = exponential(shifted);
         *(vf *)(s->exps + i) = e;
         exps += e;
         all += shifted;
     }
     float total = sum(exps), shifted = sum(all);
     for (; i < V; i++) {
-        shifted += s->x[i] - max;
-        total += s->exps[i] = expf(s->x[i] - max);
+        const float less = value_of(x, i, bits) - max;
+        shifted += less;
+        total += s->exps[i] = expf(less);
     }
     s->total = total;
     s->lse = logf(total);
     return shifted;
 }
 
-/* Replaces logits x by the gradient of the loss -on_target log p[y] - on_each sum(log p); stores it and -log p[y]. */
-static void label_smoothing(float *x, int64_t V, int64_t y, float on_target, float on_each, float *loss, float *nll) {
-    float of_target = x[y];
-    Softmax s = {.x = x, .exps = x};
-    float shifted = softmax(&s, V);
+/* Stores W values of a gradient from the i-th on; in bf16 subnormal ones may become 0. */
+static inline void store_gradient(void *out, int64_t i, int64_t bits, vf x) {
+#ifdef BF16_VECTORS
+    if (bits == 16) {
+        _mm256_storeu_si256((__m256i *)((uint16_t *)out + i), (__m256i)_mm512_cvtneps_pbh((__m512)x));
+        return;
+    }
+#endif
+    store_to(out, i, bits, x);
+}
+
+/* Replaces logits x by the gradient of the loss -on_target log p[y] - on_each sum(log p); stores it and -log p[y].
+exps: V floats; of logits in floats, x itself. */
+INLINE void label_smoothing(void *x, const int64_t bits, int64_t V, int64_t y, float on_target,
+                                          float on_each, float *exps, float *loss, float *nll) {
+    const float of_target = value_of(x, y, bits);
+    Softmax s = {.exps = exps};
+    const float shifted = softmax(&s, x, bits, V), at_target = s.exps[y] / s.total - on_each - on_target;
     *nll = s.lse - (of_target - s.max);
     *loss = on_target * *nll - on_each * (shifted - V * s.lse);
-    vf scale = splat(1 / s.total), each = splat(on_each);
+    const vf scale = splat(1 / s.total), each = splat(on_each);
     int64_t i = 0;
-    for (; i + W <= V; i += W) *(vf *)(x + i) = load(x + i) * scale - each;
-    for (; i < V; i++) x[i] = x[i] / s.total - on_each;
-    x[y] -= on_target;
+    for (; i + W <= V; i += W) store_gradient(x, i, bits, load(exps + i) * scale - each);
+    for (; i < V; i++) {
+        const float d = exps[i] / s.total - on_each;
+        if (bits == 16)
+            ((uint16_t *)x)[i] = narrowed(d);
+        else
+            ((float *)x)[i] = d;
+    }
+    if (bits == 16)
+        ((uint16_t *)x)[y] = narrowed(at_target);
+    else
+        ((float *)x)[y] = at_target;
 }
 
 /* Replaces each row of logits x [R, V], in floats or in bf16, with target [R], by its gradient, and stores the sums
@@ -58,16 +108,15 @@ int64_t s2s_label_smoothing(void *x, int64_t bits, int64_t R, int64_t V, const i
                             const uint8_t *counts, float on_target, float on_each, float *scratch, float *loss,
                             float *nll) {
     for (int64_t r = 0; r < R; r++) {
-        uint16_t *narrow_row = (uint16_t *)x + r * V;
-        float *row = bits == 16 ? scratch : (float *)x + r * V;
+        void *row = (char *)x + r * V * (bits / 8);
         if (!counts[r]) {
             loss[r] = nll[r] = 0;
-            memset(bits == 16 ? (void *)narrow_row : row, 0, V * bits / 8);
-            continue;
+            memset(row, 0, V * bits / 8);
+        } else if (bits == 16) {
+            label_smoothing(row, 16, V, target[r], on_target, on_each, scratch, loss + r, nll + r);
+        } else {
+            label_smoothing(row, 32, V, target[r], on_target, on_each, row, loss + r, nll + r);
         }
-        if (bits == 16) widen(narrow_row, V, row);
-        label_smoothing(row, V, target[r], on_target, on_each, loss + r, nll + r);
-        if (bits == 16) narrow(row, V, narrow_row);
     }
     return OK;
 }
@@ -143,7 +192,7 @@ int64_t s2s_consistency(void *x, int64_t bits, int64_t R, int64_t V, const int64
         if (bits == 16) widen(narrow_rows, 2 * V, rows);
         Softmax of[2] = {{.x = rows, .exps = scratch}, {.x = rows + V, .exps = scratch + V}};
         for (int k = 0; k < 2; k++) {
-            float shifted = softmax(of + k, V), own = of[k].lse - (of[k].x[target[r]] - of[k].max);
+            float shifted = softmax(of + k, of[k].x, 32, V), own = of[k].lse - (of[k].x[target[r]] - of[k].max);
             nll[2 * r + k] = own;
             loss[r] += w->ce[k] * (on_target * own - on_each * (shifted - V * of[k].lse));
         }
