@@ -10,7 +10,7 @@ R rows, I inputs, O outputs; K is the dimension that is summed over.
 enum {
     MAX_ROWS = 512,    /* laid out at once, with MAX_DEPTH values each: half a megabyte */
     MAX_DEPTH = 512,
-    FAR_STRIDE = 4096, /* values from row to row, as in logits, from which each row of a block has its own page */
+    FAR_STRIDE = 4096, /* values from row to row, as in logits, from which each row of a tile has its own page */
     STRIP = 4,         /* blocks of columns processed together: neighbouring cache lines of a row */
 };
 
@@ -62,10 +62,11 @@ static int pack_right(Right *right, int64_t R) {
     return right->packed != 0;
 }
 
-/* How many of n blocks of a left operand can be read in place from the matrix: whole ones, in bf16, whose rows neither
-map to the same place in the cache nor are so far apart that each would cost a TLB miss. */
+/* How many of n blocks of a left operand can be read in place from the matrix: whole ones, in bf16, whose rows do not map
+to the same place in the cache, nor, where tiles load 16 rows at once, are so far apart that each costs a TLB miss. */
 static inline int64_t n_in_place(const Matrix *x, int64_t r, int64_t k, int64_t n) {
-    const int may_be = x->bits == 16 && x->stride % 512 && x->stride < FAR_STRIDE && r + SIDE <= x->rows;
+    const int is_near = x->stride < FAR_STRIDE || !s2s_may_use_tiles();
+    const int may_be = x->bits == 16 && x->stride % 512 && is_near && r + SIDE <= x->rows;
     return may_be ? smaller(n, (x->columns - k) / DEPTH) : 0;
 }
 
