@@ -184,7 +184,7 @@ class PackedDecoding:
     def _generator(self, record: Mapping[str, Any], search: PackedSearch) -> LoadedGenerator:
         composed, plugins, options = self.composed, self.plugins, record["options"]
         (directory,) = self._directories
-        of_run = RunTask.load(directory, plugins)
+        of_run = RunTask.load_for_texts(directory, plugins)
         of_models = resolve_workers(replace(composed.config, **options), "cpu")
         if of_models.matmul == "exact" or not measures_products(of_models):
             of_models = replace(of_models, matmul="native")

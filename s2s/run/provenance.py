@@ -6,11 +6,19 @@ plugins are recorded, unless they are neutral or at their defaults. To generate,
 
 from __future__ import annotations
 
-__all__ = ["RunConfig", "check_not_needed", "continued", "read_config", "record_options"]
+__all__ = [
+    "RunConfig",
+    "TextConfig",
+    "check_not_needed",
+    "continued",
+    "read_config",
+    "read_text_config",
+    "record_options",
+]
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.checkpoint import steps
@@ -20,6 +28,7 @@ from s2s.compose.options import hints_of, is_section
 from s2s.compose.settings import Setting
 from s2s.compose.yaml12 import read_file, to_text
 from s2s.config import Config, Mark
+from s2s.config.data import DataConfig
 from s2s.errors import CheckpointError, UserError
 from s2s.io.atomic import write_file
 from s2s.io.json_files import dump_record, read_record
@@ -47,6 +56,15 @@ class RunConfig(NamedTuple):
     """For each option of a plugin that is not loaded, if it was set: what it was"""
 
 
+@dataclass(kw_only=True)
+class TextConfig:
+    """The sections of `Config` that reading and writing texts needs; they are described there."""
+
+    task: Choice = field(default_factory=Choice)
+    search: Choice = field(default_factory=lambda: Choice(name="beam"))
+    data: DataConfig = field(default_factory=DataConfig)
+
+
 def read_config(directory: Path, plugins: Plugins) -> RunConfig:
     """The configuration of a run; options of plugins that are not loaded are left out: they had their
     effect in training.
@@ -68,6 +86,25 @@ def read_config(directory: Path, plugins: Plugins) -> RunConfig:
         Config, [str(path)], plugins, recipe=settings, measured=earlier, ignored=ignored, complete=True
     ).config
     return RunConfig(config, [_note(key, option) for key, option in absent.items()])
+
+
+def read_text_config(directory: Path, plugins: Plugins) -> TextConfig | None:
+    """These sections of the configuration of a run, as `read_config` gives them; a start without torch takes 0.02 s
+    less with them alone.
+
+    None if `read_config` may have something to report: of a file that was edited, or of options of plugins.
+    """
+    path, names = directory.absolute() / RESOLVED, {item.name for item in fields(TextConfig)}
+    try:
+        if not is_as_written(path) or _recorded(directory):
+            return None
+        tree = read_file(path)
+        others = tree.keys() - names
+        kept = {key: tree[key] for key in tree if key in names}
+        earlier = earlier_settings(kept, plugins.registry, plugins.registry.with_options(TextConfig))
+        return compose(TextConfig, [str(path)], plugins, measured=earlier, ignored=others, complete=True).config
+    except (OSError, UserError):
+        return None
 
 
 def continued(composed: ComposedConfig[Config], directory: Path, registry: Registry) -> ComposedConfig[Config]:

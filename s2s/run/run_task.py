@@ -10,7 +10,7 @@ __all__ = ["RunTask", "read_run_config", "with_absent_plugins"]
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from s2s.config import Config
 from s2s.data.source_shape import SourceShape
@@ -19,7 +19,7 @@ from s2s.io.json_files import read_checked
 from s2s.run import tokenizer
 from s2s.run.environment_record import foreign_plugins
 from s2s.run.paths import RESOLVED
-from s2s.run.provenance import RunConfig, read_config
+from s2s.run.provenance import RunConfig, TextConfig, read_config, read_text_config
 from s2s.run.record import matches_checksum
 from s2s.task import Task
 
@@ -31,22 +31,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+C = TypeVar("C", bound=Config | TextConfig)
+
+
 @dataclass(frozen=True)
-class RunTask:
-    """A run's configuration, and its task with its tokeniser."""
+class RunTask(Generic[C]):
+    """A run's configuration, or what texts need of it, and its task with its tokeniser."""
 
     directory: Path
-    config: Config
+    config: C
     task: Task
 
-    @classmethod
-    def load(cls, directory: Path, plugins: Plugins) -> Self:
+    @staticmethod
+    def load(directory: Path, plugins: Plugins) -> RunTask[Config]:
         """Those of the run in `directory`; CheckpointError for another tokeniser than that of its training."""
-        config = _config(directory, plugins)
-        task: Task = plugins.registry.get("task", config.task.name).build(config.task)
-        _check_same_tokenizer(directory)
-        task.load(directory / "tokenizer")
-        return cls(directory, config, task)
+        return _with_task(directory, _config(directory, plugins), plugins)
+
+    @staticmethod
+    def load_for_texts(directory: Path, plugins: Plugins) -> RunTask[Any]:
+        """The same with a `TextConfig` where that is possible, of a run that has been loaded with these plugins."""
+        return _with_task(directory, read_text_config(directory, plugins) or _config(directory, plugins), plugins)
 
     @property
     def sources(self) -> SourceShape | None:
@@ -62,6 +66,13 @@ def read_run_config(directory: Path, plugins: Plugins) -> RunConfig:
     except (ConfigError, PluginError) as error:
         message = with_absent_plugins(f"run {directory} cannot be loaded: {error}", [directory], plugins)
         raise CheckpointError(message) from error
+
+
+def _with_task(directory: Path, config: C, plugins: Plugins) -> RunTask[C]:
+    task: Task = plugins.registry.get("task", config.task.name).build(config.task)
+    _check_same_tokenizer(directory)
+    task.load(directory / "tokenizer")
+    return RunTask(directory, config, task)
 
 
 def _config(directory: Path, plugins: Plugins) -> Config:

@@ -93,6 +93,23 @@ def test_torch_is_not_imported(folder: Path) -> None:
     assert (folder / "out").read_bytes() == first
 
 
+def test_plugins_of_training_are_not_imported(folder: Path) -> None:
+    """By the second command: the first writes the index of plugins, and keeps the packed model."""
+    code = (
+        "import sys; from s2s import plugin_index; plugin_index.SETTLED = 0\n"
+        "from s2s.cli.generate import main; assert main(sys.argv[1:]) == 0\n"
+        "print(*(name for name in sys.modules if name.startswith('s2s_') and '.' not in name))"
+    )
+    arguments = ["run=x", "input=in.txt", "output=out", "overwrite=true", NATIVE]
+    command = [sys.executable, "-P", "-c", code, *arguments]
+    first, second = (
+        set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()) for _ in range(2)
+    )
+    of_training = {"s2s_optim", "s2s_transformer", "s2s_plan", "s2s_distributed"}
+    assert of_training <= first
+    assert second.isdisjoint(of_training)
+
+
 RECORDS = [
     {"src": "a dog sees"},
     {"src": "the old cat", "prefix": "der"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.plugin import load_plugins
 from s2s.run import Run
-from s2s.run.provenance import read_config
+from s2s.run.provenance import TextConfig, read_config, read_text_config
 from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
@@ -158,3 +159,34 @@ def test_a_run_is_continued_as_the_version_that_began_it_would(tmp_path: Path, m
     assert main([*SMALL, "train.steps=6", "run=x", "--quiet"]) == 0
     assert all(torch.equal(weight, last_weights("x")[name]) for name, weight in last_weights("whole").items())
     assert main([*SMALL, "train.steps=8", "run=x", "--quiet", "task.subword={name: bpe, invisible: drop}"]) == 2
+
+
+@pytest.fixture
+def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run without options of plugins."""
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path)
+    assert train("plain", "search.beam=3", "data.max_len=77", "train.steps=1") == 0
+    return Path("runs/plain")
+
+
+def test_what_texts_need_is_as_in_the_whole_configuration(plain: Path) -> None:
+    plugins = load_plugins()
+    part, whole = read_text_config(plain, plugins), read_config(plain, plugins).config
+    assert part is not None
+    assert vars(part) == {item.name: getattr(whole, item.name) for item in fields(TextConfig)}
+    assert (vars(part.search)["beam"], part.data.max_len) == (3, 77)
+
+
+def test_an_edited_configuration_is_read_as_a_whole(plain: Path) -> None:
+    """An unknown option in it is reported."""
+    resolved = plain / "resolved.yaml"
+    resolved.write_text(resolved.read_text().replace("max_len: 77", "max_len: 78"))
+    assert read_text_config(plain, load_plugins()) is None
+    resolved.unlink()
+    assert read_text_config(plain, load_plugins()) is None
+
+
+def test_a_configuration_with_options_of_plugins_is_read_as_a_whole(begun: Path) -> None:
+    """Those of absent plugins are warned of."""
+    assert read_text_config(begun, load_plugins()) is None
