@@ -40,6 +40,12 @@ static void store_sums(const float *sums, int64_t stride, const float *bias, int
 
 static inline void *row_at(const Matrix *m, int64_t r) { return (char *)m->values + r * m->stride * (m->bits / 8); }
 
+/* Prefetches what `store_sums` will write: n rows of a block, each on a page of its own if rows are long. */
+static inline void prefetch_rows(const Matrix *m, int64_t r, int64_t n, int64_t c) {
+    const char *at = (const char *)m->values + (r * m->stride + c) * (m->bits / 8);
+    for (int64_t i = 0; i < n; i++, at += m->stride * (m->bits / 8)) __builtin_prefetch(at, 1);
+}
+
 typedef struct { /* a right operand [K, N]: a matrix, how to pack a block of it, and perhaps all packed blocks */
     const Matrix *m;
     PackBlock *pack_block;
@@ -108,6 +114,7 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
                 for (int64_t r = 0; r < n_rows; r += SIDE)
                     for (int64_t c = strip, s = 0; c < end; c += SIDE, s++) {
                         float *block = in_parts ? sums + r * stride + c : own;
+                        if (k + n * DEPTH >= K) prefetch_rows(out, first + r, smaller(SIDE, n_rows - r), c);
                         add_block(x, first + r, k, n, left + r / SIDE * n * BLOCK, weights[s], block, stride);
                         if (k + n * DEPTH >= K)
                             store_sums(block, stride, bias, smaller(SIDE, n_rows - r), c, out, row_at(out, first + r));
