@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from s2s.backend import Operator, device_of
 from s2s.backend.host import keep_freed_memory
-from s2s.backend.linear import apply_linear
+from s2s.backend.linear import apply_feed_forward, apply_linear
 from s2s.backend.operators import add_dropout, add_dropout_norm, apply_dropout
 from s2s.backend.providers import load_implementations
 from s2s.backend.selection import DTYPES, BackendSelection
@@ -101,7 +101,7 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **setti
     backend = BackendSelection.select(train, model, loss, device, n_processes=1, longest=256)
     train_step = TrainStep(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, backend)
     if settings["shapes"] == "all":
-        return Engine(train_step, device, lambda: as_references(apply_linear))
+        return Engine(train_step, device, lambda: as_references(apply_linear, apply_feed_forward))
     if settings["dropout"] != "ours":
         return Engine(train_step, device, lambda: dropout_of(settings["dropout"]))
     if not settings["native"]:

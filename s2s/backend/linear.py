@@ -15,6 +15,8 @@ __all__ = [
     "LinearBackend",
     "LinearMap",
     "Quantization",
+    "WeightAndBias",
+    "apply_feed_forward",
     "apply_linear",
     "deterministic_backend",
     "has_int8",
@@ -34,6 +36,8 @@ from s2s.errors import ConfigError
 
 LinearMap = Callable[[Tensor], Tensor]
 """[..., I] -> [..., O]"""
+WeightAndBias = tuple[Tensor, Tensor | None]
+"""[O, I], [O]"""
 LinearBackend = Literal["auto", "exact", "torch", "onednn", "native"]
 Quantization = Literal["none", "bf16", "int8"]
 
@@ -88,6 +92,12 @@ class HasTable(HasPrepacked, Protocol):
 def apply_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x [..., I], weight [O, I], bias [O] -> [..., O]"""
     return F.linear(x, weight, bias)
+
+
+@Operator
+def apply_feed_forward(x: Tensor, inner: WeightAndBias, out: WeightAndBias) -> Tensor:
+    """max(0, x W1^T + b1) W2^T + b2: x [..., I], inner [H, I] and [H], out [O, H] and [O] -> [..., O]"""
+    return apply_linear(F.relu(apply_linear(x, *inner)), *out)
 
 
 @Operator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend import operators
+from s2s.backend import linear, operators
 from s2s.nn import CrossAttention, Dropout, Heads, KeysValues, Layout, Linear, SelfAttention
 from s2s_transformer.scores import AdaptedCrossAttention, AdaptedSelfAttention
 from s2s_transformer.ssru import SSRU
@@ -93,8 +93,19 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] -> [..., D]"""
+        if self._is_plain():
+            return linear.apply_feed_forward(x, self.inner.weight_and_bias(), self.out.weight_and_bias())
         inner = self.activation(self.inner(x))
         return self.out(self.dropout(inner if self.gate is None else inner * self.gate(x)))
+
+    def _is_plain(self) -> bool:
+        """Whether it is two linear maps of their own weights around a relu, with nothing that a module adds."""
+        if self.activation is not F.relu or self.gate is not None or self.dropout.p_now:
+            return False
+        return all(
+            type(m) is Linear and not (m.prepacked or m._forward_pre_hooks or m._forward_hooks)
+            for m in (self.inner, self.out)
+        )
 
 
 class ResidualConnection(nn.Module):

@@ -45,12 +45,15 @@ def n_product_shares(n_rows: int, products_of_row: int) -> int:
     return n_shares(n_rows, products_of_row // (PRODUCTS_PER_VALUE * speed))
 
 
-def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x [..., I] in fp32 or bf16, contiguous; weight [O, I] and bias [O] in fp32 -> [..., O] in bf16"""
+def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None, *, relu: bool = False) -> Tensor:
+    """x [..., I] in fp32 or bf16, contiguous; weight [O, I] and bias [O] in fp32 -> [..., O] in bf16
+
+    relu: negative outputs become 0.
+    """
     n_outputs, n_inputs = weight.shape
 
     def compute(x: Tensor, out: Tensor) -> None:
-        call("s2s_bf16_linear", x, DTYPE_BITS[x.dtype], len(x), n_inputs, weight, n_outputs, bias, out)
+        call("s2s_bf16_linear", x, DTYPE_BITS[x.dtype], len(x), n_inputs, weight, n_outputs, bias, relu, out)
 
     out = x.new_empty(*x.shape[:-1], n_outputs, dtype=torch.bfloat16)
     rows = x.flatten(0, -2), out.flatten(0, -2)
@@ -58,15 +61,18 @@ def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return out
 
 
-def input_gradient(d_out: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """d_out [..., O] in bf16, contiguous; weight [O, I] in fp32 -> d_out weight [..., I], in fp32 or bf16"""
+def input_gradient(d_out: Tensor, weight: Tensor, dtype: torch.dtype, where: Tensor | None = None) -> Tensor:
+    """d_out [..., O] in bf16, contiguous; weight [O, I] in fp32 -> d_out weight [..., I], in fp32 or bf16
+
+    where [..., I] in bf16, contiguous: the gradient is 0 where it is not positive.
+    """
     n_outputs, n_inputs = weight.shape
 
-    def compute(d_out: Tensor, dx: Tensor) -> None:
-        call("s2s_bf16_linear_dx", d_out, len(d_out), n_outputs, weight, n_inputs, dx, DTYPE_BITS[dtype])
+    def compute(d_out: Tensor, where: Tensor | None, dx: Tensor) -> None:
+        call("s2s_bf16_linear_dx", d_out, len(d_out), n_outputs, weight, n_inputs, where, dx, DTYPE_BITS[dtype])
 
     dx = d_out.new_empty(*d_out.shape[:-1], n_inputs, dtype=dtype)
-    rows = d_out.flatten(0, -2), dx.flatten(0, -2)
+    rows = d_out.flatten(0, -2), None if where is None else where.flatten(0, -2), dx.flatten(0, -2)
     compute_in_threads(compute, rows, n_product_shares(len(rows[0]), weight.numel()))
     return dx
 

@@ -20,6 +20,7 @@ from s2s_cpu import (
     residual,
     rows,
     stream_search,
+    training_feed_forward,
     training_linear,
 )
 from s2s_cpu.beam_search_steps import beam_search_steps
@@ -39,6 +40,7 @@ def implement() -> str:
     linear.has_int8.implement(linear_backends.has_int8, lambda: True)
     linear.deterministic_backend.implement(linear_backends.deterministic_backend, on_cpu)
     linear.apply_linear.implement(training_linear.linear, training_linear.accepts_linear)
+    linear.apply_feed_forward.implement(training_feed_forward.feed_forward, training_feed_forward.accepts_feed_forward)
     functions, reason = native_library()
     if functions is None:
         return reason

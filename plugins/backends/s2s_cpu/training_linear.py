@@ -11,7 +11,7 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["accepts_linear", "linear", "outer_product_sum"]
+__all__ = ["accepts_linear", "fits", "linear", "outer_product_sum"]
 
 from typing import Any
 
@@ -43,12 +43,21 @@ def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
         return False
     if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in DTYPE_BITS or in_torch_func():
         return False
-    plain = all(is_ordinary(t) and t.dtype == torch.float32 for t in (weight, bias) if t is not None)
-    plain = plain and weight.numel() > 0 and weight.shape[1:] == x.shape[-1:]
-    plain = plain and (bias is None or bias.shape == weight.shape[:1])
     n = x.numel() // max(1, x.size(-1))
     is_whole = n >= MIN_BATCH_ROWS or (x.dim() > 2 and min(x.shape[:-1]) > 1)
-    return plain and is_whole and n > MIN_BLOCK_ROWS and (n % block_size(n) > 0 or uses_bf16_linear(weight.size(1)))
+    return (
+        fits(x.size(-1), weight, bias)
+        and is_whole
+        and n > MIN_BLOCK_ROWS
+        and (n % block_size(n) > 0 or uses_bf16_linear(weight.size(1)))
+    )
+
+
+def fits(n_inputs: int, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether these are plain parameters in fp32 of a linear map of so many inputs."""
+    plain = all(is_ordinary(t) and t.dtype == torch.float32 for t in (weight, bias) if t is not None)
+    plain = plain and weight.numel() > 0 and weight.shape[1:] == (n_inputs,)
+    return plain and (bias is None or bias.shape == weight.shape[:1])
 
 
 def block_size(n: int) -> int:

@@ -14,31 +14,50 @@ enum {
     STRIP = 4,         /* blocks of columns processed together: neighbouring cache lines of a row */
 };
 
-/* Writes n rows of a block of sums, plus biases if there are any, to rows of the matrix m, of which `out` is the first,
-from column c on. It writes whole cache lines: to write half of one, the processor would read it first. */
-static void store_sums(const float *sums, int64_t stride, const float *bias, int64_t n, int64_t c, const Matrix *m,
-                       void *out) {
-    const int64_t columns = m->columns - c;
-    const __mmask32 lanes = columns < SIDE ? (1u << columns) - 1 : ~0u;
-    const __m512 low = bias ? _mm512_maskz_loadu_ps(lanes, bias + c) : _mm512_setzero_ps();
-    const __m512 high = bias ? _mm512_maskz_loadu_ps(lanes >> W, bias + c + W) : _mm512_setzero_ps();
-    for (int64_t r = 0; r < n; r++, sums += stride) {
-        const __m512 x = _mm512_add_ps(_mm512_loadu_ps(sums), low), y = _mm512_add_ps(_mm512_loadu_ps(sums + W), high);
-        const int64_t at = r * m->stride + c;
-        float *wide = (float *)out + at;
-        uint16_t *narrow = (uint16_t *)out + at;
-        if (m->bits == 32 && columns >= SIDE)
-            _mm512_storeu_ps(wide, x), _mm512_storeu_ps(wide + W, y);
-        else if (m->bits == 32)
-            _mm512_mask_storeu_ps(wide, lanes, x), _mm512_mask_storeu_ps(wide + W, lanes >> W, y);
-        else if (columns >= SIDE)
-            _mm512_storeu_si512(narrow, (Row)_mm512_cvtne2ps_pbh(y, x));
-        else
-            _mm512_mask_storeu_epi16(narrow, lanes, (Row)_mm512_cvtne2ps_pbh(y, x));
+typedef struct { /* what is done to sums [R, N] before they are rounded */
+    const float *bias;     /* [N], added; null: none */
+    int64_t relu;          /* whether negative ones become 0 */
+    const uint16_t *where; /* [R, N] in bf16: sums become 0 where it is not positive; null: none does */
+} Finish;
+
+/* Both halves of a row of sums, finished; `lanes` of its columns from c on exist. */
+INLINE void finish(const Finish *f, int64_t at, int64_t c, __mmask32 lanes, __m512 x[2]) {
+    if (f->bias) {
+        x[0] = _mm512_add_ps(x[0], _mm512_maskz_loadu_ps(lanes, f->bias + c));
+        x[1] = _mm512_add_ps(x[1], _mm512_maskz_loadu_ps(lanes >> W, f->bias + c + W));
+    }
+    if (f->relu) { /* of NaN, the second operand is the result */
+        x[0] = _mm512_max_ps(_mm512_setzero_ps(), x[0]);
+        x[1] = _mm512_max_ps(_mm512_setzero_ps(), x[1]);
+    }
+    if (f->where) {
+        const __mmask32 kept =
+            _mm512_cmpgt_epi16_mask(_mm512_maskz_loadu_epi16(lanes, f->where + at), _mm512_setzero_si512());
+        x[0] = _mm512_maskz_mov_ps(kept, x[0]), x[1] = _mm512_maskz_mov_ps(kept >> W, x[1]);
     }
 }
 
-static inline void *row_at(const Matrix *m, int64_t r) { return (char *)m->values + r * m->stride * (m->bits / 8); }
+/* Writes n rows of a block of sums, finished, to those of the matrix m from row r and column c on. It writes whole cache
+lines: to write half of one, the processor would read it first. */
+static void store_sums(const float *sums, int64_t stride, const Finish *f, int64_t n, int64_t r, int64_t c,
+                       const Matrix *m) {
+    const int64_t columns = m->columns - c;
+    const __mmask32 lanes = columns < SIDE ? (1u << columns) - 1 : ~0u;
+    for (int64_t at = r * m->stride + c, end = at + n * m->stride; at < end; at += m->stride, sums += stride) {
+        __m512 x[2] = {_mm512_loadu_ps(sums), _mm512_loadu_ps(sums + W)};
+        finish(f, at, c, lanes, x);
+        float *wide = (float *)m->values + at;
+        uint16_t *narrow = (uint16_t *)m->values + at;
+        if (m->bits == 32 && columns >= SIDE)
+            _mm512_storeu_ps(wide, x[0]), _mm512_storeu_ps(wide + W, x[1]);
+        else if (m->bits == 32)
+            _mm512_mask_storeu_ps(wide, lanes, x[0]), _mm512_mask_storeu_ps(wide + W, lanes >> W, x[1]);
+        else if (columns >= SIDE)
+            _mm512_storeu_si512(narrow, (Row)_mm512_cvtne2ps_pbh(x[1], x[0]));
+        else
+            _mm512_mask_storeu_epi16(narrow, lanes, (Row)_mm512_cvtne2ps_pbh(x[1], x[0]));
+    }
+}
 
 /* Prefetches what `store_sums` will write: n rows of a block, each on a page of its own if rows are long. */
 static inline void prefetch_rows(const Matrix *m, int64_t r, int64_t n, int64_t c) {
@@ -90,8 +109,8 @@ static void add_block(const Matrix *x, int64_t r, int64_t k, int64_t n, const ui
     }
 }
 
-/* x [R, K] times a right operand [K, N], plus biases [N] or null -> out [R, N] */
-static int64_t multiply(const Matrix *x, Right *right, const float *bias, const Matrix *out) {
+/* x [R, K] times a right operand [K, N], finished -> out [R, N] */
+static int64_t multiply(const Matrix *x, Right *right, const Finish *f, const Matrix *out) {
     const int64_t K = right->K, deep = smaller(blocks(K), MAX_DEPTH / DEPTH), wide = blocks(right->N) * SIDE;
     const int64_t rows = smaller(blocks(x->rows) * SIDE, MAX_ROWS), in_parts = blocks(K) > deep;
     const int64_t stride = in_parts ? wide : SIDE;
@@ -117,7 +136,7 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
                         if (k + n * DEPTH >= K) prefetch_rows(out, first + r, smaller(SIDE, n_rows - r), c);
                         add_block(x, first + r, k, n, left + r / SIDE * n * BLOCK, weights[s], block, stride);
                         if (k + n * DEPTH >= K)
-                            store_sums(block, stride, bias, smaller(SIDE, n_rows - r), c, out, row_at(out, first + r));
+                            store_sums(block, stride, f, smaller(SIDE, n_rows - r), first + r, c, out);
                     }
             }
         }
@@ -196,28 +215,30 @@ int64_t s2s_has_bf16_linear(void) {
 #endif
 }
 
-/* x [R, I] of `bits` bits, w [O, I], bias [O] or null -> out [R, O] */
+/* x [R, I] of `bits` bits, w [O, I], bias [O] or null -> out [R, O], negative ones 0 if `relu` */
 int64_t s2s_bf16_linear(const void *x, int64_t bits, int64_t R, int64_t I, const float *w, int64_t O,
-                        const float *bias, uint16_t *out) {
+                        const float *bias, int64_t relu, uint16_t *out) {
 #ifdef BF16_VECTORS
     const Matrix rows = {x, R, I, I, bits}, weight = {w, O, I, I, 32}, into = {out, R, O, O, 16};
     Right right = {&weight, s2s_rows_to_right, I, O, 0};
-    return multiply(&rows, &right, bias, &into);
+    const Finish f = {bias, relu, 0};
+    return multiply(&rows, &right, &f, &into);
 #else
-    (void)x, (void)bits, (void)R, (void)I, (void)w, (void)O, (void)bias, (void)out;
+    (void)x, (void)bits, (void)R, (void)I, (void)w, (void)O, (void)bias, (void)relu, (void)out;
     return NO_INSTRUCTIONS;
 #endif
 }
 
-/* g [R, O], w [O, I] -> dx [R, I] of `bits` bits */
-int64_t s2s_bf16_linear_dx(const uint16_t *g, int64_t R, int64_t O, const float *w, int64_t I, void *dx,
-                           int64_t bits) {
+/* g [R, O], w [O, I] -> dx [R, I] of `bits` bits, 0 where `where` [R, I], unless null, is not positive */
+int64_t s2s_bf16_linear_dx(const uint16_t *g, int64_t R, int64_t O, const float *w, int64_t I, const uint16_t *where,
+                           void *dx, int64_t bits) {
 #ifdef BF16_VECTORS
     const Matrix rows = {g, R, O, O, 16}, weight = {w, O, I, I, 32}, into = {dx, R, I, I, bits};
     Right right = {&weight, s2s_columns_to_right, O, I, 0};
-    return multiply(&rows, &right, 0, &into);
+    const Finish f = {0, 0, where};
+    return multiply(&rows, &right, &f, &into);
 #else
-    (void)g, (void)R, (void)O, (void)w, (void)I, (void)dx, (void)bits;
+    (void)g, (void)R, (void)O, (void)w, (void)I, (void)where, (void)dx, (void)bits;
     return NO_INSTRUCTIONS;
 #endif
 }
