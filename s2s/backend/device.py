@@ -117,6 +117,10 @@ class Device:
             raise ConfigError(f"precision={PRECISIONS[dtype]}: {self.device} computes in {known} only")
         return torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32)
 
+    def manual_seed(self, seed: int) -> None:
+        """Seed the random numbers of host and device."""
+        torch.manual_seed(seed)
+
     def fork_rng(self) -> AbstractContextManager[None]:
         """Restores the random states of host and device after the block."""
         return torch.random.fork_rng([self.device], device_type=self.device.type)

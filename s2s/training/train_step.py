@@ -296,7 +296,7 @@ class TrainStep:
         """Make random numbers depend only on (seed, step, micro-batch, number of the update of this batch), not on the
         rank or on what ran before."""
         seed = (self.seed * 1_000_003 + step) * 65_537 + part + number * 0x9E37_79B9_7F4A_7C15
-        torch.manual_seed(seed & 0xFFFF_FFFF_FFFF_FFFF)  # all torch takes
+        self.device.manual_seed(seed & 0xFFFF_FFFF_FFFF_FFFF)  # all torch takes
 
     def _new_graphs(self) -> CUDAGraphCallable:
         return CUDAGraphCallable(self._backward, self.device.capture)

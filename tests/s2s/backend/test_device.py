@@ -72,6 +72,21 @@ def test_an_apple_gpu_has_no_float64_and_restores_its_random_state(monkeypatch: 
     assert torch.equal(torch.get_rng_state(), host)
 
 
+@pytest.mark.parametrize("seed", [0, 7, 2**64 - 1])
+def test_a_cpu_draws_what_torch_draws_after_a_seed_and_seeds_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    drawn, others = torch.rand(3), list[int]()
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", others.append)
+    device_of(CPU).manual_seed(seed)
+    assert torch.equal(torch.rand(3), drawn)
+    assert others == []
+    device_of(CUDA).manual_seed(seed)
+    assert torch.equal(torch.rand(3), drawn)
+    assert others == [seed]
+
+
 def test_the_peak_is_of_the_gpu_where_one_is_used_and_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.accelerator, "max_memory_allocated", lambda _: 77)
     monkeypatch.setattr(resource, "getrusage", lambda _: SimpleNamespace(ru_maxrss=5000))
