@@ -122,7 +122,7 @@ class _AddDropoutNorm(torch.autograd.Function):
             call("s2s_dropout_norm_backward", d_out, *rows, numbers, *ctx.rest, weight, total, statistics, *results)
 
         compute_in_threads(compute, [*map(_rows, (d_out, total, statistics, numbers, dx, dy)), d_weight, d_bias], n)
-        return dx, dy, None, *parameters.sum(1), None
+        return dx, dy, None, *(parameters.sum(1) if n > 1 else parameters[:, 0]), None
 
 
 def _rows(x: Tensor | None) -> Tensor | None:

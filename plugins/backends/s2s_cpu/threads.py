@@ -38,6 +38,9 @@ def compute_in_threads(compute: Callable[..., Any], tensors: Sequence[Tensor | N
 def compute_shares(compute: Callable[..., Any], shares: Sequence[tuple[Any, ...]]) -> None:
     """Call `compute` with the arguments of the first share here, and with those of each other in its own thread."""
     first, *others = shares
+    if not others:
+        compute(*first)
+        return
     futures = [_pool().submit(compute, *share) for share in others]
     try:
         compute(*first)
