@@ -14,6 +14,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from s2s.errors import UserError
+from s2s.io.parent import end_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,6 +70,11 @@ def _fork(function: Callable[[], Iterable[Any]], pipes: selectors.BaseSelector) 
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        # When the parent is killed, this process ends, too: it holds the lock of the parent's output. On Linux it ends
+        # at once; elsewhere when it writes to a pipe that nobody reads, which is why it must not read one itself.
+        end_with_parent(signal.SIGKILL)
+        for reader in (reading, *(key.fd for key in pipes.get_map().values())):
+            os.close(reader)
         _send(function, writing)
     finally:
         os._exit(0)  # without the parent's atexit handlers and unflushed buffers

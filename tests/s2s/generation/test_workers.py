@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import select
 import signal
 import threading
 import time
@@ -12,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from harness.forked_children import in_child
 from s2s import ConfigError, UserError
 from s2s.backend.memory import AvailableMemory
 from s2s.config import GenerateConfig
 from s2s.decoding import SourceSentence
-from s2s.generation import workers
+from s2s.generation import processes, workers
 from s2s.generation.acceleration import share_cores, torch_threads
 from s2s.generation.processes import n_useful_processes, run_in_processes
 from s2s.generation.threads import run_in_threads
 from s2s.generation.workers import describe_workers
+from s2s.io import end_with_parent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -70,6 +73,30 @@ def test_nobody_works_on_when_the_values_are_no_longer_wanted() -> None:
     values.close()  # type: ignore[attr-defined]
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("tells", [end_with_parent, lambda _: None], ids=["Linux", "elsewhere"])
+def test_nobody_works_on_when_the_parent_is_killed(
+    tells: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would wait for a reader of more than a pipe holds, and keep the lock of the output."""
+    monkeypatch.setattr(processes, "end_with_parent", tells)
+    reading, writing = os.pipe()  # as long as one of the processes lives, it is open for writing
+
+    def forever() -> Iterator[str]:
+        while True:
+            yield "x" * 100_000
+
+    def works() -> None:
+        os.close(reading)
+        values = run_in_processes([forever] * 3)
+        next(values)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_child(works) == -signal.SIGKILL
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert select.select([pipe], [], [], 20)[0], "one of them works on"
 
 
 @pytest.mark.parametrize("most", [1, 3])
