@@ -1,6 +1,6 @@
 """Trees of tensors, such as the state of a search: apply one function to all tensors, or join two trees.
 
-And tensors of a device whose values the host knows, since it has made them or read them once.
+And tensors of a device whose values the host has, since it has made them or read them once.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ def to_device(x: Tensor, device: torch.device, *, pin: bool = False) -> Tensor:
 
 
 def host_copy(x: Tensor) -> Tensor:
-    """The same values on the host, which waits for the device unless it knows them; they must not be written to."""
+    """The same values on the host, which waits for the device unless it has them; they must not be written to."""
     known = x if x.is_cpu else known_copy(x)
     return x.cpu() if known is None else known
 
 
 def remember_copy(x: Any, copy: Tensor) -> None:
-    """Let the host know the values of x, a tensor of a device, which `copy` has until x is written to."""
+    """From now on, until x is written to, the host has the values of x, a tensor of a device: those of `copy`."""
     x.host_copy = copy, _n_writes(x)
 
 
 def known_copy(x: Tensor) -> Tensor | None:
-    """The values of x, if the host knows them: it has made x, or read it."""
+    """The values of x, if the host has them."""
     copy, n_writes = getattr(x, "host_copy", (None, 0))
     return copy if n_writes == _n_writes(x) else None
 

@@ -213,7 +213,7 @@ class BeamSearch(StreamingSearch[Beams]):
         eos, allocation = beams.run.request.vocab.eos, beams.run.constraint.allocation
         if not allocation or beams.constraint_state is None:
             return Candidates(*unfinished_candidates(candidates, eos, n))
-        known = Candidates(*on_host(candidates))  # as the allocation knows them
+        known = Candidates(*on_host(candidates))  # where `expand` has left them
         live = unfinished_candidates(known, eos, known.token.size(1))
         return allocation.select(beams.constraint_state, Candidates(*live), n)
 

@@ -97,7 +97,7 @@ class History:
 def on_host(tensors: Sequence[Tensor]) -> list[Tensor]:
     """The same integers, booleans and fp32 numbers, bit for bit, in tensors of the CPU; all are of one device.
 
-    Those that the host does not know yet are read in one transfer, since each one waits for the device.
+    Those that the host does not have yet are read in one transfer, since each one waits for the device.
     """
     known = [x if x.is_cpu else known_copy(x) for x in tensors]
     unknown = [x for x, copy in zip(tensors, known, strict=True) if copy is None]

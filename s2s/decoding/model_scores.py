@@ -26,7 +26,7 @@ def log_probs(model: Seq2Seq, logits: Tensor) -> Tensor:
 def gather_hypotheses(values: Tensor, index: Tensor) -> Tensor:
     """values[b, index[b]] for every b: values [B, K, ...], index [B, K'] -> [B, K', ...]
 
-    The host knows the result if it knows both (`s2s.tensors.known_copy`).
+    The host has the result if it has both (`s2s.tensors.known_copy`).
     """
     gathered = _gathered(values, index)
     known_values, known_index = known_copy(values), known_copy(index)

@@ -53,7 +53,7 @@ ROLLOUT = -1
 
 
 class KnownValues(NamedTuple):
-    """What the host knows of an update without the device; see `StepResult`."""
+    """What the host can say of an update without the device; see `StepResult`."""
 
     lr: float
     n_tokens: int

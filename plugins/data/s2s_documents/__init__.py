@@ -9,15 +9,14 @@ from __future__ import annotations
 __all__ = ["FORMATS", "UnitConfig", "s2s_register"]
 
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from s2s import Choice, Registry, hookimpl
 from s2s.text import DocumentFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from s2s.text import Document
 
@@ -51,16 +50,33 @@ class DeferredFormat(DocumentFormat):
     """A format whose reader is imported with its first document: every command with files asks all formats for their
     extensions, and importing the readers took it 0.02 s."""
 
-    def __init__(self, extensions: Sequence[str], reader: str, config: Choice) -> None:
-        self.extensions, self.reader, self.config = extensions, reader, config
+    def __init__(self, extensions: Sequence[str], load: Callable[[], type[Any]], config: Choice) -> None:
+        self.extensions, self.load, self.config = extensions, load, config
 
     def read(self, data: bytes) -> Document:
-        module, _, name = self.reader.partition(":")
-        reader: DocumentFormat = getattr(import_module(f"s2s_documents.{module}"), name)(self.config)
+        reader: DocumentFormat = self.load()(self.config)
         return reader.read(data)
+
+
+class Deferral:  # makes the deferred format of a reader, and is documented as the reader is
+    def __init__(self, extensions: Sequence[str], reader: str) -> None:
+        self.extensions, self.reader = extensions, reader
+
+    def __call__(self, config: Choice) -> DeferredFormat:
+        return DeferredFormat(self.extensions, self.load, config)
+
+    def load(self) -> type[Any]:
+        """The class of the reader."""
+        module, _, name = self.reader.partition(":")
+        loaded: type[Any] = getattr(import_module(f"s2s_documents.{module}"), name)
+        return loaded
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]  # a text in other classes
+        return self.load().__doc__
 
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     for name, (extensions, config, reader) in FORMATS.items():
-        registry.add("document_format", name, config, partial(DeferredFormat, extensions, reader))
+        registry.add("document_format", name, config, Deferral(extensions, reader))

@@ -60,7 +60,7 @@ class PhraseAllocation:
     def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
         """n candidates, best first: the best of every bank, then the second best of every bank, and so on.
 
-        If a round does not fit entirely, banks that lack the fewest tokens come first. All on the host, which must know
+        If a round does not fit entirely, banks that lack the fewest tokens come first. All on the host, which needs
         the tokens: it reads the candidates once, and those that it has selected before not again.
         """
         known = type(candidates)(*on_host(candidates))
