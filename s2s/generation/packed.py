@@ -204,8 +204,8 @@ class PackedDecoding:
 
             if self._keys() != self.keys:
                 raise CheckpointError(
-                    f"run={config.run} has changed since this command began, and this input needs the model itself, "
-                    "not what an earlier command has kept of it; begin again"
+                    f"run={config.run}, or the code of s2s or of a plugin, has changed since this command began, and "
+                    "this input needs the model itself, not what an earlier command has kept of it; begin again"
                 )
             loaded = load_for_decoding(replace(config, matmul="native"), self.plugins).generator(self.composed)
             self._searcher = loaded.generator.search.with_model()

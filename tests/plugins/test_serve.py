@@ -27,7 +27,9 @@ from s2s.generation import Segment
 from s2s.generation.writing import Writer
 from s2s_serve import command
 from s2s_serve.app import create_app
+from s2s_serve.body_limit import BodyLimit
 from s2s_serve.engine import SHORT
+from s2s_serve.errors import Errors
 from s2s_serve.generating import lines_of
 from s2s_serve.refusal import RefusedError
 from s2s_serve.request_queue import QueueClosedError
@@ -285,6 +287,19 @@ def test_broken_bodies_end_nothing(server: Served) -> None:
     *bad, good = server.ask(talk)
     assert set(bad) <= {400, 422}
     assert good == 200
+
+
+@pytest.mark.parametrize("length", [b"1001", b"9" * 20, b"0" * 20 + b"1001", b"9" * 5000])
+def test_a_length_that_is_too_long_is_refused_before_the_body_comes(length: bytes) -> None:
+    """Whatever its digits; nothing is received, which would raise."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/v1/generate", "headers": [(b"content-length", length)]}
+    asyncio.run(BodyLimit(None, Errors([]), 1000, 1000)(scope, None, send))
+    assert sent[0]["status"] == 413
 
 
 def test_a_body_is_refused_before_it_is_held(server: Served) -> None:

@@ -54,8 +54,9 @@ class PackedFiles:
             weights = folder / kept["weights"]
             _check(weights)
             search = PackedSearch(PackedModel(weights), kept["search"])
-            for used in (path, weights):
-                os.utime(used)
+            with suppress(OSError):  # where nothing may be written, the files are as good as elsewhere
+                for used in (path, weights):
+                    os.utime(used)
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return kept["record"], search

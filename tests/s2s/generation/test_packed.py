@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -190,6 +191,19 @@ def test_a_run_that_changes_behind_a_link_is_loaded(name: str, folder: Path, loa
     assert loads == ["x", "x"]
 
 
+def test_what_was_kept_is_used_where_nothing_may_be_written(
+    folder: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = written(folder)
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "read-only file system")
+
+    monkeypatch.setattr("s2s_cpu.packed_files.os.utime", refused)
+    assert written(folder) == first
+    assert loads == ["x"]
+
+
 @pytest.mark.parametrize("change", [run_touched, checkpoint_touched, tokenizer_replaced, best_chosen])
 def test_a_changed_run_is_loaded(change: Callable[[Path], None], folder: Path, loads: list[str]) -> None:
     written(folder)
@@ -291,7 +305,7 @@ def test_outputs_of_two_models_are_never_mixed(
 
     monkeypatch.setattr(packed.PackedDecoding, "open", changed)
     assert generate.main(["run=x", "input=in.txt", "output=out2", "workers=1", "--quiet", NATIVE]) == 2
-    assert "run=x has changed since this command began" in capsys.readouterr().err
+    assert "has changed since this command began" in capsys.readouterr().err
     assert loads == ["x"]
 
 
