@@ -26,9 +26,11 @@ def lasting_objects() -> Iterator[None]:
     if not gc.get_freeze_count():
         yield
         return
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
     gc.freeze()

@@ -72,8 +72,8 @@ def remember_copy(x: Any, copy: Tensor) -> None:
 
 def known_copy(x: Tensor) -> Tensor | None:
     """The values of x, if the host has them."""
-    copy, n_writes = getattr(x, "host_copy", (None, 0))
-    return copy if n_writes == _n_writes(x) else None
+    remembered: tuple[Tensor, int] | None = getattr(x, "host_copy", None)
+    return remembered[0] if remembered and remembered[1] == _n_writes(x) else None
 
 
 def _n_writes(x: Tensor) -> int:

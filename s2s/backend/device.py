@@ -71,7 +71,8 @@ class Device:
         torch.accelerator.synchronize(self.device)
 
     def clock(self) -> float:
-        """Seconds of this process's own work on the device, from an arbitrary start; read when the device is idle."""
+        """Seconds from an arbitrary start, read when the device is idle: those of this process's own work if the device
+        counts them, as a CPU does, else those of the clock on the wall."""
         return time.perf_counter()
 
     def free_memory(self) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.tensors import host_copy, known_copy, remember_copy
+from s2s.tensors import known_copy, remember_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,9 +103,13 @@ def on_host(tensors: Sequence[Tensor]) -> list[Tensor]:
     unknown = [x for x, copy in zip(tensors, known, strict=True) if copy is None]
     if unknown:
         copied = torch.cat([_bits(x).flatten() for x in unknown]).cpu().split([x.numel() for x in unknown])
-        for x, bits in zip(unknown, copied, strict=True):
-            remember_copy(x, _from_bits(bits, x))
-    return [host_copy(x) if copy is None else copy for x, copy in zip(tensors, known, strict=True)]
+        read = [_from_bits(bits, x) for x, bits in zip(unknown, copied, strict=True)]
+        for x, copy in zip(unknown, read, strict=True):
+            if not x.is_inference():  # of which nobody would notice when it is written to
+                remember_copy(x, copy)
+        rest = iter(read)
+        known = [next(rest) if copy is None else copy for copy in known]
+    return [copy for copy in known if copy is not None]
 
 
 def _bits(x: Tensor) -> Tensor:

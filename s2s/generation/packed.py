@@ -188,7 +188,11 @@ class PackedDecoding:
         of_models = resolve_workers(replace(composed.config, **options), "cpu")
         if of_models.matmul == "exact" or not measures_products(of_models):
             of_models = replace(of_models, matmul="native")
-        chosen = chosen_search(composed, of_run.config, plugins)
+        try:
+            chosen = chosen_search(composed, of_run.config, plugins)
+        except UserError:  # it may refer to other sections of the run
+            of_run = RunTask.load(directory, plugins)
+            chosen = chosen_search(composed, of_run.config, plugins)
         config = replace(resolved_options(composed, of_run.config, chosen, of_models), tokens=options["tokens"])
         stages = build_stages(config, of_run.task, lambda: self.searcher(config).model, None, plugins)
         decoding = PackedSegmentSearch(of_run.task, config, search, record["max_len"], record["name"], stages, self)

@@ -8,6 +8,7 @@ import json
 import os
 import selectors
 import signal
+import threading
 import time
 import traceback
 import warnings
@@ -60,6 +61,7 @@ def n_useful_processes(most: int, work: Callable[[], object]) -> int:
 
 def _fork(function: Callable[[], Iterable[Any]], pipes: selectors.BaseSelector) -> int:
     reading, writing = os.pipe()
+    outlives_workers = threading.current_thread() is threading.main_thread()  # as another thread need not
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns about threads, but there are none
         child = os.fork()
@@ -72,7 +74,8 @@ def _fork(function: Callable[[], Iterable[Any]], pipes: selectors.BaseSelector) 
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         # When the parent is killed, this process ends, too: it holds the lock of the parent's output. On Linux it ends
         # at once; elsewhere when it writes to a pipe that nobody reads, which is why it must not read one itself.
-        end_with_parent(signal.SIGKILL)
+        if outlives_workers:
+            end_with_parent(signal.SIGKILL)
         for reader in (reading, *(key.fd for key in pipes.get_map().values())):
             os.close(reader)
         _send(function, writing)

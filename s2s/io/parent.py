@@ -11,6 +11,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(signal_number: int) -> None:
-    """On Linux, deliver this signal to this process when its parent dies, so that it does not go on unseen."""
+    """On Linux, deliver this signal to this process when its parent dies, so that it does not go on unseen; or when the
+    thread that made it ends, if that is earlier."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal_number)

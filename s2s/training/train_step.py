@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from s2s.training.batch_plan import BatchPlan
 
 FAILED = -2
-"""Where the number of ranks that ran out of memory stands among the values of an update; after it, the gradient's norm
-"""
+"""Where the number of ranks that ran out of memory stands among the values of an update: before the gradient's norm"""
 
 RELEASE_EVERY = 100
 """Number of updates after which freed memory is returned to the system"""
@@ -161,19 +160,29 @@ class TrainStep:
 
         rollouts: of this rank's micro-batches, in the first update still empty.
         """
-        while True:
-            sums = self._gradient(self.micro_batches.split(batch), rollouts, step, number, n_tokens)
-            if sums is not None:
-                self._normalise(n_tokens, sums[1])
-                self._seed(step, OPTIMIZER, number)
-                values = self.optimizer_step(sums, lr)
-                if self.world.size == 1:
-                    return values
-                values = values.cpu()  # one wait, for what the ranks must know before they go on, and for the rest
-                if not values[FAILED]:
-                    return values
+        while (values := self._attempt(batch, rollouts, step, number, n_tokens, lr)) is None:
             self._split_further()
             rollouts.clear()
+        return values
+
+    def _attempt(
+        self, batch: Sequence[Pair], rollouts: list[Rollout], step: int, number: int, n_tokens: int, lr: float
+    ) -> Tensor | None:
+        """The same with the present number of micro-batches; None if a rank has run out of memory.
+
+        Of several ranks the host waits once, for the number of those that have, and for the rest; with fp16 it waits
+        before, too: the scale of the loss must not change where no gradient is whole.
+        """
+        sums = self._gradient(self.micro_batches.split(batch), rollouts, step, number, n_tokens)
+        if sums is None or (self.world.size > 1 and self.scaler.is_enabled() and sums[-1]):
+            return None
+        self._normalise(n_tokens, sums[1])
+        self._seed(step, OPTIMIZER, number)
+        values = self.optimizer_step(sums, lr)
+        if self.world.size == 1:
+            return values
+        values = values.cpu()
+        return None if values[FAILED] else values
 
     def apply_plan(self, plan: BatchPlan) -> None:
         """Use the batch size and micro-batches of this plan from now on."""

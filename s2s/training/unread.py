@@ -60,7 +60,7 @@ class UnreadUpdates:
     def launching(self) -> Iterator[None]:
         """Launches an update in the block, whose time counts as that of the updates."""
         if not self.updates:
-            self.busy_since = self.device.clock()  # the device is idle: all that it was given has been read
+            self.busy_since = self.device.clock()  # idle but for the average of weights after the last read
         began = time.monotonic()
         yield
         self.seconds += time.monotonic() - began

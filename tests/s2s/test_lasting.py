@@ -50,6 +50,19 @@ def test_garbage_is_collected_after_an_error() -> None:
     assert is_visited(Node())
 
 
+@pytest.mark.usefixtures("command")
+def test_collections_that_were_off_stay_off() -> None:
+    gc.disable()
+    try:
+        with lasting_objects():
+            with lasting_objects():
+                pass
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
 def test_nothing_is_excluded_in_a_process_that_is_more_than_a_command() -> None:
     assert gc.get_freeze_count() == 0
     with lasting_objects():

@@ -20,7 +20,7 @@ from torch import nn
 
 from s2s.backend import fused, linear, pad_to_beam
 from s2s.nn import SelfAttention
-from s2s_transformer.layers import DecoderLayer, EncoderLayer, FeedForward, ResidualConnection, heads
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, FeedForward, ResidualConnection, heads, must_be_called
 from s2s_transformer.ssru import SSRU
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def fused_encoder(
 def has_hooks(layers: Iterable[EncoderLayer]) -> bool:
     """Whether a layer, its attention or its feed-forward network has hooks, so that it must be called."""
     modules = (module for layer in layers for module in (layer, layer.attention, layer.feed_forward))
-    return any(module._forward_pre_hooks or module._forward_hooks for module in modules)
+    return any(map(must_be_called, modules))
 
 
 def _is_fusible(config: TransformerConfig) -> bool:

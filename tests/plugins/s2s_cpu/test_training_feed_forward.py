@@ -113,6 +113,19 @@ def test_what_is_not_finite_stays_in_its_row() -> None:
 
 
 @needs_bf16
+def test_gradients_of_what_is_not_finite_are_those_of_two_linear_maps() -> None:
+    """Also where sums are a negative NaN, as the processor makes it of inf - inf."""
+    network = drawn(300, 64, 96)
+    network.x[5, 7], network.x[5, 8], network.x[9, 1] = torch.inf, -torch.inf, torch.nan
+    with torch.autocast("cpu", torch.bfloat16):
+        found = outputs_and_gradients(network)
+        expected = outputs_and_gradients(network, apply_feed_forward.reference)
+    assert expected[2].isnan().any()
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+
+
+@needs_bf16
 @pytest.mark.parametrize("frozen", ["w1", "w2"])
 def test_frozen_parameters_get_no_gradient(frozen: str) -> None:
     network = drawn(300, 64, 64).trained()
@@ -145,14 +158,26 @@ def test_a_hook_or_an_option_makes_the_layer_call_its_modules(monkeypatch: pytes
         return reference(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(apply_feed_forward, "reference", counted)
-    x, layer = torch.randn(3, 32), FeedForward(config)
+    x, layer = torch.randn(3, 32, requires_grad=True), FeedForward(config)
     plain = layer(x)
     assert calls == 1
-    seen: list[Tensor] = []
-    hook = layer.inner.register_forward_hook(lambda _, __, out: seen.append(out))
+    seen: list[object] = []
+    inner, note = layer.inner, lambda *given: seen.append(given)
+    of_call = inner.register_forward_pre_hook, inner.register_forward_hook
+    of_gradient = inner.register_full_backward_pre_hook, inner.register_full_backward_hook
+    for register in (*of_call, *of_gradient):
+        hook = register(note)
+        result = layer(x)
+        result.sum().backward()
+        torch.testing.assert_close(result, plain)
+        assert len(seen) == 1, register
+        hook.remove()
+        seen.clear()
+    original = inner.forward
+    inner.forward = lambda given: note(given) or original(given)  # type: ignore[method-assign,func-returns-value]
     torch.testing.assert_close(layer(x), plain)
     assert len(seen) == 1
-    hook.remove()
+    del inner.forward
     nn.utils.parametrize.register_parametrization(layer.out, "weight", nn.Identity())
     torch.testing.assert_close(layer(x), plain)
     assert calls == 1, "neither a module with hooks nor one whose weight is computed is passed by"

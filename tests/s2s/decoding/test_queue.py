@@ -144,6 +144,18 @@ def test_what_the_host_knows_comes_without_a_transfer() -> None:
         on_host([known, known + 1])
 
 
+def test_what_inference_mode_has_made_is_read_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from a device: nobody would notice when it is written to."""
+    with torch.inference_mode():
+        x = torch.tensor([1, 2])
+        monkeypatch.setattr(torch.Tensor, "is_cpu", False)
+        first = on_host([x])[0].tolist()
+        x.add_(1)
+        second = on_host([x])[0].tolist()
+    monkeypatch.undo()
+    assert (first, second) == ([1, 2], [2, 3])
+
+
 def test_the_history_moves_its_steps_to_the_host_beside_other_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     history, device = History(), torch.device("meta")
     first = history.add(torch.tensor([[4, 5]]), torch.tensor([[-1.0, -2]]), torch.full((1, 2), ROOT))

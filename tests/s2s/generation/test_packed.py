@@ -67,6 +67,7 @@ def written(folder: Path, *options: str, name: str = "in.txt") -> bytes:
         ["search.stop=heuristic", "search.temperature=0.7", "format=jsonl", "fields=[tokens,pieces,log_probs]"],
         ["quantization=bf16", "search.ban_unk=true", "search.length_penalty=power", "search.alpha=1"],
         ["mbr=chrf", "candidates=3"],
+        ["search.beam=${arch.n_heads}"],
         ["workers=2"],
         ["threads=2"],
     ],

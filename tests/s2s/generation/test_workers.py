@@ -99,6 +99,15 @@ def test_nobody_works_on_when_the_parent_is_killed(
         assert select.select([pipe], [], [], 20)[0], "one of them works on"
 
 
+def test_workers_that_a_thread_has_started_outlive_it() -> None:
+    values, first = run_in_processes([lambda: (i for i in range(5))] * 2), list[int]()
+    thread = threading.Thread(target=lambda: first.append(next(values)))
+    thread.start()
+    thread.join()
+    time.sleep(0.1)
+    assert sorted([*first, *values]) == sorted([*range(5)] * 2)
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_no_more_processes_than_asked_for(most: int) -> None:
     assert 1 <= n_useful_processes(most, lambda: time.sleep(0.002)) <= most

@@ -179,6 +179,32 @@ def test_a_rank_that_has_memory_follows_one_that_has_not(n_failures: int) -> Non
     assert step.model.w.item() != 1.0
 
 
+class WithGradients(OneProcess):
+    """As ranks, of which one that has failed has gradients of 0."""
+
+    def __init__(self, step: Any) -> None:
+        self.step = step
+
+    def reduce_gradients(self) -> None:
+        for p in self.step().parameters:
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+
+
+@pytest.mark.parametrize("n_before", [0, 1])
+def test_too_little_memory_of_a_rank_leaves_the_scale_of_the_loss(n_before: int) -> None:
+    """In the first update of a run, and in a later one."""
+    world, objective = World(size=2), Total()
+    step = update(objective, world, train={"precision": "fp16"}, sharding=WithGradients(lambda: step))
+    for number in range(n_before):
+        step(PAIRS, number + 1)
+    objective.limit = 1
+    before = step.scaler.get_scale()
+    result = step(PAIRS, n_before + 1)
+    assert result.is_finite
+    assert result.n_micro_batches == 4
+    assert step.scaler.get_scale() == before
+
+
 def test_a_rank_that_has_too_little_memory_says_so() -> None:
     sums = update(Total(limit=1), world=World(size=2))._gradient([PAIRS[:2], PAIRS[2:]], [], 1, 0, 12)
     assert sums is not None

@@ -30,9 +30,11 @@ INLINE void finish(const Finish *f, int64_t at, int64_t c, __mmask32 lanes, __m5
         x[0] = _mm512_max_ps(_mm512_setzero_ps(), x[0]);
         x[1] = _mm512_max_ps(_mm512_setzero_ps(), x[1]);
     }
-    if (f->where) {
-        const __mmask32 kept =
-            _mm512_cmpgt_epi16_mask(_mm512_maskz_loadu_epi16(lanes, f->where + at), _mm512_setzero_si512());
+    if (f->where) { /* positive, or NaN of any sign */
+        const __m512i y = _mm512_maskz_loadu_epi16(lanes, f->where + at);
+        const __m512i magnitude = _mm512_and_si512(y, _mm512_set1_epi16(0x7fff));
+        const __mmask32 kept = _mm512_cmpgt_epi16_mask(y, _mm512_setzero_si512()) |
+                               _mm512_cmpgt_epi16_mask(magnitude, _mm512_set1_epi16(0x7f80));
         x[0] = _mm512_maskz_mov_ps(kept, x[0]), x[1] = _mm512_maskz_mov_ps(kept >> W, x[1]);
     }
 }
@@ -59,7 +61,8 @@ static void store_sums(const float *sums, int64_t stride, const Finish *f, int64
     }
 }
 
-/* Prefetches what `store_sums` will write: n rows of a block, each on a page of its own if rows are long. */
+/* Prefetches the first line of each of n rows of a block, which `store_sums` will write: each is on a page of its own if
+rows are long. */
 static inline void prefetch_rows(const Matrix *m, int64_t r, int64_t n, int64_t c) {
     const char *at = (const char *)m->values + (r * m->stride + c) * (m->bits / 8);
     for (int64_t i = 0; i < n; i++, at += m->stride * (m->bits / 8)) __builtin_prefetch(at, 1);
