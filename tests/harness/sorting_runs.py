@@ -100,6 +100,11 @@ def train_in_ranks(
     return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
 
 
+def has_ended(pid: int) -> bool:
+    """Whether a child has ended; it can still be waited for."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+
+
 def kill_until_done(
     folder: Path, n_kills: int, seconds: float, draw: random.Random, number: signal.Signals, *arguments: str
 ) -> list[int]:
@@ -108,7 +113,9 @@ def kill_until_done(
     while not codes or codes[-1] != 0:
         pid = fork_training(folder, *arguments)
         if len(codes) < n_kills:
-            time.sleep(draw.uniform(0, seconds))
+            end = time.monotonic() + draw.uniform(0, seconds)
+            while time.monotonic() < end and not has_ended(pid):
+                time.sleep(0.001)
             os.kill(pid, number)  # it is ours until we wait for it, even when it is done
         codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         assert codes[-1] != 3, (folder.parent / f"{folder.name}.log").read_text()
