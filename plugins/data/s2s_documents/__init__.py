@@ -62,6 +62,12 @@ class Deferral:  # makes the deferred format of a reader, and is documented as t
     def __init__(self, extensions: Sequence[str], reader: str) -> None:
         self.extensions, self.reader = extensions, reader
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Deferral) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.reader)
+
     def __call__(self, config: Choice) -> DeferredFormat:
         return DeferredFormat(self.extensions, self.load, config)
 
