@@ -68,7 +68,8 @@ class TrainedModel:
         first = self._ready.models.first
         self.config, self.task, self.device = first.config, first.task, self._ready.device
         self.model = self._ready.models.model
-        """The network; an ensemble is one network, too"""
+        """The network; an ensemble is one network, too. It has all its weights with matmul=torch; the products of other
+        libraries, which matmul=auto may choose, keep them in forms of their own"""
         self.description = self._ready.description
         """Device, backends, and any combined models, in words"""
 

@@ -47,7 +47,7 @@ def test_weights_in_16_bits_stay_so_in_the_run(
     assert import_model(["model=model", "run=ours", "--quiet"]) == 0
     saved = load_file(tmp_path / "runs" / "ours" / "checkpoints" / "step-000000" / "model.safetensors")
     assert {x.dtype for x in saved.values()} == {dtype}
-    ours = s2s.load("ours").model.state_dict()
+    ours = s2s.load("ours", matmul="torch").model.state_dict()  # other products keep weights in forms of their own
     assert all(torch.equal(ours[name], x.float()) for name, x in saved.items())
     embeddings = ours["embeddings.shared"], theirs["model.shared.weight"].float()  # whose columns are in another order
     assert torch.equal(*(x.sort(dim=1).values for x in embeddings))
