@@ -6,7 +6,7 @@ __all__ = ["DeferredPlugin", "PluginModules", "Record", "module_files"]
 
 import importlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property, wraps
 from importlib.util import find_spec
@@ -119,6 +119,10 @@ class DeferredEntry(Entry):
     @property
     def factory(self) -> Factory | str:
         return self.real.factory
+
+    @property
+    def extensions(self) -> Sequence[str]:
+        return self.real.extensions
 
 
 class DeferredOptions(AddedOptions):

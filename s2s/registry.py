@@ -10,7 +10,7 @@ __all__ = ["GROUPS", "PRESET_GROUPS", "SERVICES", "Choice", "Entry", "Preset", "
 
 import importlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -89,6 +89,8 @@ class Entry:
     config: type[Choice]
     factory: Factory | str
     plugin: str
+    extensions: Sequence[str] = ()
+    """Ends of the names of files that are of this format, such as .html"""
 
     def build(self, *args: Any) -> Any:
         """What the factory makes of `args`, the first of which is the config.
@@ -153,14 +155,20 @@ class Registry:
             raise PluginError(f"plugin '{self.plugin}': the group '{name}' is there already; choose another name")
         self.groups[name] = contract
 
-    def add(self, group: str, name: str, config: type[Choice], factory: Factory | str) -> None:
+    def add(
+        self, group: str, name: str, config: type[Choice], factory: Factory | str, *, extensions: Sequence[str] = ()
+    ) -> None:
         """Register an entry; a second one of the same group and name is an error that names both plugins.
 
         group: one of `groups`. name: what a configuration calls it. config: its options, with their defaults.
         factory: called with the config and what the group's contract says, or "module:attribute" of such a callable.
+        extensions: of a format of files, the ends of their names, in lower case, such as .html.
         """
         self._check_config(group, name, config)
-        self.put(Entry(group, name, config, factory, self.plugin))
+        if isinstance(extensions, str) or any(one != one.lower() or one[:1] != "." for one in extensions):
+            what = f"plugin '{self.plugin}': {group} '{name}': extensions={extensions!r}"
+            raise PluginError(f"{what} must be a list of ends of names in lower case, such as .html")
+        self.put(Entry(group, name, config, factory, self.plugin, tuple(extensions)))
 
     def put(self, entry: Entry) -> None:
         """Add an entry whose config has been checked."""
@@ -248,6 +256,11 @@ class Registry:
         """What an entry builds from its default options and `args`."""
         entry = self.get(group, name)
         return entry.build(entry.config(name=name), *args)
+
+    def by_extension(self, group: str, extension: str) -> str:
+        """The name of the format of files whose names end so; empty: none."""
+        named = (name for name in self.names(group) if extension in self.get(group, name).extensions)
+        return next(named, "")
 
     def unknown_message(self, group: str, name: str) -> str:
         """The message of the error for a name that nothing is registered under."""

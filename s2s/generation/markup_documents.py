@@ -29,10 +29,7 @@ def named_format(name: Any, registry: Registry) -> DocumentFormat:
 def format_by_extension(path: str, registry: Registry) -> str:
     """The name of the format whose files have names that end like this one; empty: none."""
     extension = Path(path).suffix.lower()
-    for name in registry.names("document_format") if extension else ():  # else no format need be imported
-        if extension in registry.build_default("document_format", name).extensions:
-            return name
-    return ""
+    return registry.by_extension("document_format", extension) if extension else ""  # else no plugin need be imported
 
 
 def read_file(path: Path) -> bytes:

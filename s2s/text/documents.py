@@ -44,9 +44,6 @@ class Document(ABC):
 class DocumentFormat(ABC):
     """How documents are read."""
 
-    extensions: Sequence[str] = ()
-    """Ends of the names of its files, such as .html"""
-
     @abstractmethod
     def read(self, data: bytes) -> Document:
         """The document; raises DataError for bytes that are none of this format, ConfigError for a missing library."""

@@ -71,7 +71,8 @@ def everything(plugins: Plugins) -> dict[str, Any]:
         "modules": list(plugins.modules.items()),
         "groups": list(registry.groups.items()),
         "entries": [
-            (key, e.group, e.name, e.plugin, e.config, factory(e.factory)) for key, e in registry.entries.items()
+            (key, e.group, e.name, e.plugin, e.config, factory(e.factory), e.extensions)
+            for key, e in registry.entries.items()
         ],
         "presets": list(registry.presets.items()),
         "options": [(one.plugin, one.config, one.command, one.names) for one in registry.added],

@@ -64,6 +64,19 @@ def test_a_factory_may_be_named_and_is_imported_when_built() -> None:
         registry.get("arch", "later").build(ToyConfig())
 
 
+def test_a_format_is_found_by_the_ends_of_its_files_names() -> None:
+    registry = Registry()
+    registry.add("document_format", "toy", ToyConfig, "no_such_module:Toy", extensions=[".toy", ".tx"])
+    registry.add("document_format", "plain", ToyConfig, len)
+    assert [registry.by_extension("document_format", end) for end in (".toy", ".tx", ".t", "")] == [
+        "toy",
+        "toy",
+        "",
+        "",
+    ]
+    assert not registry.by_extension("input_format", ".toy")
+
+
 @pytest.mark.parametrize(
     ("factory", "said"),
     [
@@ -110,6 +123,9 @@ def test_a_clash_names_both_plugins() -> None:
         (lambda r: r.arch("x", ToyConfig(), len), "must be a dataclass that derives"),
         (lambda r: r.arch("x", Forgotten, len), "Forgotten lacks @dataclass(kw_only=True)"),
         (lambda r: r.arch("x", TakenConfig, len), "'base' has a meaning in presets"),
+        (lambda r: r.add("corpus", "x", ToyConfig, len, extensions=".txt"), "extensions='.txt' must be a list"),
+        (lambda r: r.add("corpus", "x", ToyConfig, len, extensions=["txt"]), "extensions=['txt'] must be a list"),
+        (lambda r: r.add("corpus", "x", ToyConfig, len, extensions=[".TXT"]), "extensions=['.TXT'] must be a list"),
     ],
 )
 def test_what_cannot_be_registered_says_why(call, said: str) -> None:  # noqa: ANN001

@@ -153,11 +153,11 @@ class Service:
             raise _bad(f"Invalid request: missing {'target' if source else 'source'} parameter")
         source, target = (served_code(code, self.codes) for code in (source, target))
         extension = PurePosixPath(upload.name).suffix.lower()
-        form = next((each for each in self.formats.values() if extension in each.extensions), None)
-        if form is None:
+        form = self.server.plugins.registry.by_extension("document_format", extension)
+        if not form:
             raise _bad("Invalid request: file format not supported")
         async with self.server.working(limit=self.server.config.document_deadline):
-            document = await _read(form, upload.data)
+            document = await _read(self.formats[form], upload.data)
             if source == "auto":
                 source = (await self._detect(_document_text(document)[:DETECTED])).language
             output = upload.data

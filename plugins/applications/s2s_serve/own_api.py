@@ -19,7 +19,6 @@ from s2s_serve.answers import sentence_fields, text_fields
 from s2s_serve.api import DirectRoute, ServeApi
 from s2s_serve.connection import cancel_on_disconnect
 from s2s_serve.document_api import add_document_route
-from s2s_serve.documents import document_formats
 from s2s_serve.generating import outputs, read_text
 from s2s_serve.job_api import add_job_routes
 from s2s_serve.languages import directions_of
@@ -53,10 +52,11 @@ def own_api(_: Choice, server: Server) -> ServeApi:
     async def runs() -> dict[str, Any]:
         """Each run with its languages, what it draws (`views`), whether it gives attention (`align`), and how many
         outputs (`nbest`); the formats of `/v1/documents` with their extensions; and limits on texts and documents."""
-        formats = document_formats(server.plugins.registry)
+        registry = server.plugins.registry
+        formats = {name: registry.get("document_format", name) for name in registry.names("document_format")}
         return {
             "runs": [_describe_run(engine) for engine in server.engines.values()],
-            "documents": {name: list(form.extensions) for name, form in formats.items()},
+            "documents": {name: list(entry.extensions) for name, entry in formats.items()},
             "max_chars": server.config.max_chars,
             "max_document": server.config.max_document,
         }
