@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 peers=build/peers
 [ -d $peers ] || python3.11 -m venv $peers
-$peers/bin/pip install -q -c constraints.txt -e ".[train,plots]" ctranslate2 transformers
+$peers/bin/pip install -q -c constraints.txt -e ".[train,plots,serve]" ctranslate2 transformers
 $peers/bin/pip install -q -c constraints.txt antlr4-python3-runtime==4.9.3 bitarray tqdm
 # READTHEDOCS: no extensions in C++ and Cython, which neither the model nor the loss nor Adam needs
 READTHEDOCS=1 $peers/bin/pip install -q --no-deps hydra-core==1.3.2 fairseq==0.12.2

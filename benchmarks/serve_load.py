@@ -2,8 +2,9 @@
 
 For 1, 8, 32 and 256 clients, each with a connection of its own and one sentence per request: requests per second,
 median and 95th percentile of the latency, and the server's CPU time per request; the same with CTranslate2 behind a few
-lines of FastAPI (serve_peer.py), with the model that s2s-export run=demo format=ctranslate2 wrote. Both servers run all
-the time and take turns, so that other load affects both equally; the idle one uses no CPU time.
+lines of FastAPI (serve_peer.py), with the model that s2s-export run=demo format=ctranslate2 wrote, or that in the
+folder exported=. Both servers run all the time and take turns, so that other load affects both equally; the idle one
+uses no CPU time.
 Then malformed=10000 malformed requests from 8 clients, while one sends valid ones; malformed=0: none.
 """
 
@@ -44,13 +45,13 @@ class Load:
         )
 
 
-def main(run: str, seconds: float, rounds: int, n_malformed: int) -> None:
+def main(run: str, exported: str, seconds: float, rounds: int, n_malformed: int) -> None:
     """Run all measurements and print them."""
     texts = sentences(400)
     with serving(run):  # a first start, so that the next needs no torch
         pass
     with ExitStack() as stack:
-        peer = started(str(Path(__file__).with_name("serve_peer.py")), str(Path("runs", run, "export", "ctranslate2")))
+        peer = started(str(Path(__file__).with_name("serve_peer.py")), exported)
         servers = {"s2s": stack.enter_context(serving(run)), "ctranslate2": stack.enter_context(peer)}
         for server in servers.values():
             load(server, texts, 32, 3.0)  # warm
@@ -161,8 +162,10 @@ def malformed_body(draw: random.Random) -> bytes:
 
 if __name__ == "__main__":
     given = dict(argument.split("=", 1) for argument in sys.argv[1:])
+    run = given.get("run", "demo")
     main(
-        given.get("run", "demo"),
+        run,
+        given.get("exported", str(Path("runs", run, "export", "ctranslate2"))),
         float(given.get("seconds", "10")),
         int(given.get("rounds", "3")),
         int(given.get("malformed", "10000")),

@@ -6,6 +6,7 @@ tables are left out; cases in which a peer is faster come first.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections import defaultdict
@@ -20,6 +21,8 @@ Row = dict[str, Any]
 DECODING = {
     "decode_fp32": "fp32",
     "decode_int8": "8-bit integers",
+    "decode_greedy_fp32": "greedy, fp32",
+    "decode_greedy_int8": "greedy, 8-bit integers",
     "decode_types": "base with weights in other types; s2s: bf16",
     "decode_beams": "beams, batches of 8",
     "decode_long_fp32": "long sources: 100 to 1,000 tokens, two steps",
@@ -29,13 +32,17 @@ DECODING = {
     "decode_parse": "long outputs: 24 to 84 tokens, beam 21, batches of 8",
     "decode_levers": "levers, each switched off alone",
 }
+PROCESSES = {"whole_process": "whole process", "whole_process_int8": "whole process, 8-bit integers"}
+KEEPING = "over the loop that keeps memory, "
+"""Before the precision, in titles of `train.py`"""
 TRAINING = ("tiny", "width128", "small", "base", "big")
 
 
 def main(folder: Path) -> None:
     """Write and print the page."""
     slower: list[str] = []
-    sections = [*decoding(folder, slower), *training(folder, slower), *threads(folder), *processes(folder, slower)]
+    sections = [*decoding(folder, slower), *training(folder, slower), *threads(folder)]
+    sections += [*processes(folder, slower), *server(folder)]
     page = "\n\n".join([*head(folder), *slower_than_peers(slower), *sections, *pictures(folder)]) + "\n"
     (folder / "README.md").write_text(page, encoding="utf-8")
     print(page)
@@ -93,7 +100,7 @@ def cells(row: Row) -> Iterator[str]:
 
 
 def training(folder: Path, slower: list[str]) -> Iterator[str]:
-    """A table over all sizes, and one for each comparison of optimisations."""
+    """Tables over all sizes, and one for each comparison of optimisations."""
     reports = {path.stem.partition("-")[0]: json.loads(path.read_text()) for path in (folder / "train").glob("*.json")}
     sizes = [size for size in TRAINING if size in reports and (folder / f"train_{size}.txt").is_file()]
     engines: dict[str, dict[str, str]] = defaultdict(dict)
@@ -111,12 +118,24 @@ def training(folder: Path, slower: list[str]) -> Iterator[str]:
         yield table(("", *sizes), ([name, *(of.get(size, "") for size in sizes)] for name, of in engines.items()))
         rates = (f"{size} {' and '.join(f'{v:,.0f} in {k}' for k, v in p.items())}" for size, p in products.items())
         yield f"Products had, in GFLOP/s: {'; '.join(rates)}."
+        yield "## Training: times as fast as the plain loop that keeps memory, the two in turns"
+        yield table(("", *sizes), direct_turns([reports[size] for size in sizes]))
     for path in sorted((folder / "train_levers").glob("*.json")):
         for title, rows in json.loads(path.read_text()).items():
             if title.startswith("levers"):
                 yield f"## Training, {path.stem.partition('-')[0]}, {title}: the speed that is left"
                 without = [row for row in rows if row["name"].startswith("without")]
                 yield table(("", "ratio"), ([row["name"], f"{row['ratio']:.2f}"] for row in without))
+
+
+def direct_turns(reports: Iterable[dict[str, Any]]) -> Iterator[list[str]]:
+    """For each precision, the ratio of every report."""
+    ratios: dict[str, list[str]] = defaultdict(list)
+    for report in reports:
+        for title, rows in report.items():
+            if title.startswith(KEEPING):
+                ratios[title.removeprefix(KEEPING)].append(f"{rows[-1]['ratio']:.2f}")
+    return ([precision, *of] for precision, of in ratios.items())
 
 
 def threads(folder: Path) -> Iterator[str]:
@@ -138,17 +157,28 @@ def threads(folder: Path) -> Iterator[str]:
 
 def processes(folder: Path, slower: list[str]) -> Iterator[str]:
     """Tables of whole commands, from the start of the process to its end."""
-    if rows := lines_of(folder, "whole_process"):
-        for n, of in by_lines(rows).items():
+    for name, title in PROCESSES.items():
+        if not (rows := lines_of(folder, name)):
+            continue
+        for (n, of), clock in itertools.product(by_lines(rows).items(), ("wall", "cpu")):
             ours, theirs = (
-                min((row["wall"] for row in of if row["program"].startswith(name)), default=0.0)
-                for name in ("s2s-generate", "CTranslate2")
+                min((row[clock] for row in of if row["program"].startswith(program)), default=0.0)
+                for program in ("s2s-generate", "CTranslate2")
             )
             if 0 < theirs < ours:
-                slower.append(f"whole process, {n} lines, wall seconds: CTranslate2 {ours / theirs:.1f} times")
-        yield f"## Whole processes\n\n    {command(folder, 'whole_process')}"
+                slower.append(f"{title}, {n} lines, {clock} seconds: CTranslate2 {ours / theirs:.1f} times")
+        yield f"## {title.capitalize()}\n\n    {command(folder, name)}"
         figures = ([r["program"], f"{r['cpu']:.2f}", f"{r['wall']:.2f}", f"{r['megabytes']:.0f}"] for r in rows)
-        yield table(("", "CPU seconds", "wall seconds", "MiB"), figures)
+        yield table(("", "CPU seconds", "wall seconds", "MB"), figures)
+
+
+def server(folder: Path) -> Iterator[str]:
+    """The table of `serve_load.py`."""
+    path = folder / "serve.txt"
+    if path.is_file():
+        rows = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+        yield f"## Server\n\n    {command(folder, 'serve')}"
+        yield "\n".join(rows)
 
 
 def by_lines(rows: Iterable[Row]) -> dict[str, list[Row]]:

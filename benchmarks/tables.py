@@ -57,7 +57,7 @@ TABLES = {
     "demo_exported": Table(
         ["-m", "s2s", "export", "run={out}/demo", "format=ctranslate2", "output={out}/demo_exported"], None, []
     ),
-    "demo_source": Table(["-m", "s2s_synthetic_corpus"], ["100", *UNSEEN], ["1000", *UNSEEN]),
+    "demo_source": Table(["-m", "s2s_synthetic_corpus"], ["100", *UNSEEN], ["10000", *UNSEEN]),
     "data": script("data", small="pairs=2000 size=500 large=2000"),
     **{
         f"train_{arch}": script(
@@ -103,6 +103,14 @@ TABLES = {
         small="sizes=tiny batches=8 repeats=1",
         full="sizes=tiny,width128,small,base,big repeats=3 peer=ctranslate2",
     ),
+    **{
+        f"decode_greedy_{name}": decoding(
+            *("cases=mt", f"quantization={quantization}", "beams=1"),
+            small="sizes=tiny batches=1 repeats=1",
+            full="sizes=tiny,width128,small batches=1,8,32 repeats=3 peer=ctranslate2",
+        )
+        for name, quantization in (("fp32", "none"), ("int8", "int8"))
+    },
     "decode_types": decoding(
         "cases=mt",
         "quantization=bf16",
@@ -147,7 +155,18 @@ TABLES = {
     "whole_process": script(
         *("whole_process", "run={out}/demo", "source={out}/demo_source.txt", "out={out}/whole_process.jsonl"),
         small="lines=1 repeats=1",
-        full="lines=1,1000 exported={out}/demo_exported cores=2",
+        full="lines=1,100,1000,10000 exported={out}/demo_exported cores=2",
+    ),
+    "whole_process_int8": script(
+        *("whole_process", "run={out}/demo", "source={out}/demo_source.txt", "out={out}/whole_process_int8.jsonl"),
+        "quantization=int8",
+        small=None,
+        full="lines=1,100,1000,10000 exported={out}/demo_exported",
+    ),
+    "serve": script(
+        *("serve_load", "run={out}/demo"),
+        small=None,
+        full="seconds=5 rounds=3 exported={out}/demo_exported malformed=0",
     ),
     "score": script("score", "out={out}/score.jsonl", small="lines=1000 repeats=1", full="lines=100_000"),
     "restricted": script("restricted", small="{out}/restricted.json", full="{out}/restricted.json"),
@@ -175,7 +194,6 @@ BY_HAND = {
     "multilingual": "benchmarks/multilingual.py HELP WORK",
     "parsing": "benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST",
     "recipe": "benchmarks/recipe.py FOLDER NAME TIME",
-    "serve": "benchmarks/serve_load.py run=demo, which asks for a network of one's own",
     "speed": "make benchmarks SIZES=full; a machine's folder is build/benchmarks/full without its runs",
     "table2": "s2s-study table2_cpu; s2s-study table2_multi30k",
     "table3": "s2s-study table3_cpu",

@@ -4,13 +4,13 @@
                                [precision=fp32,bf16] [device=cpu] [threads=2] [--peer] [--levers] [levers=NAME,…]
                                [--growth] [out=FOLDER]
 
---peer: plain loops over the same batches, and one that keeps freed memory, as ours does; includes fairseq in the
-environment that peers.sh makes. --levers: each lever switched off, one at a time. --growth: how the cost
-grows with batch, length, width, depth, vocabulary and processes, with plots in `out`. Every engine has a process of its
-own and takes turns with the first of the table, batch by batch, so that other load affects both equally. On a CPU, time
-is CPU time of the process, with one thread; on a GPU, wall time with synchronisation. Ratios are medians over the
-batches. threads=N: instead, wall time of s2s with one thread and with N, and of the plain loop with N; meaningful only
-while nothing else runs.
+--peer: plain loops over the same batches, and one that keeps freed memory, as ours does, which also takes turns with
+ours alone; includes fairseq in the environment that peers.sh makes. --levers: each lever switched off, one at a time.
+--growth: how the cost grows with batch, length, width, depth, vocabulary and processes, with plots in `out`. Every
+engine has a process of its own and takes turns with the first of the table, batch by batch, so that other load affects
+both equally. On a CPU, time is CPU time of the process, with one thread; on a GPU, wall time with synchronisation.
+Ratios are medians over the batches. threads=N: instead, wall time of s2s with one thread and with N, and of the plain
+loop with N; meaningful only while nothing else runs.
 """
 
 from __future__ import annotations
@@ -178,6 +178,8 @@ def comparisons(options: Options) -> Iterator[tuple[str, dict[str, dict[str, Any
     kept = {f"{kinds[0]}, memory kept, {p}": {"peer": kinds[0], "precision": p} for p in precisions}
     if "--peer" in options.flags:
         yield "against plain loops", {**peers, **kept, **ours}
+        for p, loop in zip(precisions, kept, strict=True):
+            yield f"over the loop that keeps memory, {p}", {loop: kept[loop], f"s2s {p}": ours[f"s2s {p}"]}
     elif "--levers" not in options.flags:
         yield "ours", ours
     if "--levers" in options.flags:

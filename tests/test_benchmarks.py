@@ -85,12 +85,15 @@ def test_the_page_of_a_machine_says_first_what_is_lost(tmp_path: Path) -> None:
     (tmp_path / "train").mkdir()
     engines = [{"name": name, "tokens_per_second": r * 100, "ratio": r, "peak": 2**30} for name, r in LEARNERS.items()]
     report = {"GFLOP/s of products": {"fp32": 190.0}, "against plain loops": engines}
+    report["over the loop that keeps memory, bf16"] = [{"ratio": 1.0}, {"ratio": 1.57}]
     (tmp_path / "train/base-synthetic.json").write_text(json.dumps(report))
     whole = {"s2s-generate, lines: 10": 2.0, "CTranslate2, lines: 10": 0.5, "import torch": 1.0}
-    costs = [{"program": name, "cpu": wall, "wall": wall, "megabytes": 100.0} for name, wall in whole.items()]
+    costs = [{"program": name, "cpu": wall / 4, "wall": wall, "megabytes": 100.0} for name, wall in whole.items()]
     (tmp_path / "whole_process.jsonl").write_text("".join(json.dumps(row) + "\n" for row in costs))
-    for name in ("decode_fp32", "train_base", "whole_process"):
+    for name in ("decode_fp32", "train_base", "whole_process", "serve"):
         (tmp_path / f"{name}.txt").write_text(f"# python {name}\n# commit abc; a processor\n# Python 3\n")
+    with (tmp_path / "serve.txt").open("a") as file:
+        file.write("serving  http://127.0.0.1:1\n| clients |\n|---|\n| 8 |\n")
     ran = subprocess.run(
         [sys.executable, ROOT / "benchmarks/speed_page.py", tmp_path], capture_output=True, text=True, check=True
     )
@@ -100,9 +103,12 @@ def test_the_page_of_a_machine_says_first_what_is_lost(tmp_path: Path) -> None:
         "- fp32: tiny batch 8: peer 1.25 times",
         "- training base: plain, kept 1.50 times",
         "- whole process, 10 lines, wall seconds: CTranslate2 4.0 times",
+        "- whole process, 10 lines, cpu seconds: CTranslate2 4.0 times",
     ]
     assert "| tiny batch 1 | 1,500 | 1,000 (1.50) |" in ran.stdout
     assert "| s2s fp32 | 200, 2.00, 1.0 GiB |" in ran.stdout
+    assert "| bf16 | 1.57 |" in ran.stdout
+    assert "## Server\n\n    python serve\n\n| clients |\n|---|\n| 8 |\n" in ran.stdout
     assert "- commit abc; a processor · Python 3" in ran.stdout
     (tmp_path / "decode_fp32.txt").unlink()  # as where the command has failed
     (tmp_path / "decode_int8.jsonl").write_text(json.dumps(first) + "\n")
