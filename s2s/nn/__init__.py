@@ -11,7 +11,6 @@ __all__ = [
     "Embeddings",
     "Guidance",
     "Guided",
-    "GuidedSource",
     "Heads",
     "KVCacheState",
     "KeysValues",
@@ -29,8 +28,8 @@ __all__ = [
     "VarlenLayout",
     "WordDropout",
     "WordLabels",
-    "apply_dropout",
     "empty_kv_cache",
+    "must_be_called",
     "recording_weights",
     "sum_over_chunks",
     "target_log_probs",
@@ -57,11 +56,11 @@ if TYPE_CHECKING:
         recording_weights,
     )
     from s2s.nn.chunked_loss import Positions, sum_over_chunks
-    from s2s.nn.dropout import Dropout, WordDropout, apply_dropout
+    from s2s.nn.dropout import Dropout, WordDropout
     from s2s.nn.embedding import TABLES, Embeddings, Sinusoids
-    from s2s.nn.guidance import Guidance, Guided, GuidedSource
+    from s2s.nn.guidance import Guidance, Guided
     from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
-    from s2s.nn.linear import Linear, Projections
+    from s2s.nn.linear import Linear, Projections, must_be_called
     from s2s.nn.loss import LabelSmoothed, target_log_probs
     from s2s.nn.varlen import VarlenLayout
     from s2s.nn.word_labels import WordLabels

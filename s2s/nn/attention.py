@@ -26,9 +26,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend.operators import Kernel, attention_weights, padded_attention, short_attention, tiled_attention
+from s2s.backend.operators import (
+    Kernel,
+    apply_dropout,
+    attention_weights,
+    padded_attention,
+    short_attention,
+    tiled_attention,
+)
 from s2s.backend.operators.attention import BLOCKED, math_attention
-from s2s.nn.dropout import apply_dropout
 from s2s.nn.linear import Linear, Projections
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Dropout", "WordDropout", "apply_dropout"]
+__all__ = ["Dropout", "WordDropout"]
 
 from torch import Tensor, nn
 

@@ -6,7 +6,7 @@ memory, D and R widths of the decoder's input and output, E = D + R.
 
 from __future__ import annotations
 
-__all__ = ["Guidance", "Guided", "GuidedSource"]
+__all__ = ["Guidance", "Guided"]
 
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, NamedTuple

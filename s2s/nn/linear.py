@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Linear", "Projections"]
+__all__ = ["Linear", "Projections", "must_be_called"]
 
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,11 @@ class Linear(nn.Linear):
 
     prepacked: LinearMap | None = None
     """Computes the product instead, from a prepacked weight; see `s2s.backend.linear`"""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether calling it is one product of its own weight, and nothing that a plugin has added."""
+        return type(self) is Linear and self.prepacked is None and not must_be_called(self)
 
     def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
         """[O, D], [O]"""
@@ -49,3 +54,9 @@ class Projections(nn.Linear):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]  # one result for each part
         out = self.prepacked(x) if self.prepacked else apply_linear(x, self.weight, self.bias)
         return out.split(self.parts, dim=-1)
+
+
+def must_be_called(module: nn.Module) -> bool:
+    """Whether calling a module does more than its class says: it has hooks, or a `forward` of its own."""
+    hooks = module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks
+    return any(hooks) or "forward" in vars(module)

@@ -73,8 +73,7 @@ class Cell(nn.Module):
     @property
     def is_plain(self) -> bool:
         """Whether a whole sequence can be one call: two maps, neither prepacked nor with hooks, which adapters have."""
-        maps = self.input, self.hidden
-        return all(type(m) is Linear and m.prepacked is None and not has_hooks(m) for m in maps)
+        return all(isinstance(m, Linear) and m.is_plain for m in (self.input, self.hidden))
 
     def forward(self, x: Tensor, state: Hidden, lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None, Hidden]:
         """[B, T, I] -> outputs [B, T, P], the input's parts [B, T, G] if they are read, and the state after `lengths`
@@ -225,11 +224,6 @@ class GroupedLinear(nn.Module):
 def make_cell(d_in: int, config: RNNConfig) -> Cell:
     """The cell that `arch.cell` names."""
     return LSTM(d_in, config) if config.cell == "lstm" else GRU(d_in, config)
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Whether it has hooks, so that it must be called."""
-    return any([module._forward_pre_hooks, module._forward_hooks, module._backward_hooks, module._backward_pre_hooks])
 
 
 def zeros(*shape: int, like: Tensor) -> Tensor:

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from s2s import Memory
 from s2s.backend import bucket_size, fused, linear
-from s2s.nn import Guided, GuidedSource, KeysValues, KVCacheState, empty_kv_cache
+from s2s.nn import Guided, KeysValues, KVCacheState, empty_kv_cache
+from s2s.tensors import map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,7 +118,7 @@ def first_state(decoder: Sequence[DecoderLayer], memory: Memory) -> TransformerS
     sources = [KeysValues(*(x.contiguous() for x in of_layer)) for of_layer in keys_values if of_layer]
     like = sources[0].k if sources else memory.hidden
     guided = memory.guided if isinstance(memory, GuidedMemory) else None
-    source = GuidedSource(*(t.clone() for t in guided.source)) if guided else None  # `select` modifies it
+    source = map_tensors(torch.clone, guided.source) if guided else None  # `select` modifies it
     heads = [layer.attention.heads for layer in decoder]
     listed = None if memory.listed is None else memory.listed.clone()
     state = empty_kv_cache((sources, ~memory.pad, source, listed), len(memory.pad), heads, like=like)

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from s2s.nn import CachedAttention, Heads, PaddedLayout, PaddedLayoutWithWeights, apply_dropout
+from s2s.backend import operators
+from s2s.nn import CachedAttention, Heads, PaddedLayout, PaddedLayoutWithWeights
 
 BLOCKED = -3e4
 """Finite, so that a row without allowed keys is not NaN; its exp is 0, and fp16 can represent it"""
@@ -117,7 +118,7 @@ class ExplicitLayout:
         weights = (scores + seen.bias.to(scores.dtype)).softmax(-1)
         if isinstance(layout, PaddedLayoutWithWeights):
             layout.weights = weights
-        return self.score.read(apply_dropout(weights, dropout).to(v.dtype), v, seen.distance)
+        return self.score.read(operators.apply_dropout(weights, dropout).to(v.dtype), v, seen.distance)
 
 
 def _padded_inputs(layout: PaddedLayout, q: Tensor, k: Tensor, v: Tensor) -> AttentionInputs:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 __all__ = [
+    "encoder_must_be_called",
     "first_positions",
     "fused_decoder",
     "fused_encoder",
     "fused_model",
     "fused_source",
     "fused_state",
-    "has_hooks",
 ]
 
 from dataclasses import replace
@@ -19,8 +19,8 @@ import torch
 from torch import nn
 
 from s2s.backend import fused, linear, pad_to_beam
-from s2s.nn import SelfAttention
-from s2s_transformer.layers import DecoderLayer, EncoderLayer, FeedForward, ResidualConnection, heads, must_be_called
+from s2s.nn import SelfAttention, must_be_called
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, FeedForward, ResidualConnection, heads
 from s2s_transformer.ssru import SSRU
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def fused_encoder(
     return fused.fused_encoder([s for s in sublayers if s], _stack(last_norm, config, relative))
 
 
-def has_hooks(layers: Iterable[EncoderLayer]) -> bool:
-    """Whether a layer, its attention or its feed-forward network has hooks, so that it must be called."""
+def encoder_must_be_called(layers: Iterable[EncoderLayer]) -> bool:
+    """Whether a layer, its attention or its feed-forward network does more than its class says, such as by hooks."""
     modules = (module for layer in layers for module in (layer, layer.attention, layer.feed_forward))
     return any(map(must_be_called, modules))
 
