@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["Options", "check_output", "guard", "run_command"]
+__all__ = ["Options", "check_output", "exclude_loaded", "guard", "run_command"]
 
 from typing import TYPE_CHECKING
 
+from s2s.lasting import exclude_loaded
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:

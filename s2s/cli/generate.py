@@ -21,10 +21,10 @@ from s2s.run.origin import Origin
 from s2s.run.paths import candidates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from s2s.compose import ComposedConfig
-    from s2s.generation import LoadedGenerator
+    from s2s.generation import LoadedGenerator, PackedDecoding
     from s2s.plugin import Plugins
     from s2s.text import DocumentFormat
 
@@ -47,7 +47,8 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         return _generate_document(composed, plugins, options, form)
     output = opening.open_output(config)
     _check_output(composed, output.files(), is_new=not output.supports_resume)
-    loaded, keep = _load(composed, plugins)
+    decoding = _decoding(composed, plugins)
+    loaded = decoding.load()
     generator, provenance = loaded.generator, loaded.provenance
     read = text_formats.input_format(config, plugins.registry)
     # raises errors before anything is written
@@ -67,21 +68,17 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         pipeline.generate_file(generator, config, read, write, output, n_written)
         output.finish()
     _finished(options, loaded, started)
-    keep(loaded)
+    decoding.keep(loaded)
     return None
 
 
-def _load(
-    composed: ComposedConfig[GenerateConfig], plugins: Plugins
-) -> tuple[LoadedGenerator, Callable[[LoadedGenerator], bool]]:
-    """The generator, and what lets the next such command do without torch, to be called at the end."""
+def _decoding(composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> PackedDecoding:
+    """What loads the generator, and keeps at the end what lets the next such command do without torch."""
     logging.basicConfig(format="warning: %(message)s")
     with lasting_objects():
         from s2s.generation.packed import PackedDecoding
 
-        packed = PackedDecoding(composed, plugins)
-        opened = packed.open()
-    return opened or packed.load_model(), packed.keep
+        return PackedDecoding(composed, plugins)
 
 
 def _checked_models(config: GenerateConfig, plugins: Plugins) -> Iterator[tuple[str, str]]:
@@ -113,13 +110,14 @@ def _generate_document(
 
     file = document_files.DocumentFile.read(composed.config, form)
     _check_output(composed, [Path(file.output)], is_new=True)
-    loaded, keep = _load(composed, plugins)
+    decoding = _decoding(composed, plugins)
+    loaded = decoding.load()
     if options.dry_run:
         return _report(options, f"all is in order; nothing was written; on {loaded.description}")
     started = time.monotonic()
     file.write(loaded.generator)
     _finished(options, loaded, started)
-    keep(loaded)
+    decoding.keep(loaded)
     return None
 
 

@@ -141,7 +141,9 @@ class PackedDecoding:
 
     def load(self) -> LoadedGenerator:
         """The generator of an earlier command, or else that of the model, which is loaded."""
-        return self.open() or self.load_model()
+        with lasting_objects():
+            opened = self.open()
+        return opened or self.load_model()
 
     def open(self) -> LoadedGenerator | None:
         """The generator of an earlier command; None if there was none, or it kept none."""

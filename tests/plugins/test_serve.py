@@ -325,19 +325,6 @@ def test_more_than_may_wait_is_refused_with_the_time_to_wait(run: str) -> None:
     assert post(run, "/v1/generate", {"text": "a dog " * 20}, max_waiting=10).status_code == 413
 
 
-@pytest.mark.parametrize("is_own_process", [True, False], ids=["process", "call"])
-def test_full_collections_visit_what_is_loaded_only_beside_other_programs(is_own_process: bool) -> None:
-    loaded = [[i] for i in range(1000)]
-    if is_own_process:
-        gc.freeze()  # as `run_command` does
-    try:
-        command.exclude_loaded()
-        visited = {id(one) for one in gc.get_objects()}
-        assert all((id(one) in visited) != is_own_process for one in loaded)
-    finally:
-        gc.unfreeze()
-
-
 def test_a_refused_request_leaves_no_work_behind(run: str) -> None:
     server = tiny_server(run, max_requests=1)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
 
-from s2s.lasting import lasting_objects
+from s2s.lasting import exclude_loaded, lasting_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,10 +64,19 @@ def test_collections_that_were_off_stay_off() -> None:
         gc.enable()
 
 
+@pytest.mark.usefixtures("command")
+def test_what_is_loaded_is_not_visited_and_its_garbage_is_collected() -> None:
+    loaded, garbage = Node(), weakref.ref(Node())
+    exclude_loaded()
+    assert not is_visited(loaded)
+    assert garbage() is None
+
+
 def test_nothing_is_excluded_in_a_process_that_is_more_than_a_command() -> None:
     assert gc.get_freeze_count() == 0
     with lasting_objects():
         assert gc.isenabled()
         made = Node()
+    exclude_loaded()
     assert is_visited(made)
     assert gc.get_freeze_count() == 0

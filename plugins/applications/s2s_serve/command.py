@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["exclude_loaded", "main"]
+__all__ = ["main"]
 
 import contextlib
-import gc
 import signal
 import socket
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s import CheckpointError, ConfigError
-from s2s.cli import Options, check_output, run_command
+from s2s.cli import Options, check_output, exclude_loaded, run_command
 from s2s.run import find_model
 from s2s_serve import ServeConfig
 from s2s_serve.server_log import start_log
@@ -80,17 +79,6 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
     sys.setswitchinterval(SWITCH_INTERVAL)
     exclude_loaded()
     http.run(sockets=[listening])
-
-
-def exclude_loaded() -> None:
-    """Exclude what is loaded, which lives as long as the process, from garbage collections: all requests wait for a
-    full one, which took 45 ms.
-
-    Without effect in a process that is more than this command, where `run_command` has not excluded what was imported.
-    """
-    if gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
 
 
 def _listen(config: ServeConfig) -> socket.socket:
