@@ -5,20 +5,20 @@ And tensors of a device whose values the host has, since it has made them or rea
 
 from __future__ import annotations
 
-__all__ = ["host_copy", "list_tensors", "map_tensors", "to_device"]
+__all__ = ["host_copy", "list_tensors", "map_tensors", "remember_copy", "to_device"]
 
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 Tree = Any
 """A tensor, None, or tuples, lists, dicts and dataclasses of these."""
+Part = Callable[[Tensor], Tensor]
+"""What of a tensor is meant, such as its first columns: a function of a module, by which copies are found again"""
 
 
 def map_tensors(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
@@ -59,21 +59,32 @@ def to_device(x: Tensor, device: torch.device, *, pin: bool = False) -> Tensor:
     return moved
 
 
-def host_copy(x: Tensor) -> Tensor:
-    """The same values on the host, which waits for the device unless it has them; they must not be written to."""
-    known = x if x.is_cpu else known_copy(x)
-    return x.cpu() if known is None else known
+def whole(x: Tensor) -> Tensor:
+    """All of a tensor."""
+    return x
 
 
-def remember_copy(x: Any, copy: Tensor) -> None:
-    """From now on, until x is written to, the host has the values of x, a tensor of a device: those of `copy`."""
-    x.host_copy = copy, _n_writes(x)
+def host_copy(x: Tensor, part: Part = whole) -> Tensor:
+    """The values of x on the host, which waits for the device unless it has them; they must not be written to.
+
+    part: what of x is copied, as for `remember_copy`.
+    """
+    known = None if x.is_cpu else known_copy(x, part)
+    return part(x).cpu() if known is None else known
 
 
-def known_copy(x: Tensor) -> Tensor | None:
-    """The values of x, if the host has them."""
-    remembered: tuple[Tensor, int] | None = getattr(x, "host_copy", None)
-    return remembered[0] if remembered and remembered[1] == _n_writes(x) else None
+def remember_copy(x: Any, copy: Tensor, part: Part = whole) -> None:
+    """From now on, until x is written to, the host has the values of part(x), x a tensor of a device: those of `copy`.
+
+    For what a function makes of tensors whose values the host has.
+    """
+    x.host_copies = {**getattr(x, "host_copies", {}), part: (copy, _n_writes(x))}
+
+
+def known_copy(x: Tensor, part: Part = whole) -> Tensor | None:
+    """The values of part(x), if the host has them."""
+    copy, n_writes = getattr(x, "host_copies", {}).get(part, (None, 0))
+    return copy if n_writes == _n_writes(x) else None
 
 
 def _n_writes(x: Tensor) -> int:

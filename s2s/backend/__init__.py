@@ -10,6 +10,7 @@ __all__ = [
     "Device",
     "GrowingState",
     "Operator",
+    "as_in_training",
     "available_memory",
     "bucket_size",
     "device_of",
@@ -20,8 +21,6 @@ __all__ = [
     "operators",
     "pad_to_beam",
     "release_freed_memory",
-    "select_matmul",
-    "training_threads",
     "usable_cores",
 ]
 
@@ -36,11 +35,11 @@ if TYPE_CHECKING:
     from s2s.backend.device import Device
     from s2s.backend.device_types import device_of
     from s2s.backend.growing_state import GrowingState, bucket_size, pad_to_beam
-    from s2s.backend.host import release_freed_memory, training_threads
-    from s2s.backend.matmul import select_matmul
+    from s2s.backend.host import release_freed_memory
     from s2s.backend.memory import available_memory
     from s2s.backend.operators.operator import Operator
     from s2s.backend.product_rate import matmul_rate
+    from s2s.backend.selection import as_in_training
 
 __getattr__ = lazy_names(
     __name__,
@@ -53,8 +52,8 @@ __getattr__ = lazy_names(
     "device",
     "device_types",
     "host",
-    "matmul",
     "product_rate",
+    "selection",
     "memory",
     "growing_state",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DTYPES", "BackendSelection", "Decision"]
+__all__ = ["DTYPES", "BackendSelection", "Decision", "as_in_training"]
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s.backend.device_types import device_of
+from s2s.backend.host import training_threads
 from s2s.backend.matmul import MatmulBackend, select_matmul
 from s2s.backend.operators.operator import description
 from s2s.errors import ConfigError
@@ -100,6 +101,13 @@ class BackendSelection:
             yield f"model compiled{static}{once}"
         if self.activation_checkpointing:
             yield "activation checkpointing: layers are computed again in backward"
+
+
+@contextmanager
+def as_in_training(train: TrainConfig, device: torch.device) -> Iterator[None]:
+    """Inside the block, products are computed in the threads and by the library that training with `train` uses."""
+    with training_threads(train.threads), select_matmul(train.matmul, device).active():
+        yield
 
 
 @contextmanager

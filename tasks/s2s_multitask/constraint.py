@@ -10,10 +10,9 @@ __all__ = ["MultitaskConstraint"]
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from torch.utils.weak import WeakIdKeyDictionary
 
 from s2s import Constraint, PluginError
-from s2s.tensors import host_copy
+from s2s.tensors import host_copy, remember_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,8 +37,6 @@ class MultitaskConstraint(Constraint):
     def __init__(self, parts: Sequence[TaskConstraint], first_tag: int) -> None:
         self.parts, self.first_tag = parts, first_tag
         self.n_tokens = max(part.n_tokens for part in parts)
-        self._kinds = WeakIdKeyDictionary()
-        """States of a device that `advance` has made -> what `_kinds_of` returns of them, and need not read again"""
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S], limit [B] -> [B, 1, 2 + W]. Tags are not tokens of any task."""
@@ -64,28 +61,27 @@ class MultitaskConstraint(Constraint):
     def allowed(self, state: Tensor) -> Tensor:
         """State [B, K, 2 + W] -> [B, K, V]"""
         allowed = torch.zeros(*state.shape[:2], self.n_tokens, dtype=torch.bool, device=state.device)
-        for part, rows, inner in self._present(state, self._kinds_of(state)):
+        for part, rows, inner in self._present(state, host_copy(state, kinds_of)):
             allowed[rows, :, : part.n_tokens] = part.constraint.allowed(inner) if part.constraint else True
         return allowed
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]; a dead hypothesis may have a token outside its task's vocabulary."""
-        after, kinds = state.clone(), self._kinds_of(state)
+        after, kinds = state.clone(), host_copy(state, kinds_of)
         for part, rows, inner in self._present(state, kinds):
             if part.constraint:
                 moved = part.constraint.advance(inner, token[rows].clamp(max=part.n_tokens - 1))
                 after[rows, :, 2 : 2 + inner.size(2)] = moved
-        if not after.is_cpu:
-            self._kinds[after] = kinds
+        remember_copy(after, kinds, kinds_of)
         return after
-
-    def _kinds_of(self, state: Tensor) -> Tensor:
-        """The kind and the width of the own states of each row, on the host: [B, 2]"""
-        known: Tensor | None = self._kinds.get(state)
-        return state[:, 0, :2].cpu() if known is None else known
 
     def _present(self, state: Tensor, kinds: Tensor) -> Iterator[tuple[TaskConstraint, Tensor, Tensor]]:
         """The tasks that have rows in the batch, those rows, and their own states, all of one width."""
         for kind, width in kinds.unique(dim=0).tolist():
             rows = (kinds == torch.tensor([kind, width])).all(1).nonzero()[:, 0].to(state.device)
             yield self.parts[kind], rows, state[rows, :, 2 : 2 + width]
+
+
+def kinds_of(state: Tensor) -> Tensor:
+    """State [B, K, 2 + W] -> the kind of each row, and the width of its own states, [B, 2]"""
+    return state[:, 0, :2]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from s2s.decoding.model_scores import gather_hypotheses
-from s2s.tensors import host_copy, join_tensors, list_tensors, map_tensors, select_rows, to_device
+from s2s.tensors import host_copy, join_tensors, list_tensors, map_tensors, remember_copy, select_rows, to_device
 
 
 class Pair(NamedTuple):
@@ -82,6 +82,30 @@ def test_the_host_knows_what_it_has_copied_to_a_device() -> None:
     assert host_copy(there) is x
     with pytest.raises(NotImplementedError):
         host_copy(there + 1)
+
+
+def first(x: Tensor) -> Tensor:
+    return x[:1]
+
+
+def test_the_host_may_know_a_part_of_a_tensor_alone() -> None:
+    there = torch.empty(3, device="meta")
+    remember_copy(there, torch.tensor([5]), first)
+    assert host_copy(there, first).tolist() == [5]
+    with pytest.raises(NotImplementedError):
+        host_copy(there)
+    remember_copy(there, torch.tensor([5, 6, 7]))
+    assert [host_copy(there).tolist(), host_copy(there, first).tolist()] == [[5, 6, 7], [5]]
+    there.add_(1)
+    with pytest.raises(NotImplementedError):
+        host_copy(there, first)
+
+
+def test_a_part_of_what_is_on_the_host_is_computed() -> None:
+    x = torch.arange(3)
+    remember_copy(x, torch.tensor([5]), first)
+    x[0] = 9
+    assert host_copy(x, first).tolist() == [9]
 
 
 @pytest.mark.parametrize("pick", [False, True])

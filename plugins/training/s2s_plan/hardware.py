@@ -45,10 +45,10 @@ def measure(world: World, train: TrainConfig) -> Hardware:
     """The devices of these processes, measured with the settings of `train`; every process must call it."""
     import torch
 
-    from s2s.backend import device_of, matmul_rate, select_matmul, training_threads
+    from s2s.backend import as_in_training, device_of, matmul_rate
 
     on_cpu = world.device.type == "cpu"
-    with training_threads(train.threads), select_matmul(train.matmul, world.device).active():
+    with as_in_training(train, world.device):
         n_threads = torch.get_num_threads() if on_cpu else 0
         rates = [matmul_rate(world.device, dtype) for dtype in (torch.float32, torch.bfloat16)]
     measured = world.all_gather((*rates, device_of(world.device).free_memory()))

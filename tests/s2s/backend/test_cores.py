@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from s2s.backend import host, training_threads
+from s2s.backend import host
 from s2s.backend.cores import usable_cores
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def test_torch_has_no_more_threads_than_usable_cores_unless_a_number_is_given(mo
         torch.set_num_threads(3)
         for n_cores, given, expected in ((4, 0, 3), (2, 0, 2), (2, 5, 5)):
             monkeypatch.setattr(host, "usable_cores", lambda n=n_cores: n)
-            with training_threads(given):
+            with host.training_threads(given):
                 assert torch.get_num_threads() == expected
                 torch.set_num_threads(1)
             assert torch.get_num_threads() == 3
