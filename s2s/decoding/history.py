@@ -105,7 +105,7 @@ def on_host(tensors: Sequence[Tensor]) -> list[Tensor]:
         copied = torch.cat([_bits(x).flatten() for x in unknown]).cpu().split([x.numel() for x in unknown])
         read = [_from_bits(bits, x) for x, bits in zip(unknown, copied, strict=True)]
         for x, copy in zip(unknown, read, strict=True):
-            if not x.is_inference():  # of which nobody would notice when it is written to
+            if not x.is_inference():  # torch does not count writes to it
                 remember_copy(x, copy)
         rest = iter(read)
         known = [next(rest) if copy is None else copy for copy in known]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from s2s.generation.generator import Generator
     from s2s.plugin import Plugins
     from s2s.registry import Choice
-    from s2s.run.provenance import TextConfig
+    from s2s.run.provenance import ConfigForTexts
 
 
 class LoadedGenerator(NamedTuple):
@@ -45,13 +45,13 @@ class LoadedGenerator(NamedTuple):
     """Whether `Generator.aligning` gives a generator, if the model is not loaded; None: it is loaded"""
 
 
-def chosen_search(composed: ComposedConfig[GenerateConfig], run: Config | TextConfig, plugins: Plugins) -> Choice:
+def chosen_search(composed: ComposedConfig[GenerateConfig], run: Config | ConfigForTexts, plugins: Plugins) -> Choice:
     """The search; options that are not given are those of the run."""
     return recompose(run, {"search": composed.explicit.get("search", {})}, plugins).search
 
 
 def resolved_options(
-    composed: ComposedConfig[GenerateConfig], run: Config | TextConfig, search: Choice, loaded: GenerateConfig
+    composed: ComposedConfig[GenerateConfig], run: Config | ConfigForTexts, search: Choice, loaded: GenerateConfig
 ) -> GenerateConfig:
     """The options of one generator; those that concern the models are those of `loaded`."""
     settled = {name: getattr(loaded, name) for name in Mark.options(type(loaded), Mark.OF_MODELS)}

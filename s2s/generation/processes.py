@@ -73,7 +73,7 @@ def _fork(function: Callable[[], Iterable[Any]], pipes: selectors.BaseSelector) 
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         # When the parent is killed, this process ends, too: it holds the lock of the parent's output. On Linux it ends
-        # at once; elsewhere when it writes to a pipe that nobody reads, which is why it must not read one itself.
+        # at once; elsewhere when it writes to a pipe that no process reads, which is why it must not read one itself.
         if outlives_workers:
             end_with_parent(signal.SIGKILL)
         for reader in (reading, *(key.fd for key in pipes.get_map().values())):

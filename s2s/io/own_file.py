@@ -26,7 +26,7 @@ def own_descriptor(path: str | Path, flags: int) -> int:
 
     Nothing is changed before that is known: a file is truncated afterwards.
     """
-    # Without O_NONBLOCK, opening a pipe that nobody reads would wait.
+    # Without O_NONBLOCK, opening a pipe without a reader would wait.
     safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags & ~os.O_TRUNC | safe, 0o666)

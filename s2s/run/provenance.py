@@ -7,12 +7,12 @@ plugins are recorded, unless they are neutral or at their defaults. To generate,
 from __future__ import annotations
 
 __all__ = [
+    "ConfigForTexts",
     "RunConfig",
-    "TextConfig",
     "check_not_needed",
     "continued",
     "read_config",
-    "read_text_config",
+    "read_config_for_texts",
     "record_options",
 ]
 
@@ -57,8 +57,8 @@ class RunConfig(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class TextConfig:
-    """The sections of `Config` that reading and writing texts needs; they are described there."""
+class ConfigForTexts:
+    """The sections of `Config` that reading and writing texts needs, with its defaults; they are described there."""
 
     task: Choice = field(default_factory=Choice)
     search: Choice = field(default_factory=lambda: Choice(name="beam"))
@@ -88,21 +88,21 @@ def read_config(directory: Path, plugins: Plugins) -> RunConfig:
     return RunConfig(config, [_note(key, option) for key, option in absent.items()])
 
 
-def read_text_config(directory: Path, plugins: Plugins) -> TextConfig | None:
+def read_config_for_texts(directory: Path, plugins: Plugins) -> ConfigForTexts | None:
     """These sections of the configuration of a run, as `read_config` gives them; a start without torch takes 0.02 s
     less with them alone.
 
     None if `read_config` may have something to report: of a file that was edited, or of options of plugins.
     """
-    path, names = directory.absolute() / RESOLVED, {item.name for item in fields(TextConfig)}
+    path, names = directory.absolute() / RESOLVED, {item.name for item in fields(ConfigForTexts)}
     try:
         if not is_as_written(path) or _recorded(directory):
             return None
         tree = read_file(path)
         others = tree.keys() - names
         kept = {key: tree[key] for key in tree if key in names}
-        earlier = earlier_settings(kept, plugins.registry, plugins.registry.with_options(TextConfig))
-        return compose(TextConfig, [str(path)], plugins, measured=earlier, ignored=others, complete=True).config
+        earlier = earlier_settings(kept, plugins.registry, plugins.registry.with_options(ConfigForTexts))
+        return compose(ConfigForTexts, [str(path)], plugins, measured=earlier, ignored=others, complete=True).config
     except (OSError, UserError):
         return None
 

@@ -19,7 +19,7 @@ from s2s.io.json_files import read_checked
 from s2s.run import tokenizer
 from s2s.run.environment_record import foreign_plugins
 from s2s.run.paths import RESOLVED
-from s2s.run.provenance import RunConfig, TextConfig, read_config, read_text_config
+from s2s.run.provenance import ConfigForTexts, RunConfig, read_config, read_config_for_texts
 from s2s.run.record import matches_checksum
 from s2s.task import Task
 
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from s2s.plugin import Plugins
+    from s2s.registry import Choice
 
 logger = logging.getLogger(__name__)
 
 
-C = TypeVar("C", bound=Config | TextConfig)
+C = TypeVar("C", bound=Config | ConfigForTexts, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,14 @@ class RunTask(Generic[C]):
     @staticmethod
     def load(directory: Path, plugins: Plugins) -> RunTask[Config]:
         """Those of the run in `directory`; CheckpointError for another tokeniser than that of its training."""
-        return _with_task(directory, _config(directory, plugins), plugins)
+        config = _config(directory, plugins)
+        return RunTask(directory, config, _task(directory, config.task, plugins))
 
     @staticmethod
-    def load_for_texts(directory: Path, plugins: Plugins) -> RunTask[Any]:
-        """The same with a `TextConfig` where that is possible, of a run that has been loaded with these plugins."""
-        return _with_task(directory, read_text_config(directory, plugins) or _config(directory, plugins), plugins)
+    def load_for_texts(directory: Path, plugins: Plugins) -> RunTask[Config | ConfigForTexts]:
+        """The same with a `ConfigForTexts` where that is possible, of a run that has been loaded with these plugins."""
+        config = read_config_for_texts(directory, plugins) or _config(directory, plugins)
+        return RunTask(directory, config, _task(directory, config.task, plugins))
 
     @property
     def sources(self) -> SourceShape | None:
@@ -68,11 +71,12 @@ def read_run_config(directory: Path, plugins: Plugins) -> RunConfig:
         raise CheckpointError(message) from error
 
 
-def _with_task(directory: Path, config: C, plugins: Plugins) -> RunTask[C]:
-    task: Task = plugins.registry.get("task", config.task.name).build(config.task)
+def _task(directory: Path, config: Choice, plugins: Plugins) -> Task:
+    """The task with the tokeniser of a run."""
+    task: Task = plugins.registry.get("task", config.name).build(config)
     _check_same_tokenizer(directory)
     task.load(directory / "tokenizer")
-    return RunTask(directory, config, task)
+    return task
 
 
 def _config(directory: Path, plugins: Plugins) -> Config:

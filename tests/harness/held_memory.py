@@ -31,7 +31,7 @@ def held_bytes(parameters: Iterable[Tensor], optimizer: torch.optim.Optimizer) -
 
 
 def held_of_meta_tensors(run: Path, rank: int, size: int, plugins: Plugins) -> int:
-    """What a rank of so many would hold of a run, of which nothing is allocated and nobody else is there."""
+    """What a rank of so many would hold of a run, of which nothing is allocated, and without the other ranks."""
     config, task = Run.load_task(run, plugins)
     with in_group(rank, size) as (world, _):
         with torch.device("meta"):

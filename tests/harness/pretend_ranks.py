@@ -1,6 +1,6 @@
 """One rank of a large world in one process, without the others: every collective of s2s-train is recorded.
 
-`record` runs ranks one after another in a process group that communicates with nobody. A collective returns what it
+`record` runs ranks one after another in a process group without communication. A collective returns what it
 would if every other rank had sent what this one sent (all-gather, all-reduce with MAX) or zeros (broadcast,
 all-to-all), or, of small tensors, what the recorded ranks sent in the pass before. So branches that depend on a sum of
 flags or on exchanged sizes are those of a real run, whereas weights and losses mean nothing.

@@ -47,7 +47,7 @@ def send(where: str, step: int) -> None:
 
 
 def first_time() -> bool:
-    """Whether nobody was here before, where only the first is to go on: ONCE names a file that remembers."""
+    """Whether this is the first call, where only the first is to go on: ONCE names a file that remembers."""
     if "ONCE" not in os.environ:
         return True
     try:

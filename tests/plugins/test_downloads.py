@@ -217,7 +217,7 @@ def test_a_damaged_list_of_pins_stops(tmp_path: Path) -> None:
         downloads(tmp_path, pin=True).fetch(RemoteFile(urls=("file:///nowhere",)))
 
 
-def test_offline_reads_what_is_there_and_asks_nobody(server: LyingServer, tmp_path: Path) -> None:
+def test_offline_reads_the_stored_files_and_sends_no_request(server: LyingServer, tmp_path: Path) -> None:
     file = wanted(server.url("a.tgz"))
     with pytest.raises(DataError, match="offline=true"):
         downloads(tmp_path, offline=True).fetch(file)

@@ -113,7 +113,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_nothing_listens_beyond_this_machine_and_nobody_else_can_enter_where_ranks_meet(tmp_path: Path) -> None:
+def test_nothing_listens_beyond_this_machine_and_only_the_user_can_enter_where_ranks_meet(tmp_path: Path) -> None:
     process = start(tmp_path / "a", "train.steps=100000", "valid.every=0", "--quiet", TMPDIR=str(tmp_path))
     try:
         wait_for_update(tmp_path / "a", 2)

@@ -144,7 +144,7 @@ def bracketed(node: Any, tags: dict[int, str]) -> str:
 
 
 def roots(made: Any, nodes: set[int]) -> list[int]:
-    """Nodes that are nobody's children."""
+    """Nodes without a parent."""
     within = {c for group in made.heights for row, n in zip(group.children, group.n_children, strict=True)
               for c in row[:n].tolist()}  # fmt: skip
     return sorted(nodes - within)

@@ -529,7 +529,7 @@ def test_other_origins_are_allowed_only_where_they_are_named(run: str) -> None:
     assert of(cors=["https://example.org"]).headers["access-control-allow-origin"] == "https://example.org"
 
 
-def test_metrics_count_what_was_done_and_name_nobody(run: str) -> None:
+def test_metrics_count_requests_and_name_no_client(run: str) -> None:
     async def talk(client: httpx.AsyncClient) -> str:
         await client.post("/v1/generate", json={"text": "a dog"}, headers={"x-api-key": "secret"})
         await client.post("/v1/generate", json={})

@@ -60,7 +60,7 @@ def test_every_hook_is_documented_and_called(hook: str) -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "plugins").glob("*.md"))
     assert re.search(rf"^#+ .*`{hook}", text, re.MULTILINE), f"docs/plugins/ has no heading for {hook}"
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "s2s").rglob("*.py")]
-    assert any(re.search(rf"\.{hook}\(", source) for source in sources), f"nobody calls {hook}"
+    assert any(re.search(rf"\.{hook}\(", source) for source in sources), f"no module calls {hook}"
 
 
 def test_every_hook_reaches_a_plugin(local: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:

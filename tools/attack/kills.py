@@ -51,7 +51,7 @@ class Kills:
 
     @cached_property
     def undisturbed(self) -> dict[str, tuple[object, float]]:
-        """What each command leaves when nobody kills it, and what it computes, in seconds."""
+        """What each command leaves when it is not killed, and what it computes, in seconds."""
         return {command: self._undisturbed(command) for command in COMMANDS}
 
     def case(self, number: int, seed: int) -> Case:

@@ -35,7 +35,7 @@ def bleu(size: tuple[float, ...], rate: float) -> float:
 
 
 def write(folder: Path, corpus: str) -> None:
-    """In the form of the recorded runs, the columns of evals that nobody reads included."""
+    """In the form of the recorded runs, the unused columns of evals included."""
     runs = list(product(GRID, RATES))
     hyps = ("\t".join(f"{float(option)}" for option in (*size, rate)) for size, rate in runs)
     (folder / f"{corpus}.hyps").write_text("".join(f"{line}\n" for line in hyps))

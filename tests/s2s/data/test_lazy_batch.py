@@ -86,7 +86,7 @@ def test_a_pair_is_read_once_and_with_its_part() -> None:
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_a_process_reads_its_own_share_alone(rank: int, tmp_path: Path) -> None:
-    """Together they read everything once, in the same batches; nobody reads what it does not learn from."""
+    """Together they read everything once, in the same batches; no rank reads what it does not learn from."""
     plugins = letters_plugins()
     config = letters_config(plugins, "train.tokens=60").config
     task = plugins.registry.get("task", "letters").build(config.task)

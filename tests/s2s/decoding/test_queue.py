@@ -39,7 +39,7 @@ def test_one_that_is_longer_than_the_budget_goes_alone() -> None:
 
 
 @pytest.mark.parametrize(("in_use", "admitted"), [(9, 3), (10, 0)])
-def test_nobody_is_let_in_unless_a_quarter_is_free(in_use: int, admitted: int) -> None:
+def test_no_sentence_is_admitted_unless_a_quarter_is_free(in_use: int, admitted: int) -> None:
     assert len(queue(1, 1, 1, 1, n_tokens=12).admit(in_use)) == admitted
 
 
@@ -54,7 +54,7 @@ def test_the_history_gives_back_what_was_said() -> None:
     assert history.backtrace(ROOT) == ([], [])
 
 
-def test_the_history_forgets_what_nobody_can_ask_for() -> None:
+def test_the_history_drops_steps_that_no_hypothesis_descends_from() -> None:
     history, node = History(), torch.full((1, 1), ROOT)
     for step in range(10):
         node = history.add(torch.full((1, 1), step), torch.zeros(1, 1), node if step != 6 else torch.full((1, 1), ROOT))
@@ -145,7 +145,7 @@ def test_what_the_host_knows_comes_without_a_transfer() -> None:
 
 
 def test_what_inference_mode_has_made_is_read_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As from a device: nobody would notice when it is written to."""
+    """As from a device: writes to it are not counted."""
     with torch.inference_mode():
         x = torch.tensor([1, 2])
         monkeypatch.setattr(torch.Tensor, "is_cpu", False)

@@ -44,7 +44,7 @@ class Recording(BeamSearch):
 
 
 def test_newcomers_take_one_step_and_a_batch_as_many_as_the_queue_allows() -> None:
-    """So nobody who is under way waits for more than the first step of the others."""
+    """So no running search waits for more than the first step of the others."""
     search = Recording(CONFIG)
     found = find_queued(search, JoiningTable(9), FixedQueue(SENTENCES, 6), VOCAB)
     assert [len(hypotheses) for hypotheses in found] == [1] * 4

@@ -47,7 +47,7 @@ def pairs() -> list[Encoded]:
 
 
 def slow(model: Seq2Seq, pair: Encoded) -> list[float]:
-    """In float64, one prefix after the other, with nobody beside it."""
+    """In float64, one prefix after the other, each by itself."""
     model = model.double().eval()
     src = torch.tensor([[*pair.src, VOCAB.eos]])
     memory = model.encode(src, src == VOCAB.pad)

@@ -63,7 +63,7 @@ def test_a_killed_process_is_told() -> None:
         list(run_in_processes([dies, lambda: [2]]))
 
 
-def test_nobody_works_on_when_the_values_are_no_longer_wanted() -> None:
+def test_workers_end_when_their_values_are_no_longer_read() -> None:
     def forever() -> Iterator[int]:
         while True:
             yield os.getpid()
@@ -76,9 +76,7 @@ def test_nobody_works_on_when_the_values_are_no_longer_wanted() -> None:
 
 
 @pytest.mark.parametrize("tells", [end_with_parent, lambda _: None], ids=["Linux", "elsewhere"])
-def test_nobody_works_on_when_the_parent_is_killed(
-    tells: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_end_when_the_parent_is_killed(tells: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """They would wait for a reader of more than a pipe holds, and keep the lock of the output."""
     monkeypatch.setattr(processes, "end_with_parent", tells)
     reading, writing = os.pipe()  # as long as one of the processes lives, it is open for writing

@@ -42,7 +42,7 @@ def test_one_at_a_time_holds_a_lock_and_the_error_names_the_holder(tmp_path: Pat
 
 
 @pytest.mark.parametrize("text", [None, "", "[1]", "{}", "5"], ids=str)
-def test_of_a_lock_that_names_nobody_another_process_is_the_holder(text: str | None, tmp_path: Path) -> None:
+def test_the_holder_of_a_lock_without_a_name_is_another_process(text: str | None, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / "lock").write_text(text)
     expected = f"{tmp_path} is in use by another process; wait for it, stop it, or choose another folder"

@@ -18,7 +18,7 @@ from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.plugin import load_plugins
 from s2s.run import Run
-from s2s.run.provenance import TextConfig, read_config, read_text_config
+from s2s.run.provenance import ConfigForTexts, read_config, read_config_for_texts
 from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
@@ -172,21 +172,28 @@ def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_texts_need_is_as_in_the_whole_configuration(plain: Path) -> None:
     plugins = load_plugins()
-    part, whole = read_text_config(plain, plugins), read_config(plain, plugins).config
+    part, whole = read_config_for_texts(plain, plugins), read_config(plain, plugins).config
     assert part is not None
-    assert vars(part) == {item.name: getattr(whole, item.name) for item in fields(TextConfig)}
+    assert vars(part) == {item.name: getattr(whole, item.name) for item in fields(ConfigForTexts)}
     assert (vars(part.search)["beam"], part.data.max_len) == (3, 77)
+
+
+@pytest.mark.parametrize("section", [item.name for item in fields(ConfigForTexts)])
+def test_the_configuration_for_texts_has_the_defaults_of_the_whole_one(section: str) -> None:
+    part, whole = ConfigForTexts.__dataclass_fields__[section], Config.__dataclass_fields__[section]
+    assert part.type == whole.type
+    assert getattr(ConfigForTexts(), section) == getattr(Config(), section)
 
 
 def test_an_edited_configuration_is_read_as_a_whole(plain: Path) -> None:
     """An unknown option in it is reported."""
     resolved = plain / "resolved.yaml"
     resolved.write_text(resolved.read_text().replace("max_len: 77", "max_len: 78"))
-    assert read_text_config(plain, load_plugins()) is None
+    assert read_config_for_texts(plain, load_plugins()) is None
     resolved.unlink()
-    assert read_text_config(plain, load_plugins()) is None
+    assert read_config_for_texts(plain, load_plugins()) is None
 
 
 def test_a_configuration_with_options_of_plugins_is_read_as_a_whole(begun: Path) -> None:
     """Those of absent plugins are warned of."""
-    assert read_text_config(begun, load_plugins()) is None
+    assert read_config_for_texts(begun, load_plugins()) is None

@@ -255,7 +255,7 @@ def test_updates_that_are_read_together_share_their_time_by_their_operations(mon
     assert one.state.seconds == 8.0
 
 
-def test_updates_whose_operations_nobody_counts_share_their_time_equally(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_updates_whose_operations_are_not_counted_share_their_time_equally(monkeypatch: pytest.MonkeyPatch) -> None:
     observer = trained(monkeypatch, [result(None)] * 3)[2]
     assert len({record["seconds"] for record in observer.updates}) == 1
 

@@ -9,7 +9,7 @@ from s2s.backend.operators import top_k, top_k_log_probs
 
 
 class Elsewhere(torch.Tensor):
-    """As on a device with which nobody wants to synchronise."""
+    """As on a device that must not be synchronised."""
 
     is_cpu = False  # type: ignore[assignment]
 
