@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["RESERVED", "LaunchedUpdate", "StepResult", "ratio", "read_results", "totals_and_counts"]
+__all__ = ["RESERVED", "LaunchedUpdate", "StepResult", "UpdateSums", "ratio", "read_results", "totals_and_counts"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -62,6 +62,37 @@ class StepResult:
             "padding": self.padding,
             "micro_batches": self.n_micro_batches,
         }
+
+
+@dataclass(frozen=True)
+class UpdateSums:
+    """Sums over the global batch, in one tensor, so that ranks add them up in one call."""
+
+    values: Tensor
+    """[4 + 2 m], of an objective with m extra values"""
+
+    @property
+    def objective(self) -> Tensor:
+        """[2 + 2 m], as `Sums.stack` returns them"""
+        return self.values[:-2]
+
+    @property
+    def loss(self) -> Tensor:
+        return self.values[0]
+
+    @property
+    def normaliser(self) -> Tensor:
+        return self.values[1]
+
+    @property
+    def n_positions(self) -> Tensor:
+        """Of source and target, padding included"""
+        return self.values[-2]
+
+    @property
+    def n_failed(self) -> Tensor:
+        """Ranks that ran out of memory"""
+        return self.values[-1]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep, is_f
 from s2s.task import Vocab
 from s2s.training.micro_batches import MicroBatches, n_tokens_of
 from s2s.training.objective_checks import check_trained, checked_sums
-from s2s.training.step_result import LaunchedUpdate, StepResult, ratio, read_results, totals_and_counts
+from s2s.training.step_result import LaunchedUpdate, StepResult, UpdateSums, ratio, read_results, totals_and_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from s2s.batch import Batch
     from s2s.data.pairs import Pair
     from s2s.training.batch_plan import BatchPlan
-
-FAILED = -2
-"""Where the number of ranks that ran out of memory stands among the values of an update: before the gradient's norm"""
 
 RELEASE_EVERY = 100
 """Number of updates after which freed memory is returned to the system"""
@@ -143,8 +140,8 @@ class TrainStep:
 
     def _result(self, known: KnownValues, updates: Sequence[Sequence[float]]) -> StepResult:
         """The outcome, of what the host has known, and of the values that `_update` returned."""
-        *values, n_positions, _, _ = map(sum, zip(*updates, strict=True))
-        loss, *extras = (ratio(*pair) for pair in totals_and_counts(values))
+        *objective, n_positions, _n_failed, _norms = map(sum, zip(*updates, strict=True))
+        loss, *extras = (ratio(*pair) for pair in totals_and_counts(objective))
         return StepResult(
             loss=loss,
             extras=dict(zip(self.objective.extras, extras, strict=True)),
@@ -156,7 +153,7 @@ class TrainStep:
     def _update(
         self, batch: Sequence[Pair], rollouts: list[Rollout], step: int, number: int, n_tokens: int, lr: float
     ) -> Tensor:
-        """Make one update; returns the sums over the global batch (see `_gradient`), and the norm of the gradient.
+        """Make one update; returns its `UpdateSums`, and behind them the norm of the gradient, [5 + 2 m].
 
         rollouts: of this rank's micro-batches, in the first update still empty.
         """
@@ -174,15 +171,15 @@ class TrainStep:
         before, too: the scale of the loss must not change where no gradient is whole.
         """
         sums = self._gradient(self.micro_batches.split(batch), rollouts, step, number, n_tokens)
-        if sums is None or (self.world.size > 1 and self.scaler.is_enabled() and sums[-1]):
+        if sums is None or (self.world.size > 1 and self.scaler.is_enabled() and sums.n_failed):
             return None
-        self._normalise(n_tokens, sums[1])
+        self._normalise(n_tokens, sums.normaliser)
         self._seed(step, OPTIMIZER, number)
-        values = self.optimizer_step(sums, lr)
+        values = self.optimizer_step(sums.values, lr)
         if self.world.size == 1:
             return values
         values = values.cpu()
-        return None if values[FAILED] else values
+        return None if UpdateSums(values[:-1]).n_failed else values  # the last is the gradient's norm
 
     def apply_plan(self, plan: BatchPlan) -> None:
         """Use the batch size and micro-batches of this plan from now on."""
@@ -198,19 +195,19 @@ class TrainStep:
         finally:
             self.config, self.check_memory = before
         self.optimizer.zero_grad(set_to_none=self.graphs is None)
-        return sums is not None and sums[-1].item() == 0
+        return sums is not None and sums.n_failed.item() == 0
 
     def _gradient(
         self, parts: Sequence[Sequence[Pair]], rollouts: list[Rollout], step: int, number: int, n_tokens: int
-    ) -> Tensor | None:
+    ) -> UpdateSums | None:
         """Gradient of the objective's sum over the GLOBAL batch, divided by its target tokens.
 
-        Returns the sums of the objective (`Sums.stack`), of positions, and of ranks that ran out of memory, [4 + 2 n];
-        None if this is the only one, and did. The batch's number of tokens is known on every rank, so it is not
-        communicated. A rank that runs out of memory still takes part in all communication, with a loss of NaN, so that
-        no rank's optimizer steps.
+        None if this is the only rank, and ran out of memory. The batch's number of tokens is known on every rank, so it
+        is not communicated. A rank that runs out of memory still takes part in all communication, with a loss of NaN,
+        so that no rank's optimizer steps.
         """
-        sums = torch.zeros(4 + 2 * len(self.objective.extras), dtype=self.device.wide_dtype, device=self.world.device)
+        size = 4 + 2 * len(self.objective.extras)
+        sums = UpdateSums(torch.zeros(size, dtype=self.device.wide_dtype, device=self.world.device))
         try:
             if not rollouts:
                 rollouts.extend(self._rollouts(parts, step))
@@ -220,9 +217,10 @@ class TrainStep:
                 raise
             if self.world.size == 1:
                 return None
-            sums[0], sums[-1] = torch.nan, 1
+            sums.loss.fill_(torch.nan)
+            sums.n_failed.fill_(1)
         self.sharding.reduce_gradients()
-        return self.world.all_reduce(sums)
+        return UpdateSums(self.world.all_reduce(sums.values))
 
     def _rollouts(self, parts: Sequence[Sequence[Pair]], step: int) -> list[Rollout]:
         """This rank's micro-batches, and what the objective makes of them."""
@@ -245,7 +243,7 @@ class TrainStep:
         with torch.no_grad(), whole, self.device.autocast(DTYPES[self.config.precision]):
             return self.objective.rollout(self.model, part)
 
-    def _accumulate(self, rollouts: Sequence[Rollout], step: int, number: int, n_tokens: int, sums: Tensor) -> None:
+    def _accumulate(self, rollouts: Sequence[Rollout], step: int, number: int, n_tokens: int, sums: UpdateSums) -> None:
         """Add this rank's micro-batches to the gradients and to `sums`."""
         if self.graphs:
             for rollout in rollouts:
@@ -258,8 +256,8 @@ class TrainStep:
             self.check_memory(max(part.src.numel(), part.tgt_in.numel()))
             with self.sharding.micro_batch(last=index == rollouts[-1].position):
                 part_sums = (self.graphs or self._backward)(part, factor)
-            sums[:-2] += weight * part_sums
-            sums[-2] += weight * n_positions
+            sums.objective.add_(weight * part_sums)
+            sums.n_positions.add_(weight * n_positions)
 
     def _backward(self, part: Batch, factor: Tensor) -> Tensor:
         """Add the gradient of the objective's sum times a 0-dim `factor`; returns `Sums.stack`."""
