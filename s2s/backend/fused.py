@@ -182,8 +182,9 @@ class PositionTables(NamedTuple):
 
 
 class SearchStream(Protocol):
-    """The beam search of sentences without a constraint, from their tokens to their outputs. Sentences come and go;
-    each result, a `SearchResult` of `s2s.decoding`, is bit-identical to that of single steps."""
+    """The beam search of sentences, from their tokens to their outputs, under the constraint of the run's request, and
+    none of their own. Sentences come and go; each result, a `SearchResult` of `s2s.decoding`, is bit-identical to that
+    of single steps."""
 
     @property
     def n_source(self) -> int:
@@ -204,7 +205,8 @@ class SearchStream(Protocol):
 
 
 StreamSearch = Callable[[Any, Any], SearchStream | None]
-"""A stream for a `BeamSearch` and what its `begin` returned, both of `s2s.decoding`; None: there is none for it"""
+"""A stream for a `BeamSearch` and what its `begin` returned, both of `s2s.decoding`; None: there is none for it, or for
+its constraint"""
 
 
 @Operator

@@ -8,7 +8,7 @@ Sentences do not affect each other, so an output does not depend on its batch.
 A custom search may derive from `BeamSearch`. Its public methods are called in every mode, whether operators run as
 implemented by plugins or as references, so overriding one of them replaces that part of the search everywhere.
 Several steps run as one call where they can (see `fused_steps`), unless one of the methods that this replaces
-(`REPLACED`) is overridden. So does the whole search of sentences without a constraint (see `admit_whole`).
+(`REPLACED`) is overridden. So does the whole search of sentences without constraints of their own (see `admit_whole`).
 """
 
 from __future__ import annotations
@@ -87,12 +87,13 @@ class BeamSearch(StreamingSearch[Beams]):
         request = request.with_options(self.config)
         run = BeamRun(request, ban_unk=self.config.ban_unk, fused=fused)
         run.whole = run.fused and all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED_TOO)
+        run.whole = run.whole and not (self.config.renormalize and request.constraint)
         return run
 
     def admit_whole(self, run: BeamRun, sentences: Sequence[SourceSentence]) -> Sequence[SourceSentence]:
         """Let sentences join the run's stream, where the model has one; those that cannot are returned."""
         request = run.request
-        if not run.whole or request.constraint or (request.shortlist and request.model.reads_shortlists):
+        if not run.whole or (request.shortlist and request.model.reads_shortlists):
             return sentences
         is_plain = [not s.constraint and len(request.starting_tokens(s)) == 1 for s in sentences]
         plain = list(itertools.compress(sentences, is_plain))
@@ -106,7 +107,7 @@ class BeamSearch(StreamingSearch[Beams]):
         return [*others, *(s for s, plain in zip(sentences, is_plain, strict=True) if not plain)]
 
     def _stream(self, run: BeamRun) -> SearchStream | None:
-        """The run's stream, made when it is first needed; None: the model has none."""
+        """The run's stream, made when it is first needed; None: the model has none, or none for the constraint."""
         model = run.request.model
         if not run.stream and isinstance(model, HasStreamSearch) and (make_stream := model.stream_search()):
             run.stream = make_stream(self, run)

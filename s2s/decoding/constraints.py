@@ -54,6 +54,12 @@ class StackAutomaton(NamedTuple):
     """Index in `tokens` at which each list begins, and finally at which the last one ends"""
     tokens: Tensor
     """All lists, each in ascending order"""
+    counted: Tensor | None = None
+    """[N], ids of the source tokens that `first` counts: n of those in a source"""
+    first: Tensor | None = None
+    """[G, 5]: a counter begins with (a * n + b * limit + c) // d in an output of at most `limit` tokens without eos, of
+    any source where this is at least e; the height with 0. What `start` gives for the other sources these tables do not
+    say. None: they say it for none, so that `start` is called for each"""
 
 
 def tokens_allowed(constraint: Constraint, states: Tensor, n_tokens: int | None = None) -> Tensor:

@@ -3,7 +3,8 @@
 Shapes: B sentences, K hypotheses, V target tokens, D depth bound.
 
 The items of the stack are those of in-order parsing (Liu and Zhang, 2017); an item's left edge and label are packed
-into one number, so that few small operations remain: (left + 1) * n_labels + label, and 0 for none.
+into one number, so that few small operations remain: (left + 1) * n_labels + label, and 0 for none. A task has a guide
+also where no model reads it, so torch is not imported before states are.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ __all__ = ["StackGuide"]
 
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
 from s2s import Effect, Guide
 from s2s_parsing.linear import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import torch
+    from torch import Tensor
 
     from s2s_parsing.linear import Action
 
@@ -52,16 +53,19 @@ class StackGuide(Guide):
         self.n_labels, self.depth = len(numbers) + WORD + 1, depth
         self.kinds = (self.n_labels, self.n_labels, self.n_labels, 2)
         self.effects = [EFFECTS[action.kind] if action else "nothing" for action in actions]
-        changes = [_change(action, numbers) for action in actions]
-        self._changes = {torch.device("cpu"): torch.tensor(changes)}
+        self.changes = [_change(action, numbers) for action in actions]
+        """By target id"""
+        self._changes: dict[torch.device, Tensor] = {}
 
     def start(self, src: Tensor, pad: Tensor) -> Tensor:
         """[B, S] -> [B, 1, STACK + D + 2], nothing taken and nothing open."""
         del pad
-        return torch.zeros(src.size(0), 1, STACK + self.depth + 2, dtype=torch.long, device=src.device)
+        return src.new_zeros(src.size(0), 1, STACK + self.depth + 2)
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]; a bracket is always written above the stack, but only opening pushes it."""
+        import torch
+
         word, opens, projects, closes, label = self._on(state.device)[token].unbind(-1)
         n_words, depth, finished, top = state[..., :STACK].unbind(-1)
         innermost = state.gather(-1, (STACK + depth)[..., None]).squeeze(-1)
@@ -76,6 +80,8 @@ class StackGuide(Guide):
 
     def read(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """States [B, K, ·] -> places [B, K, 5], kinds [B, K, 4]"""
+        import torch
+
         n_words, depth, finished, top = state[..., :STACK].unbind(-1)
         slots = torch.stack([depth, (depth - 1).clamp(min=0)], dim=-1)  # slot 0 is empty
         items = torch.cat([top[..., None], state[..., STACK:].gather(-1, slots)], dim=-1)  # [B, K, 3]
@@ -85,8 +91,10 @@ class StackGuide(Guide):
 
     def _on(self, device: torch.device) -> Tensor:
         """The changes on a device, copied at their first use."""
+        import torch
+
         if device not in self._changes:
-            self._changes[device] = self._changes[torch.device("cpu")].to(device)
+            self._changes[device] = torch.tensor(self.changes, device=device)
         return self._changes[device]
 
 

@@ -19,6 +19,7 @@ from s2s_parsing.corpora import TREEBANK, TreeCleaning, style_of, treebanks
 from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Tagged, UnwritableError
 from s2s_parsing.ptb_tokenizer import looks_raw, tokenize
 from s2s_parsing.source_encoder import SourceEncoder, words_of
+from s2s_parsing.stack_guide import StackGuide
 from s2s_parsing.styles import Styles
 from s2s_parsing.svg_tree import html, svg
 from s2s_parsing.text_tree import pretty
@@ -113,8 +114,6 @@ class Parsing(CorpusTask):
 
     def load(self, directory: Path) -> None:
         """Read the vocabularies; raises DataError if they do not fit the configuration."""
-        from s2s_parsing.stack_guide import StackGuide  # torch
-
         self.source = self._load_source(directory)
         written = {"styles": []} | _read_settings(directory / SETTINGS)  # older preparations have none
         for key, value in self._settings(self.source).items():

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from s2s.backend.linear import prepack
-from s2s_cpu import beam_search_steps
+from s2s_cpu import beam_search_steps, stream
 from s2s_cpu.prepacked import has_int8_linear
 from s2s_testing import VOCAB
 from s2s_transformer import TransformerConfig
@@ -91,3 +91,17 @@ def recorded_steps(monkeypatch: pytest.MonkeyPatch) -> list[StepsCall]:
 
     monkeypatch.setattr(beam_search_steps, "run_steps", recorded)
     return calls
+
+
+def recorded_stream_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list to which the name of every function in C is added that is called for a stream from now on, but for that
+    which frees it."""
+    names, call = list[str](), stream.call
+
+    def recorded(name: str, *arguments: Any) -> None:
+        if name != "s2s_stream_free":
+            names.append(name.removeprefix("s2s_stream_"))
+        call(name, *arguments)
+
+    monkeypatch.setattr(stream, "call", recorded)
+    return names

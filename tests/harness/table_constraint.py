@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,16 +14,25 @@ if TYPE_CHECKING:
 
 
 class TableConstraint:
-    """Its counters begin with `first`; states have room for `n_slots` labels."""
+    """It begins with `tables.first`, whose last column says only what C may do."""
 
-    def __init__(self, tables: StackAutomaton, first: list[int], n_slots: int) -> None:
-        self.tables, self.first, self.n_slots = tables, first, n_slots
+    def __init__(self, tables: StackAutomaton) -> None:
+        self.tables, self.n_counters = tables, tables.keep.size(1)
+        self.n_slots = int(tables.bounds[1, -1]) + 1 if len(tables.allowed) > 1 else 0
 
     def automaton(self) -> StackAutomaton:
         return self.tables
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        return torch.tensor([*self.first, *[0] * self.n_slots]).expand(len(src), 1, -1).clone()
+        assert self.tables.first is not None
+        assert self.tables.counted is not None
+        states = []
+        for row, absent, most in zip(src, pad, limit.tolist(), strict=True):
+            n = sum(token in self.tables.counted.tolist() for token in row[~absent].tolist())
+            rules = self.tables.first.tolist()
+            counters = [math.floor((a * n + b * most + c) / d) for a, b, c, d, _ in rules]
+            states.append([*counters, *[0] * self.n_slots])
+        return torch.tensor(states)[:, None]
 
     def allowed(self, state: Tensor) -> Tensor:
         result = torch.zeros(*state.shape[:2], len(self.tables.label), dtype=torch.bool)
@@ -32,7 +42,7 @@ class TableConstraint:
 
     def list_of(self, numbers: list[int]) -> Tensor:
         """The tokens that may come next."""
-        n = len(self.first)
+        n = self.n_counters
         height = numbers[n - 1] if self.n_slots else 0
         label = numbers[n + height - 1] if height else 0
         code = sum(2**i for i, number in enumerate(numbers[:n]) if number > 0)
@@ -45,7 +55,7 @@ class TableConstraint:
 
     def after(self, numbers: list[int], token: int) -> list[int]:
         """A state after a token."""
-        n = len(self.first)
+        n = self.n_counters
         counters, labels = numbers[:n], numbers[n:]
         if labels:
             labels[counters[-1]] = int(self.tables.label[token])

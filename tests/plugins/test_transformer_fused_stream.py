@@ -12,13 +12,13 @@ import torch
 
 from harness.allocated_memory import n_bytes_allocated
 from harness.open_queue import OpenQueue
-from harness.packed_models import SEARCH_OPTIONS, VARIANTS, model, needs_bytes, source_rows
+from harness.packed_models import SEARCH_OPTIONS, VARIANTS, model, needs_bytes, recorded_stream_calls, source_rows
 from harness.search_calls import StepByStep, find_queued
 from harness.token_wishes import Wish
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, GreedyConfig, SearchRequest, SourceSentence, greedy
 from s2s.decoding.queue import FixedQueue
 from s2s.decoding.token_constraints import MinLength
-from s2s_cpu import replacing, stream
+from s2s_cpu import replacing
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_int8_linear, has_linear
 from s2s_testing import VOCAB
@@ -42,16 +42,7 @@ ROWS = source_rows(9)
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of functions in C that were called for streams, without that which frees them."""
-    names, call = list[str](), stream.call
-
-    def recorded(name: str, *arguments: Any) -> None:
-        if name != "s2s_stream_free":
-            names.append(name.removeprefix("s2s_stream_"))
-        call(name, *arguments)
-
-    monkeypatch.setattr(stream, "call", recorded)
-    return names
+    return recorded_stream_calls(monkeypatch)
 
 
 def outputs(search: BeamSearch, one: Seq2Seq, **options: Any) -> list[list[Hypothesis]]:
@@ -241,7 +232,7 @@ def test_sentences_with_a_constraint_or_several_starting_tokens_are_searched_bes
     assert [[h.tokens for h in hypotheses] for hypotheses in plain][1] != [tokens for tokens, _ in alone[1]]
 
 
-def test_with_a_constraint_on_every_output_there_is_no_stream(calls: list[str]) -> None:
+def test_with_a_constraint_that_has_no_tables_there_is_no_stream(calls: list[str]) -> None:
     one, config = model(), BeamConfig(max_len_b=4)
     at_least = ConstraintSet(None, [MinLength(3, VOCAB.tgt, VOCAB.eos)])
     assert outputs(BeamSearch(config), one, constraint=at_least) == expected(config, one, constraint=at_least)

@@ -8,11 +8,12 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 from s2s.decoding import ActiveSentence
+from s2s_cpu.automaton import Automaton
 from s2s_cpu.stream import Stream, StreamSentence
 from s2s_cpu.structs import SEARCH_SETTINGS, SearchStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from s2s.decoding import SearchResult, SentenceQueue, SourceSentence
     from s2s_cpu.packed_model import PackedModel
@@ -33,13 +34,15 @@ class PackedSearch:
         for name, table in self.tables.items():
             setattr(self.struct, name, table.buffer_info()[0] if table else None)
         self.struct.n_banned = len(self.tables["banned"])
+        self.automaton = Automaton(settings["automaton"]) if settings["automaton"] else None
+        self.struct.automaton = self.automaton.address if self.automaton else None
 
     def accepts(self, sentence: SourceSentence) -> bool:
-        """Whether it searches this sentence: not with a constraint, and of no unusual length."""
+        """Whether it searches this sentence: not with a constraint of its own, and of no unusual length."""
         ids, start = sentence.ids, sentence.starting_tokens or self.start
         in_tables = len(start) == 1 and 0 <= start[0] < self.n_target
         is_source = 0 < len(ids) <= len(self.limits) and min(ids) >= 0 and max(ids) < self.model.n_tokens
-        return sentence.constraint is None and in_tables and is_source
+        return sentence.constraint is None and in_tables and is_source and self._state(sentence) is not None
 
     def __call__(self, queue: SentenceQueue) -> Iterator[list[SearchResult]]:
         """The result of each sentence of the queue, as soon as it is known."""
@@ -48,7 +51,7 @@ class PackedSearch:
         while (admitted := queue.admit(stream.n_source)) or stream.n_sentences:
             records.update((one.index, self._record(one)) for one in admitted)
             if admitted:
-                stream.admit([self._sentence(one, records[one.index].limit) for one in admitted])
+                stream.admit([self._sentence(one) for one in admitted])
             if cancelled := queue.take_cancelled():
                 stream.cancel(cancelled)
                 for index in cancelled:
@@ -57,9 +60,16 @@ class PackedSearch:
             found = stream.run(queue.steps_at_once)
             yield [one.recorded_as(records.pop(one.number)) for one in found]
 
-    def _record(self, sentence: SourceSentence) -> ActiveSentence:
-        n_source = len(sentence.ids)
-        return ActiveSentence(sentence.index, n_source, limit=self.limits[n_source - 1])
+    def _limit(self, sentence: SourceSentence) -> int:
+        return self.limits[len(sentence.ids) - 1]
 
-    def _sentence(self, sentence: SourceSentence, limit: int) -> StreamSentence:
-        return StreamSentence(sentence.index, sentence.ids, limit, (sentence.starting_tokens or self.start)[0])
+    def _state(self, sentence: SourceSentence) -> Sequence[int] | None:
+        """Of the automaton, before an output; None: there is one, and the sentence has none."""
+        return self.automaton.start(sentence.ids, self._limit(sentence)) if self.automaton else ()
+
+    def _record(self, sentence: SourceSentence) -> ActiveSentence:
+        return ActiveSentence(sentence.index, len(sentence.ids), limit=self._limit(sentence))
+
+    def _sentence(self, sentence: SourceSentence) -> StreamSentence:
+        start = (sentence.starting_tokens or self.start)[0]
+        return StreamSentence(sentence.index, sentence.ids, self._limit(sentence), start, self._state(sentence) or ())

@@ -15,6 +15,7 @@ from s2s.backend import fused
 from s2s.decoding import BeamSearch, max_output_length
 from s2s_cpu.beam_search_steps import search_settings, search_struct
 from s2s_cpu.packed_model import DIGEST, FORMAT, PAGE, aligned
+from s2s_cpu.search_constraint import automaton_of
 from s2s_cpu.stream_search import StreamSearch
 from s2s_cpu.structs import SEARCH_SETTINGS, ModelStruct, SourceModelStruct
 
@@ -45,9 +46,14 @@ class Block(NamedTuple):
 def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dict[str, Any] | None:
     """The settings of a search in numbers, for sentences whose source and output have up to `n_positions` tokens each.
 
-    None: it is another search than beam search, a constraint applies to every output, or a shortlist to every source.
+    None: it is another search than beam search, a constraint that is not tables alone applies to every output, or a
+    shortlist to every source.
     """
-    if type(search) is not BeamSearch or not (run := search.begin(request)).whole or run.request.constraint:
+    if type(search) is not BeamSearch or not (run := search.begin(request)).whole:
+        return None
+    constraint = run.request.constraint
+    automaton = automaton_of(constraint, request.vocab.tgt)
+    if constraint and not (automaton and automaton.first):
         return None
     lists = request.shortlist is not None and request.model.reads_shortlists
     limits = _limits(search, request, _n_encoded(request.model, n_positions))
@@ -66,6 +72,7 @@ def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dic
         "penalty": settings.penalties.tolist(),
         "logit_scale": affine.scale.tolist() if affine else [],
         "logit_bias": affine.bias.tolist() if affine else [],
+        "automaton": automaton.numbers if automaton else None,
     }
 
 

@@ -5,7 +5,7 @@ Shapes: B sentences, K hypotheses, V tokens, G counters, W values of a state, L 
 
 from __future__ import annotations
 
-__all__ = ["SearchConstraint", "search_constraint"]
+__all__ = ["SearchConstraint", "automaton_of", "search_constraint"]
 
 import ctypes
 import functools
@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from s2s.backend import pad_to_beam
-from s2s_cpu.structs import AutomatonStruct, TokenListsStruct
+from s2s_cpu.automaton import Automaton
 
 if TYPE_CHECKING:
+    from s2s import Constraint
     from s2s.decoding import Beams, StackAutomaton
 
 
@@ -34,7 +35,7 @@ class SearchConstraint(NamedTuple):
 
     allowed: Tensor | None = None
     """[B, K, V], for a single step"""
-    automaton: StackAutomaton | None = None
+    automaton: Automaton | None = None
     """For any number of steps"""
     states: Tensor | None = None
     """[B, beam, W], those of the automaton, in the first B * K * W elements; steps write to it"""
@@ -43,10 +44,7 @@ class SearchConstraint(NamedTuple):
         """Pointers to the allowed tokens and the automaton's structure, and what must outlive them."""
         if self.automaton is None or self.states is None:
             return self.allowed.data_ptr() if self.allowed is not None else None, None, None
-        keep, add, bounds, label, allowed, begin, tokens = (table.data_ptr() for table in self.automaton)
-        lists, n_counters = TokenListsStruct(begin, tokens), self.automaton.keep.size(1)
-        tables, states = (keep, add, bounds, label, allowed), self.states
-        structure = AutomatonStruct(n_counters, states.size(2), *tables, lists, states.data_ptr())
+        structure = self.automaton.struct_of(self.states.size(2), self.states.data_ptr())
         return None, ctypes.addressof(structure), structure
 
 
@@ -55,8 +53,8 @@ def search_constraint(batch: Beams, beam: int) -> SearchConstraint:
     constraint, states, n_tokens = batch.run.constraint, batch.constraint_state, batch.run.request.vocab.tgt
     if states is None:
         return SearchConstraint()
-    if isinstance(constraint.automaton, HasAutomaton) and (automaton := constraint.automaton.automaton()):
-        _check(automaton, states.contiguous(), n_tokens)
+    if automaton := automaton_of(constraint.automaton, n_tokens):
+        _check_states(automaton, states.contiguous())
         states = pad_to_beam(states, beam).clone(memory_format=torch.contiguous_format)
         return SearchConstraint(automaton=automaton, states=states)
     allowed = constraint.allowed(states, n_tokens)
@@ -64,10 +62,23 @@ def search_constraint(batch: Beams, beam: int) -> SearchConstraint:
     return SearchConstraint(allowed=allowed.expand(len(batch.sentences), batch.n_hypotheses, -1).contiguous())
 
 
-def _check(automaton: StackAutomaton, states: Tensor, n_tokens: int) -> None:
-    """Raise ValueError where C would read outside tables or states."""
-    _check_tables(automaton, n_tokens)
-    n_counters, height = automaton.keep.size(1), int(automaton.bounds[1, -1])
+def automaton_of(constraint: Constraint | None, n_tokens: int) -> Automaton | None:
+    """A constraint for functions in C, if it has such a form; n_tokens: V. Raises ValueError for impossible tables."""
+    tables = constraint.automaton() if isinstance(constraint, HasAutomaton) else None
+    return _automaton(tables, n_tokens) if tables else None
+
+
+@functools.lru_cache(maxsize=8)
+def _automaton(tables: StackAutomaton, n_tokens: int) -> Automaton:
+    """Made once for each automaton, since it reads all contents."""
+    _check_tables(tables, n_tokens)
+    numbers = {name: [] if x is None else x.flatten().tolist() for name, x in tables._asdict().items()}
+    return Automaton(numbers)
+
+
+def _check_states(automaton: Automaton, states: Tensor) -> None:
+    """Raise ValueError where C would read outside of states."""
+    n_counters, height = automaton.n_counters, automaton.arrays["bounds"][-1]
     if states.dtype != torch.long or not states.is_contiguous() or states.size(2) < n_counters:
         raise ValueError(f"states of an automaton must be int64 of {n_counters} counters, got {_signature(states)}")
     n_slots = states.size(2) - n_counters
@@ -75,14 +86,15 @@ def _check(automaton: StackAutomaton, states: Tensor, n_tokens: int) -> None:
         raise ValueError(f"an automaton's stack of up to {height} labels needs room for {height + 1}, got {n_slots}")
 
 
-@functools.lru_cache(maxsize=8)
 def _check_tables(automaton: StackAutomaton, n_tokens: int) -> None:
-    """Runs once for each automaton, since it checks all contents as well."""
+    """Raise ValueError where C would read outside of tables, or of the stack of a state that `first` describes."""
     n_counters, (n_labels, n_lists) = automaton.keep.size(1), (len(automaton.allowed), len(automaton.begin) - 1)
     token_shape, n_listed = (n_tokens, n_counters), len(automaton.tokens)
     shapes = {"keep": token_shape, "add": token_shape, "bounds": (2, n_counters), "label": (n_tokens,)}
-    shapes["allowed"] = (n_labels, 2**n_counters)
+    shapes |= {"allowed": (n_labels, 2**n_counters), "first": (n_counters, 5)}
     for name, table in automaton._asdict().items():
+        if table is None:
+            continue
         if table.shape != shapes.get(name, table.shape) or table.dtype != torch.long or not table.is_contiguous():
             expected = f"contiguous int64 {shapes.get(name, '')}"
             raise ValueError(f"{name} of an automaton must be {expected}, got {_signature(table)}")
@@ -93,6 +105,9 @@ def _check_tables(automaton: StackAutomaton, n_tokens: int) -> None:
             raise ValueError(f"{name} of an automaton must be from 0 to {limit - 1}")
     if automaton.begin.diff().lt(0).any() or int(automaton.bounds[0, -1]) < 0:
         raise ValueError("an automaton's lists must begin one after the other, and its stack have no height below 0")
+    first = automaton.first
+    if first is not None and (first[:, 3].lt(1).any() or first[-1, :3].any()):
+        raise ValueError("first of an automaton must divide by 1 or more, and begin with an empty stack")
 
 
 def _signature(x: Tensor) -> str:

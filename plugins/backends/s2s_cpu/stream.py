@@ -35,6 +35,8 @@ class StreamSentence(NamedTuple):
     """Most tokens of an output, without eos; at least 1"""
     start: int
     """The target token before an output"""
+    state: Sequence[int] = ()
+    """Of the settings' automaton, before an output; empty if there is none"""
 
 
 class StreamOutput(NamedTuple):
@@ -65,9 +67,9 @@ class Stream:
     """The search of a model's sentences."""
 
     def __init__(self, source: SourceModelStruct, target: ModelStruct, settings: SearchStruct, n_best: int) -> None:
-        """Structures are copied, but what they point to must outlive the stream; settings: without arrays of sentences.
+        """Structures are copied, but what they point to must outlive the stream.
 
-        n_best: outputs of a sentence, at most the beam.
+        settings: without arrays of sentences and states. n_best: outputs of a sentence, at most the beam.
         """
         self.source = type(source).from_buffer_copy(source)
         """`positions` has an encoding for each source token of the longest sentence that is admitted"""
@@ -93,7 +95,8 @@ class Stream:
         tokens = array("q", itertools.chain.from_iterable(sentence.tokens for sentence in sentences))
         n_source = array("q", [len(sentence.tokens) for sentence in sentences])
         columns = ([getattr(one, name) for one in sentences] for name in ("limit", "start", "number"))
-        arrays = [tokens, n_source, *(array("q", column) for column in columns)]
+        states = array("q", itertools.chain.from_iterable(sentence.state for sentence in sentences))
+        arrays = [tokens, n_source, *(array("q", column) for column in columns), states]
         admission = AdmissionStruct(len(sentences), *(numbers.buffer_info()[0] for numbers in arrays))
         call("s2s_stream_admit", self._address, ctypes.byref(admission))
         self.n_sentences += len(sentences)

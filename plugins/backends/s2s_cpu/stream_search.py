@@ -16,6 +16,7 @@ from s2s.decoding import ActiveSentence
 from s2s_cpu.beam_search_steps import model_struct, search_settings, search_struct
 from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
 from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.search_constraint import automaton_of
 from s2s_cpu.stream import Stream, StreamSentence
 from s2s_cpu.structs import LinearStruct, SourceModelStruct
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from s2s.backend import fused
     from s2s.decoding import BeamSearch, SearchResult, SourceSentence
+    from s2s_cpu.automaton import Automaton
 
 
 class StreamSearch:
@@ -52,17 +54,22 @@ class StreamSearch:
         self.target = model_struct(target, decoder.layers)
 
     def __call__(self, search: BeamSearch, run: Any) -> SearchStream | None:
-        """None if there are too few tokens to fill the beam."""
-        return SearchStream(self, search, run) if search.config.beam <= run.request.vocab.tgt else None
+        """None if there are too few tokens to fill the beam, or for a constraint that is not tables alone."""
+        constraint, n_tokens = run.request.constraint, run.request.vocab.tgt
+        automaton = automaton_of(constraint, n_tokens)
+        if search.config.beam > n_tokens or (constraint and not (automaton and automaton.first)):
+            return None
+        return SearchStream(self, search, run, automaton)
 
 
 class SearchStream:
     """The stream of a run; see `s2s.backend.fused`."""
 
-    def __init__(self, model: StreamSearch, search: BeamSearch, run: Any) -> None:
+    def __init__(self, model: StreamSearch, search: BeamSearch, run: Any, automaton: Automaton | None) -> None:
         self.model, self.request = model, run.request  # not the run, which would keep itself alive by its stream
-        self.settings, beam = search_settings(search, run), search.config.beam
+        self.settings, beam, self.automaton = search_settings(search, run), search.config.beam, automaton
         struct = search_struct(self.settings, beam, beam)
+        struct.automaton = automaton.address if automaton else None
         self.stream = Stream(model.source, model.target, struct, run.request.nbest)
         self.longest_source = self.longest_target = 0
         self.src_positions: Tensor | None = None
@@ -76,15 +83,16 @@ class SearchStream:
         return self.stream.n_source
 
     def admit(self, run: Any, sentences: Sequence[SourceSentence], limits: Sequence[int]) -> Sequence[SourceSentence]:
-        """Those that have a token that is in no table are returned."""
+        """Those that have a token that is in no table, or with which no output can begin, are returned."""
         taken, others = [], []
         for sentence, limit in zip(sentences, limits, strict=True):
             ids, index = sentence.ids, sentence.index
-            if min(ids) < 0 or max(ids) >= self.model.n_tokens:
+            state = self.automaton.start(ids, limit) if self.automaton else ()
+            if min(ids) < 0 or max(ids) >= self.model.n_tokens or state is None:
                 others.append(sentence)
                 continue
             self.records[index] = ActiveSentence(index, len(ids), limit=limit)
-            taken.append(StreamSentence(index, ids, limit, self.request.starting_tokens(sentence)[0]))
+            taken.append(StreamSentence(index, ids, limit, self.request.starting_tokens(sentence)[0], state))
         self._extend_tables(max(len(sentence.ids) for sentence in sentences), max(limits) + 1)
         self.penalties = run.penalties
         self.stream.settings.penalty = run.penalties.data_ptr()

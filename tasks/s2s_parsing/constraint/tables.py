@@ -61,6 +61,8 @@ class Tables:
     """[2 ** G], the row of `allowed` by that code"""
     allowed: Tensor
     """[L, 32, V], allowed tokens by innermost label and row"""
+    first: Tensor
+    """[G, 5], see `StackAutomaton`: how counters begin, for a sentence that has words and as many tokens"""
 
     @classmethod
     def of(cls, actions: Sequence[Action | None], word_begins: Sequence[bool], bounds: Bounds, eos: int) -> Self:
@@ -82,6 +84,7 @@ class Tables:
             powers=2 ** torch.arange(COUNTERS),
             rows=torch.tensor(list(_rows())),
             allowed=_allowed(actions, [None, *names], label, eos),
+            first=torch.tensor([_first(bounds).get(counter, (0, 0, 0, 1, 0)) for counter in range(COUNTERS)]),
         )
 
     @property
@@ -90,22 +93,35 @@ class Tables:
         return len(self.allowed) > 1
 
     def automaton(self) -> StackAutomaton:
-        """What `allowed` and `advance` of the constraint compute, for a search in C."""
-        n_labels, n_rows, _ = self.allowed.shape
-        row, token = self.allowed.flatten(0, 1).nonzero(as_tuple=True)
+        """What `allowed` and `advance` of the constraint compute, for a search in C; equal lists stand once."""
+        used, column = self.rows.unique(return_inverse=True)
+        lists, number = self.allowed[:, used].flatten(0, 1).unique(dim=0, return_inverse=True)
+        which, token = lists.nonzero(as_tuple=True)
         return StackAutomaton(
             keep=self.keep,
             add=self.add,
             bounds=torch.stack([self.least, self.most]),
             label=self.label[:, 0].contiguous(),
-            allowed=self.rows + n_rows * torch.arange(n_labels)[:, None],
-            begin=torch.searchsorted(row, torch.arange(n_labels * n_rows + 1)),
+            allowed=number.unflatten(0, (-1, len(used)))[:, column].contiguous(),
+            begin=torch.searchsorted(which, torch.arange(len(lists) + 1)),
             tokens=token,
+            counted=self.word_begins.nonzero()[:, 0],
+            first=self.first,
         )
 
     def to(self, device: torch.device) -> Self:
         """The tables on another device."""
         return type(self)(*(getattr(self, field.name).to(device) for field in fields(self)))
+
+
+def _first(bounds: Bounds) -> dict[int, tuple[int, int, int, int, int]]:
+    """A row of `Tables.first` for each counter that does not begin with 0."""
+    return {
+        WORDS: (1, 0, 0, 1, 1),
+        BRACKETS: (-1, 1, 0, 2, 0),
+        DEEPER: (0, 0, bounds.depth, 1, 0),
+        MORE: (0, 0, bounds.opened, 1, 0),
+    }
 
 
 def _kept(action: Action | None) -> list[int]:

@@ -8,9 +8,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 from harness.packed_models import SEARCH_OPTIONS, VARIANTS, model, needs_bytes, source_rows
 from harness.search_calls import StepByStep, find_queued
+from harness.tree_texts import EOS, START, small
 from s2s import Choice
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, GreedyConfig, SearchRequest, SourceSentence, greedy
 from s2s.decoding.queue import FixedQueue
@@ -19,6 +21,7 @@ from s2s_cpu import packed_files
 from s2s_cpu.library import native_library
 from s2s_cpu.packed_files import PackedFiles
 from s2s_cpu.prepacked import has_linear
+from s2s_parsing.linear import FORMS
 from s2s_testing import VOCAB
 
 if TYPE_CHECKING:
@@ -41,7 +44,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PackedFiles:
 
 
 def request(one: Seq2Seq, nbest: int, **options: Any) -> SearchRequest:
-    return SearchRequest(model=one, vocab=VOCAB, queue=FixedQueue([], 1), device="cpu", nbest=nbest, **options)  # type: ignore[arg-type]
+    options = {"vocab": VOCAB, **options}
+    return SearchRequest(model=one, queue=FixedQueue([], 1), device=torch.device("cpu"), nbest=nbest, **options)
 
 
 def packed(files: PackedFiles, search: BeamSearch, one: Seq2Seq, sentences: list[SourceSentence] = SENTENCES) -> Any:
@@ -83,6 +87,26 @@ def test_a_sentence_may_have_a_starting_token_of_its_own(files: PackedFiles) -> 
     found = packed(files, search, one, sentences)
     assert found == find_queued(StepByStep(search.config), one, FixedQueue(sentences, 1000), VOCAB, nbest=4)
     assert found != expected(search, one)
+
+
+@pytest.mark.parametrize(("beam", "max_len"), [(1, 40), (4, 9), (13, 14)])
+@pytest.mark.parametrize("name", FORMS)
+def test_trees_are_those_of_the_model(name: str, max_len: int, beam: int, files: PackedFiles) -> None:
+    written = small(FORMS[name]())
+    one, constraint = model(vocab=written.vocab, d_model=16, share_embeddings="none"), written.constraint(6, 3)
+    search = BeamSearch(BeamConfig(beam=beam, max_len_a=0.0, max_len_b=max_len))
+    rows = [[START] * n + [EOS] for n in range(12)]
+    kept = request(one, beam, constraint=constraint, vocab=written.vocab)
+    assert files.keep("search", "model", search, kept, {})
+    found = files.find("search")
+    assert found
+    possible = [one for one in (SourceSentence(i, row) for i, row in enumerate(rows)) if found[1].accepts(one)]
+    assert [sentence.index for sentence in possible] == [n for n in range(12) if 0 < n <= max_len]
+    results = {result.index: result.hypotheses for some in found[1](FixedQueue(possible, 20)) for result in some}
+    every = FixedQueue([SourceSentence(i, row) for i, row in enumerate(rows)], 1000)
+    steps = find_queued(StepByStep(search.config), one, every, written.vocab, nbest=beam, constraint=constraint)
+    assert results == {sentence.index: steps[sentence.index] for sentence in possible}
+    assert all(results.values())
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,13 @@ typedef struct { /* sentences to be admitted */
     int64_t n;
     const int64_t *token;                           /* of their sources, one after the other */
     const int64_t *n_source, *limit, *start, *index; /* [n], as in a Stream; start: the token before each output */
+    const int64_t *state;                            /* [n, width], at the start, if there is an automaton */
 } Admission;
 
 typedef struct {
     const SourceModel *source; /* the caller's, as is what follows; positions and penalties may change between calls */
     const Model *model;
-    const Search *settings; /* without arrays but `banned`, `penalty`, `logit_scale` and `logit_bias` */
+    const Search *settings; /* without arrays but `banned`, `penalty`, `logit_scale`, `logit_bias` and tables */
     int64_t n_best;         /* outputs of a sentence */
     Tree tree;
     int64_t B, room;       /* sentences, and how many the arrays have room for */
@@ -47,6 +48,7 @@ typedef struct {
     float **keys_values;   /* [B], of its source; see SourceMemory */
     int64_t *token, *node; /* [B, beam], the newest tokens, and the nodes that are these */
     float *score;          /* [B, beam], log-probabilities, best first */
+    int64_t *state;        /* [B, beam, width], of the automaton; width is 0 without one */
     Finished finished;     /* [B, E] */
     Results results;
     void *scratch; /* of a step */
@@ -60,6 +62,9 @@ typedef struct { /* what a call of s2s_stream_run found, valid until the next ca
     int64_t n_values;
     int64_t n_sentences, n_source, longest; /* that are not done, their source tokens, tokens of the longest hypothesis */
 } Found;
+
+/* Numbers of a hypothesis's state. */
+static inline int64_t state_width(const Stream *s) { return s->settings->automaton ? s->settings->automaton->width : 0; }
 
 int64_t s2s_resize(void *pointer, int64_t n_bytes);
 

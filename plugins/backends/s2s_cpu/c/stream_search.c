@@ -21,6 +21,7 @@ int64_t s2s_stream_new(const SourceModel *source, const Model *model, const Sear
 /* Makes room for n more sentences. */
 static int64_t reserve(Stream *s, int64_t n) {
     const int64_t beam = s->settings->beam, E = s->settings->E, larger = s->room + s->room / 2;
+    const int64_t width = state_width(s);
     if (s->B + n <= s->room) return OK;
     const int64_t room = s->B + n > larger ? s->B + n : larger;
     int64_t **numbers[] = {&s->index, &s->n_source, &s->limit, &s->length, &s->n_live};
@@ -28,6 +29,7 @@ static int64_t reserve(Stream *s, int64_t n) {
         if (s2s_resize(numbers[i], room * sizeof(int64_t))) return NO_MEMORY;
     if (s2s_resize(&s->keys_values, room * sizeof(float *)) || s2s_resize(&s->token, room * beam * sizeof(int64_t)) ||
         s2s_resize(&s->node, room * beam * sizeof(int64_t)) || s2s_resize(&s->score, room * beam * sizeof(float)) ||
+        s2s_resize(&s->state, room * beam * width * sizeof(int64_t)) ||
         s2s_resize(&s->finished.score, room * E * sizeof(float)) ||
         s2s_resize(&s->finished.node, room * E * sizeof(int64_t)) ||
         s2s_resize(&s->finished.log_prob, room * E * sizeof(float)))
@@ -38,11 +40,12 @@ static int64_t reserve(Stream *s, int64_t n) {
 
 /* Sentence i of those that are admitted, before its first token. */
 static void append(Stream *s, const Admission *of, int64_t i) {
-    const int64_t b = s->B++, at = b * s->settings->beam, E = s->settings->E;
+    const int64_t b = s->B++, at = b * s->settings->beam, E = s->settings->E, width = state_width(s);
     s->index[b] = of->index[i], s->n_source[b] = of->n_source[i], s->limit[b] = of->limit[i];
     s->length[b] = 0, s->n_live[b] = 1;
     s->token[at] = of->start[i], s->score[at] = 0;
     s->node[at] = s2s_tree_add(&s->tree, ROOT, of->start[i], 0);
+    if (width) memcpy(s->state + at * width, of->state + i * width, width * sizeof(int64_t));
     for (int64_t e = b * E; e < (b + 1) * E; e++)
         s->finished.score[e] = s->finished.log_prob[e] = -INFINITY, s->finished.node[e] = 0;
 }
@@ -68,13 +71,14 @@ static void release(Stream *s, int64_t b) {
 
 /* Moves sentence `from` to the place of `to`. */
 static void move(Stream *s, int64_t from, int64_t to) {
-    const int64_t beam = s->settings->beam, E = s->settings->E;
+    const int64_t beam = s->settings->beam, E = s->settings->E, n_state = beam * state_width(s);
     int64_t *numbers[] = {s->index, s->n_source, s->limit, s->length, s->n_live};
     for (int i = 0; i < 5; i++) numbers[i][to] = numbers[i][from];
     s->keys_values[to] = s->keys_values[from];
     memcpy(s->token + to * beam, s->token + from * beam, beam * sizeof(int64_t));
     memcpy(s->node + to * beam, s->node + from * beam, beam * sizeof(int64_t));
     memcpy(s->score + to * beam, s->score + from * beam, beam * sizeof(float));
+    if (n_state) memcpy(s->state + to * n_state, s->state + from * n_state, n_state * sizeof(int64_t));
     memcpy(s->finished.score + to * E, s->finished.score + from * E, E * sizeof(float));
     memcpy(s->finished.node + to * E, s->finished.node + from * E, E * sizeof(int64_t));
     memcpy(s->finished.log_prob + to * E, s->finished.log_prob + from * E, E * sizeof(float));
@@ -150,7 +154,7 @@ int64_t s2s_stream_free(Stream *s) {
     s2s_tree_free(&s->tree);
     free(s->tree.layers), free(s->keys_values), free(s->scratch);
     free(s->index), free(s->n_source), free(s->limit), free(s->length), free(s->n_live);
-    free(s->token), free(s->node), free(s->score);
+    free(s->token), free(s->node), free(s->score), free(s->state);
     free(s->finished.score), free(s->finished.node), free(s->finished.log_prob);
     free(s->results.numbers), free(s->results.values);
     free(s);

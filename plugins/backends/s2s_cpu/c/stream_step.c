@@ -11,6 +11,7 @@ typedef struct { /* rows of hypotheses, sentence by sentence */
     int64_t R, longest;                    /* rows; nodes of the longest path */
     int64_t *token, *node, *length, *path; /* [R], [R], [R], [R, longest] */
     float *score, *x;                      /* [R], [R, D] */
+    int64_t *state;                        /* [R, width], of the automaton, if there is one */
     SourceMemory *sources;                 /* [B] */
     uint8_t *seen;                         /* [S], ones */
     int64_t at_once;                       /* sentences whose logits are computed together */
@@ -32,6 +33,7 @@ static uintptr_t arrange(uintptr_t at, const Stream *s, Rows *w) {
     w->token = take(&at, w->R * sizeof(int64_t)), w->node = take(&at, w->R * sizeof(int64_t));
     w->length = take(&at, w->R * sizeof(int64_t)), w->path = take(&at, w->R * w->longest * sizeof(int64_t));
     w->score = take(&at, w->R * sizeof(float)), w->x = take(&at, w->R * s->source->decoder->D * sizeof(float));
+    w->state = take(&at, w->R * state_width(s) * sizeof(int64_t));
     w->sources = take(&at, s->B * sizeof(SourceMemory)), w->seen = take(&at, longest_source);
     return s2s_arrange_expansion(at, s->model, s->settings, w->at_once, &w->expansion);
 }
@@ -50,12 +52,13 @@ static int64_t new_rows(Stream *s, Rows *w) {
 
 /* The hypotheses of all sentences as rows. */
 static void gather(const Stream *s, Rows *w) {
-    const int64_t beam = s->settings->beam;
+    const int64_t beam = s->settings->beam, width = state_width(s);
     int64_t r = 0;
     for (int64_t b = 0; b < s->B; b++) {
         const int64_t first = b * beam, n = s->n_live[b] * sizeof(int64_t);
         memcpy(w->token + r, s->token + first, n), memcpy(w->node + r, s->node + first, n);
         memcpy(w->score + r, s->score + first, s->n_live[b] * sizeof(float));
+        if (width) memcpy(w->state + r * width, s->state + first * width, n * width);
         memset(w->seen, 1, s->n_source[b]);
         w->sources[b] = (SourceMemory){s->keys_values[b], s->n_source[b], s->n_live[b]};
         for (int64_t k = 0; k < s->n_live[b]; k++, r++) {
@@ -97,12 +100,21 @@ static void keep_live(Stream *s, int64_t b, const Candidates *found, int64_t fro
 
 /* A step of the n sentences from b on, each with K hypotheses, the rows from r on. */
 static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t K, int64_t r, Rows *w) {
-    const int64_t E = s->settings->E, V = m->output.O;
+    const int64_t E = s->settings->E, V = m->output.O, width = state_width(s);
     Search part = *s->settings;
+    Automaton automaton;
     part.score = w->score + r, part.node = w->node + r, part.length = s->length + b, part.limit = s->limit + b;
     part.finished = (Finished){s->finished.score + b * E, s->finished.node + b * E, s->finished.log_prob + b * E};
+    if (width) {
+        automaton = *part.automaton, automaton.state = w->state + r * width;
+        part.automaton = &automaton;
+    }
     if (s2s_logits(m, &part, w->x + r * s->source->decoder->D, n * K, K, 0, w->expansion.logits)) return NO_MEMORY;
     if (s2s_expand(&part, n, K, V, &w->expansion) || s2s_finish(&part, n, &w->expansion)) return NO_MEMORY;
+    if (width) {
+        int64_t *after = s->state + b * s->settings->beam * width;
+        s2s_advance_states(&automaton, n, K, s->settings->beam, w->expansion.live.parent, w->expansion.live.token, &after);
+    }
     for (int64_t i = 0; i < n; i++) {
         keep_finished(s, b + i, &w->expansion.finished, i);
         keep_live(s, b + i, &w->expansion.live, i);
