@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import Future
 from typing import Any
 
@@ -41,20 +46,63 @@ def test_those_that_are_done_together_wake_the_loop_once(monkeypatch: pytest.Mon
     woken = []
 
     async def talk() -> list[int]:
-        loop, wakeups, futures = asyncio.get_running_loop(), Wakeups(), [Future[int]() for _ in range(5)]
+        wakeups, futures = Wakeups(), [Future[int]() for _ in range(5)]
         waiting = [asyncio.create_task(wakeups.result(future)) for future in futures]
         await asyncio.sleep(0)
-        wake = loop.call_soon_threadsafe
-        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda call: woken.append(call) or wake(call))
-        for number, future in enumerate(futures):
+        write = wakeups._write
+        monkeypatch.setattr(wakeups, "_write", lambda *given: woken.append(given) or write(*given))
+        for number, future in enumerate(futures[:4]):
             future.set_result(number)
-        assert not woken
+            assert not woken
         wakeups.flush()
-        wakeups.flush()  # nothing is left to do, which only the loop knows
-        return await asyncio.gather(*waiting)
+        wakeups.flush()
+        found = list(await asyncio.gather(*waiting[:4]))
+        assert len(woken) == 1
+        futures[4].set_result(4)
+        wakeups.flush()
+        return [*found, await waiting[4]]
 
     assert asyncio.run(talk()) == [0, 1, 2, 3, 4]
     assert len(woken) == 2
+
+
+def test_waking_the_loop_does_not_release_the_interpreters_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wake-up goes to a full pipe here, and so takes until another process reads; no thread runs meanwhile."""
+    reads_late = "import sys, time; time.sleep(0.5); sys.stdin.buffer.read()"
+    n_turns, over = 0, threading.Event()
+
+    def take_turns() -> None:
+        nonlocal n_turns
+        while not over.wait(0.001):
+            n_turns += 1
+
+    async def flush(full: int) -> tuple[float, int]:
+        wakeups, future = Wakeups(), Future[int]()
+        waiting = asyncio.create_task(wakeups.result(future))
+        await asyncio.sleep(0)
+        future.set_result(1)
+        monkeypatch.setattr(wakeups, "_writing", full)
+        begun, n_before = time.monotonic(), n_turns
+        wakeups.flush()
+        measured = time.monotonic() - begun, n_turns - n_before
+        waiting.cancel()
+        return measured
+
+    with subprocess.Popen([sys.executable, "-c", reads_late], stdin=subprocess.PIPE) as reader:
+        assert reader.stdin is not None
+        full = reader.stdin.fileno()
+        os.set_blocking(full, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(full, bytes(1024))
+        os.set_blocking(full, True)
+        other = threading.Thread(target=take_turns)
+        other.start()
+        seconds, n_meanwhile = asyncio.run(flush(full))
+        over.set()
+        other.join()
+    assert seconds > 0.1
+    assert n_meanwhile < 10
 
 
 def test_a_future_that_is_done_already_has_its_result() -> None:
