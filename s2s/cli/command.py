@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s2s.cli.failures import check_addresses, guard, version
+from s2s.cli.failures import guard, version
 from s2s.compose import ComposedConfig, compose, to_yaml
 from s2s.compose.arguments import local_plugins
 from s2s.compose.renamed import targets
@@ -82,7 +82,6 @@ def run_command(
             composed = complete(composed, plugins) if complete else composed
             print(to_yaml(composed.config, composed.origins) + "".join(_deferred_groups(composed)), end="")
             return 0
-        check_addresses()
         return main(composed, plugins, Options("--dry-run" in flags, "--quiet" in flags)) or 0
 
     return guard(command_name(schema), run)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["check_addresses", "guard", "version"]
+__all__ = ["guard", "version"]
 
 import contextlib
 import errno
 import io
 import os
-import resource
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from s2s.cli.addresses import MORE_MEMORY, enough_for_torch
 from s2s.errors import Preempted, S2SError, is_out_of_memory
 from s2s.io.exit_status import ExitStatus
 
@@ -30,9 +30,6 @@ REMEDIES = {
 """What to do about an operating system error"""
 OF_USERS = {*REMEDIES, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
 """Errors that the user can correct, whatever file a command was working on; others are those of a machine"""
-ADDRESSES = 700 << 20
-"""Bytes of addresses below which torch cannot be imported: its libraries end the process, without an exception"""
-MORE_MEMORY = "allow more (ulimit -v)"
 BROKEN_PIPE = 141  # what a shell reports for a program ended by SIGPIPE
 
 
@@ -40,7 +37,8 @@ def guard(command: str, run: Callable[[], int]) -> int:
     """Run a command; errors become one line on stderr and an exit code. A bug keeps its traceback."""
     _keep_streams()
     try:
-        code = run()
+        with enough_for_torch():
+            code = run()
         if sys.stdout is not None:
             sys.stdout.flush()  # here, where a broken pipe can still be caught
     except Preempted as error:
@@ -83,14 +81,6 @@ def _is_lost_peer(error: Exception) -> bool:
     """Whether torch.distributed, which is not imported here, lost the connection to another rank."""
     by_name = any(kind.__name__ == "DistError" for kind in type(error).__mro__)
     return by_name or (isinstance(error, RuntimeError) and "by peer" in str(error))
-
-
-def check_addresses() -> None:
-    """Raise MemoryError if this process is not allowed the addresses that torch needs; called before it is imported."""
-    allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if resource.RLIM_INFINITY != allowed < ADDRESSES:
-        needs = f"this process may have {allowed >> 20:,} MB of addresses, and torch alone needs {ADDRESSES >> 20:,}"
-        raise MemoryError(f"{needs}; {MORE_MEMORY}")
 
 
 def _keep_streams() -> None:

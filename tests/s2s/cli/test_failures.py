@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import errno
-import resource
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
 from s2s.cli import failures
-from s2s.cli.failures import ADDRESSES, check_addresses, guard
+from s2s.cli.failures import guard
 from s2s.errors import ConfigError, DataError, Preempted, S2SError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -158,34 +153,6 @@ def test_a_reader_that_leaves_is_no_error(lines: int) -> None:
     assert done.stdout == "x" * 50 + "\n"
     assert done.stderr == ""
     assert done.returncode in (0, 141)
-
-
-@pytest.mark.parametrize(
-    ("n_bytes", "is_enough"), [(resource.RLIM_INFINITY, True), (ADDRESSES, True), (ADDRESSES - 1, False), (0, False)]
-)
-def test_without_the_addresses_for_torch_a_command_does_not_import_it(
-    n_bytes: int, is_enough: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (n_bytes, resource.RLIM_INFINITY))
-    if is_enough:
-        check_addresses()
-        return
-    with pytest.raises(
-        MemoryError, match=rf"may have {n_bytes >> 20} MB of addresses, and torch alone needs 700; allow"
-    ):
-        check_addresses()
-
-
-def test_a_command_under_a_small_limit_ends_in_one_line(tmp_path: Path) -> None:
-    script = 'ulimit -v 400000; exec "$0" -m s2s train task=translation arch=transformer_tiny task.train=[a.en,a.de]'
-    for name in ("a.en", "a.de"):
-        (tmp_path / name).write_text("x\n")
-    done = subprocess.run(
-        ["bash", "-c", script, sys.executable], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("s2s-train: error: out of memory; this process may have 390 MB of addresses")
-    assert done.stderr.count("\n") == 1
 
 
 def test_an_interrupt_ends_a_command_without_a_traceback() -> None:
