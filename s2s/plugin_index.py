@@ -114,8 +114,15 @@ class PluginIndex(NamedTuple):
             return
         kept = {"path": _search_path(), "stamps": stamps, "points": self.points, "records": self.records}
         body = json.dumps(kept).encode()
-        with suppress(OSError):
+        try:
             _replace(_file(), _checksum(body) + b"\n" + body)
+        except IsADirectoryError:
+            import logging  # 5 ms, which other starts do without
+
+            what = "a folder: no index of plugins can be kept, and each start imports them all"
+            logging.getLogger(__name__).warning("%s is %s; remove it", _file(), what)
+        except OSError:  # the cache cannot be written to, or is full
+            return
 
     def _sources(self) -> Iterator[str]:
         """The files that the modules of s2s and its plugins were imported from."""

@@ -9,6 +9,7 @@ import json
 import os
 import stat
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -51,6 +52,7 @@ class Keys(NamedTuple):
             "quantization": config.quantization,
             "functions": identity,
             "machine": [sys.version, *_accelerators()],
+            "torch": list(_files(_torch_version())),
             "variables": {k: v for k, v in os.environ.items() if k.startswith(("S2S_", "CUDA_VISIBLE"))},
             "plugins": plugins.loaded,
             "code": _code(plugins),
@@ -95,6 +97,13 @@ def _code(plugins: Plugins) -> list[tuple[Any, ...]]:
     """The sources of s2s and of all loaded plugins: whole packages, and single modules."""
     files = {str(s2s.__file__), *module_files(plugins.modules)}
     return list(_files(sorted(file.removesuffix("/__init__.py") for file in files), ".py"))
+
+
+def _torch_version() -> list[str]:
+    """The file that changes with torch, which is not imported. It computes encodings of positions, quantized and merged
+    weights, whose last bits no version promises."""
+    spec = PathFinder.find_spec("torch")
+    return [str(Path(spec.origin).with_name("version.py"))] if spec and spec.origin else []
 
 
 def _accelerators() -> list[str]:

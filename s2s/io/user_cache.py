@@ -23,7 +23,8 @@ def cache_folder(name: str = "") -> Path:
 def private_cache(name: str = "") -> Path:
     """The same for what is executed, or read without a check: it and the folder s2s are created for this user alone.
 
-    Raises PermissionError if it or the folder s2s exists but is not this user's alone, OSError if it cannot be created.
+    Raises PermissionError if it or the folder s2s exists but is not this user's alone, NotADirectoryError for a file,
+    OSError if it cannot be created.
     """
     folder = cache_folder()
     for path in dict.fromkeys((folder, folder / name)):
@@ -32,6 +33,8 @@ def private_cache(name: str = "") -> Path:
             path.chmod(0o700)  # mkdir's mode is subject to the umask
         except FileExistsError:
             check_trusted(path)
+            if not path.is_dir():
+                raise NotADirectoryError(f"{path} is no folder") from None
     return folder / name
 
 

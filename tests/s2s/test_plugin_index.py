@@ -394,6 +394,18 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_folder_in_the_place_of_the_index_is_named(site: Path, cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    fresh(module := ship(site))
+    index = index_file(cache)
+    index.unlink()
+    index.mkdir()
+    assert deferred(fresh(module)) == []
+    assert [record.message.partition(":")[0] for record in caplog.records] == [f"{index} is a folder"]
+    index.rmdir()
+    fresh(module)
+    assert deferred(fresh(module)) == ["toy"]
+
+
 def test_nothing_is_kept_of_files_that_may_be_changing(
     site: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

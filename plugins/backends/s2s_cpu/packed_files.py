@@ -9,6 +9,7 @@ __all__ = ["PackedFiles"]
 
 import hashlib
 import json
+import logging
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from s2s import Choice
     from s2s.decoding import Search, SearchRequest
+
+logger = logging.getLogger(__name__)
 
 N_POSITIONS = 2048
 """Positions whose encodings are in a file, unless the model has fewer; longer sentences are searched with torch"""
@@ -79,7 +82,10 @@ class PackedFiles:
                 body = json.dumps({"weights": weights.name, "search": settings, "record": record}).encode()
                 path.write_bytes(hashlib.sha256(body).hexdigest().encode() + body)
             _remove_oldest(folder)
-        except OSError:
+        except IsADirectoryError as error:
+            logger.warning("nothing is kept for the next command, which loads the model again: %s; remove it", error)
+            return False
+        except OSError:  # the cache cannot be written to, or is full
             return False
         return True
 
@@ -113,6 +119,8 @@ def _is_whole(weights: Path) -> bool:
 @contextmanager
 def _written(path: Path) -> Iterator[Path]:
     """A name to write a file under, which is then renamed, if it exists; only this user may read and write it."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder")
     own = path.with_name(f".{path.name}.{os.getpid()}")  # two processes may write one at the same time
     try:
         yield own

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 from harness.recorded_loads import record_loads
 from harness.tiny_runs import WORDS, train_tiny
@@ -234,9 +235,34 @@ def test_other_code_and_variables_load_the_model(
     with monkeypatch.context() as patch:
         patch.setattr(packed_keys, "_accelerators", lambda: ["/dev/nvidia0"])
         written(folder)
-    assert loads == ["x"] * 4
+    with monkeypatch.context() as patch:
+        patch.setattr(packed_keys, "_torch_version", lambda: [str(folder / "in.txt")])
+        written(folder)
+    assert loads == ["x"] * 5
     written(folder)
-    assert loads == ["x"] * 4
+    assert loads == ["x"] * 5
+
+
+def test_the_file_with_the_version_of_torch_is_found() -> None:
+    assert packed_keys._torch_version() == [torch.version.__file__]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".bin"])
+def test_a_folder_in_the_place_of_a_kept_file_is_named(
+    suffix: str, folder: Path, loads: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    first = written(folder)
+    (kept,) = (folder.parent / "cache").rglob(f"packed/*{suffix}")
+    kept.unlink()
+    kept.mkdir()
+    assert written(folder) == first
+    assert [record.message for record in caplog.records if str(kept) in record.message] == [
+        f"nothing is kept for the next command, which loads the model again: {kept} is a folder; remove it"
+    ]
+    kept.rmdir()
+    written(folder)
+    assert written(folder) == first
+    assert loads == ["x"] * 3
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,14 @@ def test_a_link_is_refused_also_to_a_folder_of_ones_own(cache: Path, tmp_path: P
         private_cache("packed")
 
 
+@pytest.mark.parametrize("taken", ["s2s", "s2s/packed"])
+def test_a_file_in_the_place_of_a_folder_is_refused(cache: Path, taken: str) -> None:
+    (cache / taken).parent.mkdir(parents=True)
+    (cache / taken).touch(mode=0o600)
+    with pytest.raises(NotADirectoryError, match=f"{taken} is no folder"):
+        private_cache("packed")
+
+
 def test_what_another_user_owns_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(PermissionError, match="belongs to another user"):
