@@ -143,6 +143,13 @@ class Seq2Seq(nn.Module, ABC):
         """
         return hidden
 
+    def output_matrix(self) -> Tensor | None:
+        """[V, ·], where `project` returns the products of `hidden` and its rows; a loss may then compute those itself.
+
+        None, the default: only `project` can compute logits.
+        """
+        return None
+
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
         """Teacher forcing -> [B, T, ·], before `project`.
 

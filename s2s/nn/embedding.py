@@ -96,6 +96,11 @@ class Embeddings(nn.Module):
         """[..., D] -> [..., V]"""
         return self.prepacked(hidden) if self.prepacked else apply_linear(hidden, *self.weight_and_bias())
 
+    def output_matrix(self) -> Tensor | None:
+        """The matrix of the softmax, [V, D], if logits are products with it alone"""
+        plain = type(self) is Embeddings and not (self.prepacked or self.bias is not None or "logits" in vars(self))
+        return self.get_parameter(self._softmax) if plain else None
+
     def logits_of(self, ids: Tensor) -> LinearMap:
         """The function [..., D] -> [..., U], logits of the tokens ids [U] alone."""
         if isinstance(self.prepacked, HasSelect):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from s2s.backend.operators import label_smoothing_
+from s2s.backend.operators import label_smoothing_, output_loss
 from s2s.nn.chunked_loss import Positions, sum_over_chunks
 from s2s.objective import Context, Objective, Sums
 
@@ -61,7 +61,23 @@ class LabelSmoothed(Objective):
         """The same, with one pass of the model over a padded or packed batch."""
         hidden = model(*batch.inputs).flatten(0, -2)  # [N, ·]
         positions = Positions(hidden, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten())
-        return TokenSums(*sum_over_chunks(self, model, positions, self.config.chunk))
+        return self.position_sums(model, positions)
+
+    def position_sums(self, model: Seq2Seq, positions: Positions) -> TokenSums:
+        """The same, given what the model has computed for some positions."""
+        sums = None if self.config.chunk is not None else self._sums_of_matrix(model.output_matrix(), positions)
+        return sums or TokenSums(*sum_over_chunks(self, model, positions, self.config.chunk))
+
+    def _sums_of_matrix(self, matrix: Tensor | None, at: Positions) -> TokenSums | None:
+        """The same for logits that are products of `hidden` and a matrix [V, D], where there is a function for that."""
+        if matrix is None:
+            return None
+        weights = self.weights(len(matrix))
+        sums = output_loss(at.hidden, matrix, at.target, at.counts, weights.on_target, weights.on_each)
+        if sums is None:
+            return None
+        loss, nll = sums
+        return TokenSums(loss - weights.constant * at.counts.sum(), nll)
 
     def sums(self, logits: Tensor, at: Positions) -> TokenSums:
         """logits [n, V]: the reference, which autograd can differentiate."""

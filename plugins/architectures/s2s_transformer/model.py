@@ -180,6 +180,11 @@ class Transformer(Seq2Seq):
         """[..., D] -> logits [..., V]"""
         return self.embeddings.logits(self._scaled(hidden))
 
+    def output_matrix(self) -> Tensor | None:
+        """See `Seq2Seq`; there is none for logits that are scaled, or of a class with another `project`"""
+        plain = self._computes("project") and not self.config.scale_output
+        return self.embeddings.output_matrix() if plain else None
+
     def _scaled(self, hidden: Tensor) -> Tensor:
         return hidden * hidden.size(-1) ** -0.5 if self.config.scale_output else hidden
 

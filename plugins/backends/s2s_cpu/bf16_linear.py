@@ -9,7 +9,14 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["apply_weight", "has_bf16_linear", "input_gradient", "uses_bf16_linear", "weight_gradient"]
+__all__ = [
+    "apply_weight",
+    "has_bf16_linear",
+    "input_gradient",
+    "n_product_shares",
+    "uses_bf16_linear",
+    "weight_gradient",
+]
 
 import functools
 

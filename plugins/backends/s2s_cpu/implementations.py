@@ -16,6 +16,7 @@ from s2s_cpu import (
     linear_backends,
     losses,
     lstm,
+    output_loss,
     quantization,
     residual,
     rows,
@@ -65,6 +66,7 @@ def implement() -> str:
     operators.add_dropout.implement(residual.add_dropout, residual.accepts_sum)
     operators.add_dropout_norm.implement(residual.add_dropout_norm, residual.accepts_sum_and_norm)
     operators.label_smoothing_.implement(losses.label_smoothing_, losses.accepts_logits)
+    operators.output_loss.implement(output_loss.output_loss, output_loss.accepts_output)
     operators.consistency_.implement(losses.consistency_, losses.accepts_logits)
     operators.lstm.implement(lstm.lstm, lstm.accepts_lstm)
     operators.short_attention.implement(short_attention, accepts_attention)

@@ -60,6 +60,7 @@ SIGNATURES = {
     "s2s_bf16_linear": [c_void_p, *[c_int64] * 3, c_void_p, c_int64, c_void_p, c_int64, c_void_p],
     "s2s_bf16_linear_dx": [c_void_p, *[c_int64] * 2, c_void_p, c_int64, *[c_void_p] * 2, c_int64],
     "s2s_bf16_linear_dw": [c_void_p, *[c_int64] * 3, c_void_p, *[c_int64] * 2, *[c_void_p] * 2],
+    "s2s_output_loss": [c_void_p, *[c_int64] * 3, c_void_p, c_int64, *[c_void_p] * 2, *[c_float] * 2, *[c_void_p] * 4],
     "s2s_has_bf16_linear": [],
     "s2s_huge_pages": [c_void_p, c_int64],
     "s2s_struct_size": [c_int64],

@@ -11,7 +11,7 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["accepts_linear", "fits", "linear", "outer_product_sum"]
+__all__ = ["accepts_linear", "fits", "is_in_bf16", "linear", "outer_product_sum"]
 
 from typing import Any
 
@@ -39,9 +39,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """On a CPU, under autocast to bf16 and with gradients, where a function in C is used or the rows are not a whole
     number of blocks; not in a loop over steps, in which autocast casts the weight once."""
-    if not (x.is_cpu and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()) or x.dim() < 2:
-        return False
-    if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in DTYPE_BITS or in_torch_func():
+    if not is_in_bf16(x) or x.dim() < 2:
         return False
     n = x.numel() // max(1, x.size(-1))
     is_whole = n >= MIN_BATCH_ROWS or (x.dim() > 2 and min(x.shape[:-1]) > 1)
@@ -51,6 +49,13 @@ def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
         and n > MIN_BLOCK_ROWS
         and (n % block_size(n) > 0 or uses_bf16_linear(weight.size(1)))
     )
+
+
+def is_in_bf16(x: Tensor) -> bool:
+    """Whether products of x in training are in bf16, as autocast asks for, on a CPU; not in torch.func."""
+    if not (x.is_cpu and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()):
+        return False
+    return torch.get_autocast_dtype("cpu") == torch.bfloat16 and x.dtype in DTYPE_BITS and not in_torch_func()
 
 
 def fits(n_inputs: int, weight: Tensor, bias: Tensor | None) -> bool:

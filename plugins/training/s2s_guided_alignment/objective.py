@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from s2s import ConfigError, Context, Mean, Objective, Sums, rows_without_eos
-from s2s.nn import LabelSmoothed, LabelSmoothedConfig, Positions, sum_over_chunks
+from s2s.nn import LabelSmoothed, LabelSmoothedConfig, Positions
 from s2s.tensors import host_copy
 from s2s_guided_alignment.alignments import alignments
 
@@ -44,7 +44,7 @@ class GuidedAlignment(Objective):
         targets = self.alignment_matrix(batch).to(attention.device)
         loss, n_aligned = alignment_loss(attention, targets)
         positions = Positions(hidden.flatten(0, -2), batch.tgt_out.flatten(), ~batch.tgt_pad.flatten())
-        likelihood, nll = sum_over_chunks(self.label_smoothed, model, positions, self.label_smoothed.config.chunk)
+        likelihood, nll = self.label_smoothed.position_sums(model, positions)
         alignment = Mean(loss.detach(), n_aligned)
         return Sums(likelihood + self.weight * loss, batch.n_tokens, {"nll": nll, "alignment": alignment})
 

@@ -23,6 +23,7 @@ __all__ = [
     "lstm",
     "merge_candidates",
     "merge_finished",
+    "output_loss",
     "padded_attention",
     "reorder_paths",
     "search_finished",
@@ -59,6 +60,7 @@ from s2s.backend.operators.losses import (
     LossAndGradient,
     consistency_,
     label_smoothing_,
+    output_loss,
 )
 from s2s.backend.operators.operator import Operator
 from s2s.backend.operators.paths import extend_paths, reorder_paths

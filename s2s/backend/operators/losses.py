@@ -11,6 +11,7 @@ __all__ = [
     "LossAndGradient",
     "consistency_",
     "label_smoothing_",
+    "output_loss",
 ]
 
 from typing import NamedTuple
@@ -48,6 +49,16 @@ def label_smoothing_(
     left_out = ~counts
     gradient = gradient.masked_fill_(left_out[:, None], 0.0).to(logits.dtype)
     return LossAndGradient(loss.masked_fill(left_out, 0.0), nll.masked_fill(left_out, 0.0), gradient)
+
+
+@Operator
+def output_loss(
+    hidden: Tensor, matrix: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float
+) -> tuple[Tensor, Tensor] | None:
+    """Sums of loss and nll of `label_smoothing_`, of which the first has a gradient, for the logits hidden matrix^T.
+
+    hidden [n, D], matrix [V, D]. None: there is no such function, and logits must be computed first.
+    """
 
 
 class ConsistencyWeights(NamedTuple):

@@ -67,15 +67,11 @@ void s2s_rows_to_right(const Matrix *m, int64_t c, int64_t r, uint16_t *out) {
 
 /* Interleaves pairs of the matrix's rows from r on, in columns from c on, as the two tiles of a right operand. */
 static inline void interleave_pairs(const Matrix *m, int64_t r, int64_t c, Row low[TILE_ROWS], Row high[TILE_ROWS]) {
-    static const uint16_t first[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
-                                       8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
-    const Row to_low = _mm512_loadu_si512(first), to_high = _mm512_add_epi16(to_low, _mm512_set1_epi16(16));
     for (int i = 0; i < TILE_ROWS; i++) {
         prefetch_row(m, r + 2 * i + AHEAD_DOWN, c);
         prefetch_row(m, r + 2 * i + 1 + AHEAD_DOWN, c);
         Row even = row_of(m, r + 2 * i, c), odd = row_of(m, r + 2 * i + 1, c);
-        low[i] = _mm512_permutex2var_epi16(even, to_low, odd);
-        high[i] = _mm512_permutex2var_epi16(even, to_high, odd);
+        interleave(even, odd, low + i, high + i);
     }
 }
 
@@ -97,6 +93,29 @@ void s2s_columns_to_left(const Matrix *m, int64_t c, int64_t r, uint16_t *out) {
 void s2s_pack_right(const Matrix *m, PackBlock *pack_block, int64_t K, int64_t N, uint16_t *out) {
     for (int64_t n = 0; n < N; n += SIDE)
         for (int64_t k = 0; k < K; k += DEPTH, out += BLOCK) pack_block(m, k, n, out);
+}
+
+/* Adds rows r to end - 1, in the columns from c on, to sums [SIDE]. */
+static void add_columns(const Matrix *m, int64_t r, int64_t end, int64_t c, float *sums) {
+    __m512 low = _mm512_loadu_ps(sums), high = _mm512_loadu_ps(sums + W);
+    for (; r < end; r++) {
+        Row x = row_of(m, r, c);
+        __m512i even = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(x));
+        __m512i odd = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(x, 1));
+        low = _mm512_add_ps(low, (__m512)_mm512_slli_epi32(even, 16));
+        high = _mm512_add_ps(high, (__m512)_mm512_slli_epi32(odd, 16));
+    }
+    _mm512_storeu_ps(sums, low), _mm512_storeu_ps(sums + W, high);
+}
+
+void s2s_add_rows(const Matrix *m, int64_t r, int64_t end, float *out) {
+    for (int64_t c = 0; c < m->columns; c += SIDE) {
+        const int64_t bytes = smaller(SIDE, m->columns - c) * sizeof(float);
+        float own[SIDE] = {0};
+        memcpy(own, out + c, bytes);
+        add_columns(m, r, end, c, own);
+        memcpy(out + c, own, bytes);
+    }
 }
 
 #ifdef BF16_TILES

@@ -42,6 +42,15 @@ static inline Row row_of(const Matrix *m, int64_t r, int64_t c) {
     return (Row)_mm512_cvtne2ps_pbh(high, low);
 }
 
+/* Pairs of values of two rows in the same column: those of the first half of the columns, and of the second. */
+static inline void interleave(Row even, Row odd, Row *low, Row *high) {
+    static const uint16_t first[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+                                       8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+    const Row to_low = _mm512_loadu_si512(first), to_high = _mm512_add_epi16(to_low, _mm512_set1_epi16(16));
+    *low = _mm512_permutex2var_epi16(even, to_low, odd);
+    *high = _mm512_permutex2var_epi16(even, to_high, odd);
+}
+
 /* The block of a left or right operand whose rows or columns are the matrix's rows, or the matrix's columns. */
 void s2s_rows_to_left(const Matrix *m, int64_t r, int64_t c, uint16_t *out);
 void s2s_rows_to_right(const Matrix *m, int64_t c, int64_t r, uint16_t *out);
@@ -52,6 +61,9 @@ void s2s_columns_to_left(const Matrix *m, int64_t c, int64_t r, uint16_t *out);
 typedef void PackBlock(const Matrix *m, int64_t k, int64_t n, uint16_t *out);
 /* All blocks of a right operand [K, N], panel by panel. */
 void s2s_pack_right(const Matrix *m, PackBlock *pack_block, int64_t K, int64_t N, uint16_t *out);
+
+/* Adds rows r to end - 1 to out [columns]. */
+void s2s_add_rows(const Matrix *m, int64_t r, int64_t end, float *out);
 
 /* Adds the products of both operands' blocks to a block of sums [SIDE, SIDE], which begin as 0 if it is the `first`. */
 void s2s_add_blocks(const Left *left, const uint16_t *right, int first, float *sums, int64_t stride);

@@ -149,30 +149,6 @@ static int64_t multiply(const Matrix *x, Right *right, const Finish *f, const Ma
     return allocated ? OK : NO_MEMORY;
 }
 
-/* Adds rows r to end - 1, in the columns from c on, to sums [SIDE]. */
-static void add_rows(const Matrix *m, int64_t r, int64_t end, int64_t c, float *sums) {
-    __m512 low = _mm512_loadu_ps(sums), high = _mm512_loadu_ps(sums + W);
-    for (; r < end; r++) {
-        Row x = row_of(m, r, c);
-        __m512i even = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(x));
-        __m512i odd = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(x, 1));
-        low = _mm512_add_ps(low, (__m512)_mm512_slli_epi32(even, 16));
-        high = _mm512_add_ps(high, (__m512)_mm512_slli_epi32(odd, 16));
-    }
-    _mm512_storeu_ps(sums, low), _mm512_storeu_ps(sums + W, high);
-}
-
-/* Adds rows r to end - 1 to db [columns]. */
-static void add_all_rows(const Matrix *m, int64_t r, int64_t end, float *db) {
-    for (int64_t c = 0; c < m->columns; c += SIDE) {
-        const int64_t bytes = smaller(SIDE, m->columns - c) * sizeof(float);
-        float own[SIDE] = {0};
-        memcpy(own, db + c, bytes);
-        add_rows(m, r, end, c, own);
-        memcpy(db + c, own, bytes);
-    }
-}
-
 /* g [R, O], x [R, I] -> dw [O, I], the sum of outer products of their rows, and db [O], the sum of g's rows, unless
 null; I is a multiple of SIDE. */
 static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, float *db) {
@@ -200,7 +176,7 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
                     s2s_add_blocks(&of_strip, right + i / SIDE * n * BLOCK, r == 0, sums + i, I);
                 }
         }
-        if (db) add_all_rows(g, r, smaller(R, r + n * DEPTH), db);
+        if (db) s2s_add_rows(g, r, smaller(R, r + n * DEPTH), db);
     }
     if (allocated) s2s_end_blocks();
     const int64_t whole = O / SIDE * SIDE;
