@@ -95,13 +95,17 @@ class BeamSearch(StreamingSearch[Beams]):
         request = run.request
         if not run.whole or (request.shortlist and request.model.reads_shortlists):
             return sentences
-        is_plain = [not s.constraint and len(request.starting_tokens(s)) == 1 for s in sentences]
+        is_plain = [not s.constraint for s in sentences]
         plain = list(itertools.compress(sentences, is_plain))
         if not plain or not (stream := self._stream(run)):
             return sentences
-        for sentence in plain:
-            check_starting_tokens(request.starting_tokens(sentence), request.vocab)
-        limits = [max_output_length(self.config, request.model, len(sentence.ids) - 1) for sentence in plain]
+        starts = [request.starting_tokens(sentence) for sentence in plain]
+        for start in starts:
+            check_starting_tokens(start, request.vocab)
+        limits = [
+            max_output_length(self.config, request.model, len(sentence.ids) - 1, len(start))
+            for sentence, start in zip(plain, starts, strict=True)
+        ]
         self.extend_penalties(run, max(limits))
         others = stream.admit(run, plain, limits)
         return [*others, *(s for s, plain in zip(sentences, is_plain, strict=True) if not plain)]

@@ -162,14 +162,14 @@ class PackedDecoding:
     def keep(self, loaded: LoadedGenerator) -> bool:
         """Keep what the next command needs to do the same without torch; False if that is impossible, or done already.
 
-        Not if the run has changed since this command began: the model may be the previous one. Nor if outputs begin
-        with several tokens, as of many published models: their sentences need the model.
+        Not if the run has changed since this command began: the model may be the previous one. Nor if nothing was
+        searched.
         """
         search, config = loaded.generator.search, loaded.generator.config
         if isinstance(search, PackedSegmentSearch) or not self.keys or loaded.passed_over:
             return False
         one = search.with_model()
-        if one.device.type != "cpu" or one.transforms or self._keys() != self.keys:
+        if not one.first or one.device.type != "cpu" or one.transforms or self._keys() != self.keys:
             return False
         record = {
             "options": {"quantization": config.quantization, "tokens": config.tokens},
@@ -179,8 +179,6 @@ class PackedDecoding:
             "aligns": one.aligning(self.plugins) is not None,
         }
         request = one.request(FixedQueue([], 1))
-        if not one.first or len(request.starting_tokens(one.first[0])) > 1:
-            return False
         return any(form.keep(keys.search, keys.model, one.search, request, record) for form, keys in self.keys.items())
 
     def _generator(self, record: Mapping[str, Any], search: PackedSearch) -> LoadedGenerator:

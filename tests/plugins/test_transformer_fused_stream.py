@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import random
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +26,7 @@ from s2s_testing import VOCAB
 from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from torch import Tensor
 
@@ -38,6 +39,9 @@ pytestmark = [
 ]
 
 ROWS = source_rows(9)
+Starts = Sequence[Sequence[int]]
+"""Of each row, its starting tokens, if they are not the vocabulary's"""
+PLAIN: Starts = [()] * 9
 
 
 @pytest.fixture
@@ -45,9 +49,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return recorded_stream_calls(monkeypatch)
 
 
-def outputs(search: BeamSearch, one: Seq2Seq, **options: Any) -> list[list[Hypothesis]]:
+def outputs(search: BeamSearch, one: Seq2Seq, starts: Starts = PLAIN, **options: Any) -> list[list[Hypothesis]]:
     """Sentences leave and others take their places, since there is room for a third of them."""
-    queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(ROWS)), 20)
+    pairs = enumerate(zip(ROWS, starts, strict=True))
+    queue = FixedQueue((SourceSentence(i, row, starting_tokens=start) for i, (row, start) in pairs), 20)
     return find_queued(search, one, queue, VOCAB, **({"nbest": search.config.beam} | options))
 
 
@@ -71,6 +76,34 @@ def test_a_norm_before_the_encoder_is_called(calls: list[str], monkeypatch: pyte
     assert not calls
     monkeypatch.setattr(one, "stream_search", lambda *_: None)
     assert outputs(search, one) == found
+
+
+@pytest.mark.parametrize("stop", ["best", "first_k", "heuristic"])
+@pytest.mark.parametrize("name", ["paper", "Marian", "bias, unscaled", "T5", "SSRU"])
+def test_several_starting_tokens_are_fed_to_a_stream(name: str, stop: Any, calls: list[str]) -> None:
+    """Beside sentences with one, in a batch that others join."""
+    one, config = model(**VARIANTS[name]), BeamConfig(beam=3, stop=stop, max_len_a=1.0, max_len_b=4)
+    starts = [(), (VOCAB.bos, 5), (7,), (6, 5, 4, 8), (), (VOCAB.bos, 9), (4, 4, 4), (5,) * 9, (6, 5)]
+    found = outputs(BeamSearch(config), one, starts)
+    assert "run" in calls
+    calls.clear()
+    assert found == expected(config, one, starts=starts)
+    assert not calls
+    plain = expected(config, one)
+    assert [found[i] == plain[i] for i in (0, 4, 3, 7)] == [True, True, False, False]
+
+
+def test_starting_tokens_count_in_what_a_model_takes(calls: list[str]) -> None:
+    one = model(positions="learned", max_positions=12)
+    config = BeamConfig(beam=2, max_len_a=0.0, max_len_b=100)
+    starts = [(VOCAB.bos, *[4 + i] * i) for i in range(9)]
+    found = outputs(BeamSearch(config), one, starts)
+    assert "run" in calls
+    assert found == expected(config, one, starts=starts)
+    assert (
+        max(len(hypothesis.tokens) + len(start) for one, start in zip(found, starts, strict=True) for hypothesis in one)
+        == 12
+    )
 
 
 @pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
@@ -187,9 +220,10 @@ def test_sentences_come_and_are_cancelled_at_any_step(seed: int, calls: list[str
     stop: Any = draw.choice(["best", "exact", "first_k", "heuristic"])
     beam, room = draw.choice([1, 2, 4, 5, 13]), draw.choice([1, 9, 25])
     config = BeamConfig(beam=beam, stop=stop, max_len_a=draw.choice([0.0, 1.0]), max_len_b=room)
-    kept = expected(config, one)
+    starts = [draw.choices(range(VOCAB.tgt), k=draw.choice([0, 0, 1, 2, 5])) for _ in ROWS]
+    kept = expected(config, one, starts=starts)
     order = draw.sample(range(len(ROWS)), len(ROWS))
-    queue = QueueOfTurns([SourceSentence(i, ROWS[i]) for i in order], draw)
+    queue = QueueOfTurns([SourceSentence(i, ROWS[i], starting_tokens=starts[i]) for i in order], draw)
     request = SearchRequest(model=one, vocab=VOCAB, queue=queue, device=torch.device("cpu"), nbest=beam)
     found = [result for results in BeamSearch(config)(request) for result in results]
     assert all(result.hypotheses == kept[result.index] for result in found)
@@ -211,9 +245,7 @@ def test_cancelled_sentences_have_no_result(calls: list[str]) -> None:
     assert calls.count("cancel") == 1
 
 
-def test_sentences_with_a_constraint_or_several_starting_tokens_are_searched_beside_the_stream(
-    calls: list[str],
-) -> None:
+def test_sentences_with_a_constraint_are_searched_beside_the_stream(calls: list[str]) -> None:
     one, config = model(), BeamConfig(max_len_b=4)
     own = {1: {"constraint": Wish(phrases=((6,),)).constraint(VOCAB.tgt)}, 3: {"starting_tokens": (VOCAB.bos, 5)}}
 

@@ -27,7 +27,7 @@ class PackedSearch:
 
     def __init__(self, model: PackedModel, settings: Mapping[str, Any]) -> None:
         self.model, self.n, self.limits = model, settings["nbest"], settings["limits"]
-        self.n_target = settings["n_target"]
+        self.n_target, self.max_len = settings["n_target"], settings["max_len"]
         self.start: tuple[int, ...] = tuple(settings["starting_tokens"])
         self.struct = SearchStruct(**{name: settings[name] for name in SEARCH_SETTINGS})
         self.tables = {name: array(kind, settings[name]) for name, kind in TABLES.items()}  # own what is pointed to
@@ -39,10 +39,12 @@ class PackedSearch:
 
     def accepts(self, sentence: SourceSentence) -> bool:
         """Whether it searches this sentence: not with a constraint of its own, and of no unusual length."""
-        ids, start = sentence.ids, sentence.starting_tokens or self.start
-        in_tables = len(start) == 1 and 0 <= start[0] < self.n_target
+        ids, start = sentence.ids, self._start(sentence)
         is_source = 0 < len(ids) <= len(self.limits) and min(ids) >= 0 and max(ids) < self.model.n_tokens
-        return sentence.constraint is None and in_tables and is_source and self._state(sentence) is not None
+        if sentence.constraint is not None or not is_source or min(start) < 0 or max(start) >= self.n_target:
+            return False
+        has_room = 0 < self._limit(sentence) <= self.model.n_positions - len(start)
+        return has_room and self._state(sentence) is not None
 
     def __call__(self, queue: SentenceQueue) -> Iterator[list[SearchResult]]:
         """The result of each sentence of the queue, as soon as it is known."""
@@ -60,8 +62,13 @@ class PackedSearch:
             found = stream.run(queue.steps_at_once)
             yield [one.recorded_as(records.pop(one.number)) for one in found]
 
+    def _start(self, sentence: SourceSentence) -> Sequence[int]:
+        return sentence.starting_tokens or self.start
+
     def _limit(self, sentence: SourceSentence) -> int:
-        return self.limits[len(sentence.ids) - 1]
+        """Most tokens of its output, without eos; below 1: starting tokens leave no room in the model."""
+        limit: int = self.limits[len(sentence.ids) - 1]
+        return min(limit, self.max_len - len(self._start(sentence))) if self.max_len else limit
 
     def _state(self, sentence: SourceSentence) -> Sequence[int] | None:
         """Of the automaton, before an output; None: there is one, and the sentence has none."""
@@ -71,5 +78,5 @@ class PackedSearch:
         return ActiveSentence(sentence.index, len(sentence.ids), limit=self._limit(sentence))
 
     def _sentence(self, sentence: SourceSentence) -> StreamSentence:
-        start = (sentence.starting_tokens or self.start)[0]
-        return StreamSentence(sentence.index, sentence.ids, self._limit(sentence), start, self._state(sentence) or ())
+        limit, start, state = self._limit(sentence), self._start(sentence), self._state(sentence) or ()
+        return StreamSentence(sentence.index, sentence.ids, limit, start, state)

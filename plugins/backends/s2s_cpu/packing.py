@@ -66,6 +66,7 @@ def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dic
         **{name: getattr(struct, name) for name in SEARCH_SETTINGS},
         "nbest": request.nbest,
         "limits": limits,
+        "max_len": request.model.max_len,
         "n_target": request.vocab.tgt,
         "starting_tokens": list(request.vocab.starting_tokens),
         "banned": settings.banned.tolist(),
@@ -77,7 +78,8 @@ def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dic
 
 
 def _limits(search: BeamSearch, request: SearchRequest, n_positions: int) -> list[int]:
-    """The most tokens of outputs for sources of 1, 2, … tokens, eos included, as long as all tokens have positions."""
+    """The most tokens of outputs behind one starting token, for sources of 1, 2, … tokens, eos included, as long as all
+    have positions."""
     limits = (max_output_length(search.config, request.model, n) for n in range(n_positions))
     return list(itertools.takewhile(lambda limit: limit < n_positions, limits))
 

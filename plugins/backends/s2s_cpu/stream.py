@@ -33,8 +33,8 @@ class StreamSentence(NamedTuple):
     """Source tokens, eos included, at least one; all must be in the table of embeddings"""
     limit: int
     """Most tokens of an output, without eos; at least 1"""
-    start: int
-    """The target token before an output"""
+    start: Sequence[int]
+    """The target tokens before an output, at least one"""
     state: Sequence[int] = ()
     """Of the settings' automaton, before an output; empty if there is none"""
 
@@ -74,7 +74,7 @@ class Stream:
         self.source = type(source).from_buffer_copy(source)
         """`positions` has an encoding for each source token of the longest sentence that is admitted"""
         self.target = type(target).from_buffer_copy(target)
-        """`positions` has `n_positions`, of which no output needs more than its limit and one"""
+        """`positions` has `n_positions`, of which no output needs more than its limit and its starting tokens"""
         self.n_positions = 0
         """Set with `target.positions`: `run` stops before a step for which there are too few"""
         self.settings = type(settings).from_buffer_copy(settings)
@@ -84,7 +84,7 @@ class Stream:
         self.n_source = 0
         """Their source tokens"""
         self.longest = 0
-        """Tokens of their longest hypothesis, which with the token before it has as many positions"""
+        """Tokens of their longest hypothesis and all starting tokens but one, as many as have had positions"""
         self._address = ctypes.c_void_p()
         structs = map(ctypes.byref, (self.source, self.target, self.settings))
         call("s2s_stream_new", *structs, n_best, ctypes.byref(self._address))
@@ -92,12 +92,14 @@ class Stream:
 
     def admit(self, sentences: Sequence[StreamSentence]) -> None:
         """Encode sentences, which join the others; the longest first takes the least time."""
-        tokens = array("q", itertools.chain.from_iterable(sentence.tokens for sentence in sentences))
-        n_source = array("q", [len(sentence.tokens) for sentence in sentences])
-        columns = ([getattr(one, name) for one in sentences] for name in ("limit", "start", "number"))
-        states = array("q", itertools.chain.from_iterable(sentence.state for sentence in sentences))
-        arrays = [tokens, n_source, *(array("q", column) for column in columns), states]
-        admission = AdmissionStruct(len(sentences), *(numbers.buffer_info()[0] for numbers in arrays))
+        tokens, starts, states = (
+            array("q", itertools.chain.from_iterable(getattr(one, name) for one in sentences))
+            for name in ("tokens", "start", "state")
+        )
+        n_source, n_start = (array("q", [len(getattr(one, name)) for one in sentences]) for name in ("tokens", "start"))
+        limits, numbers = (array("q", [getattr(one, name) for one in sentences]) for name in ("limit", "number"))
+        arrays = tokens, n_source, limits, numbers, n_start, starts, states
+        admission = AdmissionStruct(len(sentences), *(one.buffer_info()[0] for one in arrays))
         call("s2s_stream_admit", self._address, ctypes.byref(admission))
         self.n_sentences += len(sentences)
         self.n_source += len(tokens)

@@ -92,8 +92,9 @@ class SearchStream:
                 others.append(sentence)
                 continue
             self.records[index] = ActiveSentence(index, len(ids), limit=limit)
-            taken.append(StreamSentence(index, ids, limit, self.request.starting_tokens(sentence)[0], state))
-        self._extend_tables(max(len(sentence.ids) for sentence in sentences), max(limits) + 1)
+            start = self.request.starting_tokens(sentence)
+            self._extend_tables(len(ids), limit + len(start))
+            taken.append(StreamSentence(index, ids, limit, start, state))
         self.penalties = run.penalties
         self.stream.settings.penalty = run.penalties.data_ptr()
         self.stream.admit(taken)

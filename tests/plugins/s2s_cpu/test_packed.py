@@ -81,9 +81,12 @@ def test_a_greedy_search_is_kept(files: PackedFiles) -> None:
     assert packed(files, search, one) == expected(search, one)
 
 
-def test_a_sentence_may_have_a_starting_token_of_its_own(files: PackedFiles) -> None:
-    one, search = model(), BeamSearch(BeamConfig(max_len_b=4))
-    sentences = [replace(sentence, starting_tokens=(5 + sentence.index,)) for sentence in SENTENCES]
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_a_sentence_may_have_starting_tokens_of_its_own(n: int, files: PackedFiles) -> None:
+    one, search = model(positions="learned", max_positions=20), BeamSearch(BeamConfig(max_len_a=0.0, max_len_b=50))
+    sentences = [
+        replace(sentence, starting_tokens=(5 + sentence.index, 4, 6, 4, 8, 5, 9)[:n]) for sentence in SENTENCES
+    ]
     found = packed(files, search, one, sentences)
     assert found == find_queued(StepByStep(search.config), one, FixedQueue(sentences, 1000), VOCAB, nbest=4)
     assert found != expected(search, one)
@@ -117,10 +120,11 @@ def test_trees_are_those_of_the_model(name: str, max_len: int, beam: int, files:
         SourceSentence(0, []),
         SourceSentence(0, [5] * 16 + [VOCAB.eos]),
         SourceSentence(0, [5, VOCAB.eos], starting_tokens=(VOCAB.tgt,)),
-        SourceSentence(0, [5, VOCAB.eos], starting_tokens=(4, 5)),
+        SourceSentence(0, [5, VOCAB.eos], starting_tokens=(4, -1)),
+        SourceSentence(0, [5, VOCAB.eos], starting_tokens=(4,) * 16),
         SourceSentence(0, [5, VOCAB.eos], constraint=MinLength(3, VOCAB.tgt, VOCAB.eos)),  # type: ignore[arg-type]
     ],
-    ids=["after the last", "before the first", "empty", "long", "no such start", "two starts", "a constraint"],
+    ids=["after the last", "before the first", "empty", "long", "no such start", "another", "no room", "a constraint"],
 )
 def test_other_sentences_are_left_to_the_model(sentence: SourceSentence, files: PackedFiles) -> None:
     one = model(positions="learned", max_positions=16)

@@ -16,7 +16,6 @@ import torch
 from harness.recorded_loads import record_loads
 from harness.tiny_runs import WORDS, train_tiny
 from s2s.cli import generate
-from s2s.decoding import SearchRequest
 from s2s.generation import build, packed, packed_keys
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
@@ -288,13 +287,21 @@ def test_what_needs_more_than_the_functions_loads_the_model(options: list[str], 
     assert len(loads) == 2
 
 
-def test_outputs_that_begin_with_several_tokens_are_not_kept(
-    folder: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch
+def test_outputs_may_begin_with_several_tokens(
+    tmp_path: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SearchRequest, "starting_tokens", lambda request, _: (*request.vocab.starting_tokens, 4))
-    first = written(folder)
-    assert written(folder) == first
-    assert loads == ["x", "x"]
+    """With bos and the code of the language that an input names."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    train_tiny(tmp_path, "task=multilingual", "task.before=[src]", "task.start=[bos,tgt]", "task.tag=_{}_")
+    monkeypatch.chdir(tmp_path)
+    records = [{"src": line, "src_lang": "en", "tgt_lang": target} for line in LINES[:9] for target in ("de", "en")]
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    options = ["format=jsonl", "fields=[tokens,log_probs]", "nbest=2"]
+    first = written(tmp_path, *options, name="in.jsonl")
+    assert written(tmp_path, *options, name="in.jsonl") == first
+    assert loads == ["x"]
+    one, other = map(json.loads, first.splitlines()[:2])
+    assert one["log_probs"] != other["log_probs"], "the code is read"
 
 
 def test_nothing_is_kept_where_nothing_was_searched(folder: Path, loads: list[str]) -> None:

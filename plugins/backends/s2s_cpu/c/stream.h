@@ -29,8 +29,9 @@ typedef struct { /* numbers are those of results, one after the other, as s2s_st
 typedef struct { /* sentences to be admitted */
     int64_t n;
     const int64_t *token;                           /* of their sources, one after the other */
-    const int64_t *n_source, *limit, *start, *index; /* [n], as in a Stream; start: the token before each output */
-    const int64_t *state;                            /* [n, width], at the start, if there is an automaton */
+    const int64_t *n_source, *limit, *index, *n_start; /* [n], as in a Stream */
+    const int64_t *start;                           /* the tokens before their outputs, one after the other */
+    const int64_t *state;                           /* [n, width], at the start, if there is an automaton */
 } Admission;
 
 typedef struct {
@@ -43,7 +44,10 @@ typedef struct {
     int64_t *index;        /* [B], which identify results */
     int64_t *n_source;     /* [B], source tokens */
     int64_t *limit;        /* [B], most tokens of an output, without eos */
-    int64_t *length;       /* [B], of live hypotheses */
+    int64_t *length;       /* [B], of live hypotheses, without starting tokens */
+    int64_t *n_start;      /* [B], starting tokens, at least one */
+    int64_t *n_fed;        /* [B], how many of them have nodes: all, before the first token of an output is found */
+    int64_t **start;       /* [B], its starting tokens */
     int64_t *n_live;       /* [B], hypotheses: one before the first step, then `beam` */
     float **keys_values;   /* [B], of its source; see SourceMemory */
     int64_t *token, *node; /* [B, beam], the newest tokens, and the nodes that are these */
@@ -60,7 +64,8 @@ typedef struct { /* what a call of s2s_stream_run found, valid until the next ca
     const int64_t *numbers; /* for each result: index, number of outputs, and for each output its tokens: how many, which */
     const float *values;    /* for each output: its score, and the log-probabilities of its tokens and of eos */
     int64_t n_values;
-    int64_t n_sentences, n_source, longest; /* that are not done, their source tokens, tokens of the longest hypothesis */
+    int64_t n_sentences, n_source, longest; /* that are not done, their source tokens, tokens of the longest hypothesis
+                                              with all starting tokens but one */
 } Found;
 
 /* Numbers of a hypothesis's state. */

@@ -16,9 +16,9 @@ static int64_t reserve(Results *r, int64_t n_best, int64_t length) {
     return OK;
 }
 
-/* Writes an output that ends after `node` with eos. */
-static void write_output(const Tree *t, int64_t node, float score, float log_prob, Results *r) {
-    int64_t n = 0;
+/* Writes an output that ends after `node` with eos, behind n_start starting tokens. */
+static void write_output(const Tree *t, int64_t node, int64_t n_start, float score, float log_prob, Results *r) {
+    int64_t n = 1 - n_start;
     for (int64_t i = node; t->parent[i] != ROOT; i = t->parent[i]) n++;
     r->numbers[r->n_numbers++] = n, r->values[r->n_values++] = score;
     for (int64_t i = n; i-- > 0; node = t->parent[node])
@@ -36,6 +36,6 @@ int64_t s2s_write_result(Stream *s, int64_t b) {
     if (reserve(r, n, s->length[b])) return NO_MEMORY;
     r->numbers[r->n_numbers++] = s->index[b], r->numbers[r->n_numbers++] = n;
     for (int64_t i = first; i < first + n; i++)
-        write_output(&s->tree, s->finished.node[i], s->finished.score[i], s->finished.log_prob[i], r);
+        write_output(&s->tree, s->finished.node[i], s->n_start[b], s->finished.score[i], s->finished.log_prob[i], r);
     return OK;
 }

@@ -25,7 +25,8 @@ static uintptr_t arrange(uintptr_t at, const Stream *s, Rows *w) {
     w->R = w->longest = 0;
     for (int64_t b = 0; b < s->B; b++) {
         w->R += s->n_live[b];
-        w->longest = s->length[b] + 1 > w->longest ? s->length[b] + 1 : w->longest;
+        const int64_t length = s->length[b] + s->n_fed[b];
+        w->longest = length > w->longest ? length : w->longest;
         longest_source = s->n_source[b] > longest_source ? s->n_source[b] : longest_source;
     }
     w->at_once = (n_rows > LEAST_ROWS ? n_rows : LEAST_ROWS) / beam;
@@ -62,7 +63,7 @@ static void gather(const Stream *s, Rows *w) {
         memset(w->seen, 1, s->n_source[b]);
         w->sources[b] = (SourceMemory){s->keys_values[b], s->n_source[b], s->n_live[b]};
         for (int64_t k = 0; k < s->n_live[b]; k++, r++) {
-            w->length[r] = s->length[b] + 1;
+            w->length[r] = s->length[b] + s->n_fed[b];
             s2s_tree_path(&s->tree, w->node[r], w->length[r], w->path + r * w->longest);
         }
     }
@@ -122,6 +123,15 @@ static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t 
     return OK;
 }
 
+/* Whether the next token of sentence b is a starting token. */
+static int has_start(const Stream *s, int64_t b) { return s->n_fed[b] < s->n_start[b]; }
+
+static void feed(Stream *s, int64_t b) {
+    const int64_t at = b * s->settings->beam;
+    s->token[at] = s->start[b][s->n_fed[b]++];
+    s->node[at] = s2s_tree_add(&s->tree, s->node[at], s->token[at], 0);
+}
+
 /* Each hypothesis of every sentence is extended by one token. */
 int64_t s2s_stream_step(Stream *s) {
     Rows w;
@@ -131,8 +141,9 @@ int64_t s2s_stream_step(Stream *s) {
     m.layers = s->tree.layers;
     if (decode(s, &m, &w)) return NO_MEMORY;
     for (int64_t b = 0, n, K, r = 0; b < s->B; b += n, r += n * K) {
-        for (n = 0, K = s->n_live[b]; b + n < s->B && n < w.at_once && s->n_live[b + n] == K;) n++;
-        if (advance(s, &m, b, n, K, r, &w)) return NO_MEMORY;
+        for (n = 0, K = s->n_live[b]; b + n < s->B && n < w.at_once && s->n_live[b + n] == K && !has_start(s, b + n);) n++;
+        if (n && advance(s, &m, b, n, K, r, &w)) return NO_MEMORY;
+        if (!n) feed(s, b), n = 1;
     }
     for (int64_t r = 0; r < w.R; r++) s2s_tree_release(&s->tree, w.node[r]);
     return OK;
