@@ -5,6 +5,8 @@ from __future__ import annotations
 __all__ = ["document_formats", "document_outputs", "read_document"]
 
 import asyncio
+import itertools
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from s2s import ConfigError, DataError
 from s2s.generation import Input
 from s2s_serve.generating import text_outputs
 from s2s_serve.refusal import invalid
+from s2s_serve.turns import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from s2s_serve.engine import Engine
     from s2s_serve.generating import TextOptions
 
-WINDOW = 8
+BLOCKS = 8
 """Maximum blocks of a document in the queue at once, so that it does not delay short texts"""
 
 
@@ -40,16 +43,21 @@ async def read_document(form: DocumentFormat, data: bytes) -> Document:
         raise invalid(str(error)) from error
 
 
-async def document_outputs(engine: Engine, document: Document, options: TextOptions) -> list[bytes]:
+async def document_outputs(
+    engine: Engine, document: Document, options: TextOptions, window: asyncio.Semaphore | None = None
+) -> list[bytes]:
     """The `options.nbest` best outputs of a document, or fewer: the k-th has the k-th best output of each block."""
-    window = asyncio.Semaphore(WINDOW)
+    at_once = asyncio.Semaphore(BLOCKS)
     by_block = zip(document.blocks, _block_options(engine.generator, document, options), strict=True)
-    tasks = [asyncio.create_task(_outputs(engine, block, each, window)) for block, each in by_block]
-    try:
-        outputs = await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
+
+    async def block_outputs(block: Block, options: TextOptions) -> list[AnnotatedText]:
+        source = block.source
+        async with at_once:
+            candidates = await text_outputs(engine, source.text, replace(options, spans=source.spans), window)
+        return [candidate.markup for candidate in candidates]
+
+    async with aclosing(in_order(itertools.starmap(block_outputs, by_block))) as found:
+        outputs = [some async for some in found]
     n = max(map(len, outputs), default=1)
     ranked = [[some[min(k, len(some) - 1)] for some in outputs] for k in range(n)]
     return await engine.in_text_thread(lambda: [document.render(some) for some in ranked])
@@ -62,12 +70,3 @@ def _block_options(generator: Generator, document: Document, options: TextOption
         return [replace(options, fields=dict(one.fields)) for one in map(generator.follower(), inputs)]
     except DataError as error:
         raise invalid(str(error)) from error
-
-
-async def _outputs(
-    engine: Engine, block: Block, options: TextOptions, window: asyncio.Semaphore
-) -> list[AnnotatedText]:
-    async with window:
-        source = block.source
-        candidates = await text_outputs(engine, source.text, replace(options, spans=source.spans))
-    return [candidate.markup for candidate in candidates]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["Sentence", "TextOptions", "join_lines", "lines_of", "outputs", "read_text", "text_outputs"]
+__all__ = ["WINDOW", "Sentence", "TextOptions", "join_lines", "lines_of", "outputs", "read_text", "text_outputs"]
 
 import asyncio
 import re
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +15,7 @@ from s2s import DataError
 from s2s.generation import Input, Output, Segment
 from s2s.text import Span
 from s2s_serve.refusal import RefusedError, invalid, unavailable
+from s2s_serve.turns import in_order
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -123,20 +125,20 @@ def lines_of(text: str) -> list[tuple[str, str, str]]:
     return lines
 
 
-async def outputs(engine: Engine, sentences: Sequence[Sentence], options: TextOptions) -> AsyncGenerator[Output]:
-    """The output of each sentence, in order; closing the generator removes the others from the batch."""
-    window = asyncio.Semaphore(WINDOW)
+async def outputs(
+    engine: Engine, sentences: Sequence[Sentence], options: TextOptions, window: asyncio.Semaphore | None = None
+) -> AsyncGenerator[Output]:
+    """The output of each sentence, in order; closing the generator removes the others from the batch.
+
+    window: that of the request, if it has other sentences, too.
+    """
+    window = window or asyncio.Semaphore(WINDOW)
     if len(sentences) == 1:  # most requests, which need no task of their own
         yield await _output(engine, sentences[0], options, window)
         return
-    tasks = [asyncio.create_task(_output(engine, sentence, options, window)) for sentence in sentences]
-    try:
-        for task in tasks:
-            yield await task
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async with aclosing(in_order(_output(engine, one, options, window) for one in sentences)) as found:
+        async for output in found:
+            yield output
 
 
 async def _output(engine: Engine, sentence: Sentence, options: TextOptions, window: asyncio.Semaphore) -> Output:
@@ -168,11 +170,13 @@ async def _segment_output(
     return await engine.process_text(lambda: write.output(segment, hypotheses, previous), n_chars)
 
 
-async def text_outputs(engine: Engine, text: str, options: TextOptions) -> list[Candidate]:
+async def text_outputs(
+    engine: Engine, text: str, options: TextOptions, window: asyncio.Semaphore | None = None
+) -> list[Candidate]:
     """The `options.nbest` best outputs of a whole text; raises RefusedError while too many others wait."""
     sentences = await read_text(engine, text, options)
     with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
-        parts = [output async for output in outputs(engine, sentences, options)]
+        parts = [output async for output in outputs(engine, sentences, options, window)]
     return await join_lines(engine, sentences, parts, options.nbest, options.spans)
 
 
