@@ -62,6 +62,7 @@ def implement() -> str:
     operators.extend_paths.implement(beam_search.extend_paths, beam_search.accepts_paths)
     operators.reorder_paths.implement(beam_search.reorder_paths, beam_search.accepts_paths)
     operators.add_norm.implement(rows.add_norm, rows.accepts_add_norm)
+    operators.random_int64.implement(residual.random_int64, lambda *_: True)
     operators.apply_dropout.implement(residual.apply_dropout, residual.accepts_dropout)
     operators.add_dropout.implement(residual.add_dropout, residual.accepts_sum)
     operators.add_dropout_norm.implement(residual.add_dropout_norm, residual.accepts_sum_and_norm)

@@ -52,6 +52,7 @@ SIGNATURES = {
     "s2s_tiled_attention": [c_void_p, *[c_int64] * 2],
     "s2s_tiled_attention_backward": [c_void_p, *[c_int64] * 2],
     "s2s_pack_kept": [c_void_p, *[c_int64] * 5, c_void_p],
+    "s2s_random_numbers": [*[c_int64] * 2, c_void_p],
     "s2s_dropout": [*[c_void_p] * 2, *[c_int64] * 2, *DROPOUT_TYPES, c_void_p, c_int64],
     "s2s_dropout_norm": [*[c_void_p] * 2, *[c_int64] * 3, *DROPOUT_TYPES, *[c_void_p] * 2, c_float, *[c_void_p] * 3],
     "s2s_dropout_norm_backward": [c_void_p, *[c_int64] * 3, *DROPOUT_TYPES, *[c_void_p] * 7],

@@ -14,6 +14,7 @@ __all__ = [
     "add_dropout",
     "add_dropout_norm",
     "apply_dropout",
+    "random_int64",
 ]
 
 from typing import Any
@@ -26,6 +27,13 @@ from s2s.backend import operators
 from s2s_cpu.library import call
 from s2s_cpu.rules import DTYPE_BITS, WIDTH_MULTIPLE, in_torch_func
 from s2s_cpu.threads import compute_in_threads, n_shares
+
+
+def random_int64(seed: int, n: int) -> Tensor:
+    """[n], as in the reference"""
+    numbers = torch.empty(n, dtype=torch.int64)
+    call("s2s_random_numbers", seed, n, numbers)
+    return numbers
 
 
 def apply_dropout(x: Tensor, p: float) -> Tensor:

@@ -68,14 +68,14 @@ class TiledAttention(torch.autograd.Function):
 
 
 def draw_kept(shape: tuple[int, int, int, int], p: float) -> tuple[Tensor, float]:
-    """Which weights [B, h, T, S] dropout keeps, the same as of `draw_mask`, and their factor.
+    """Which weights [B, h, T, S] dropout keeps, drawn by `draw_mask` for some rows at a time, and their factor.
 
     Bits of 32-bit numbers [B, h, T / SIDE, S], both rounded up: bit t % SIDE is that of query t.
     """
     *heads, n_queries, n_keys = shape
     kept = torch.zeros(*heads, -(-n_queries // SIDE), -(-n_keys // SIDE) * SIDE, dtype=torch.int32)
     n_rows = heads[0] * heads[1] * n_queries
-    at_once = max(4, DRAWN_AT_ONCE // n_keys // 4 * 4)  # four numbers are drawn together
+    at_once = max(1, DRAWN_AT_ONCE // n_keys)
     for first in range(0, n_rows, at_once):
         n = min(at_once, n_rows - first)
         words, threshold, factor = operators.draw_mask(torch.Size((n, n_keys)), p)

@@ -25,6 +25,7 @@ __all__ = [
     "merge_finished",
     "output_loss",
     "padded_attention",
+    "random_int64",
     "reorder_paths",
     "search_finished",
     "short_attention",
@@ -65,7 +66,7 @@ from s2s.backend.operators.losses import (
 from s2s.backend.operators.operator import Operator
 from s2s.backend.operators.paths import extend_paths, reorder_paths
 from s2s.backend.operators.recurrence import lstm
-from s2s.backend.operators.rows import add_dropout, add_dropout_norm, add_norm, apply_dropout, draw_mask
+from s2s.backend.operators.rows import add_dropout, add_dropout_norm, add_norm, apply_dropout, draw_mask, random_int64
 from s2s.backend.operators.topk import top_k, top_k_log_probs
 
 OPERATORS: dict[str, Operator[Any, Any]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DropoutMask", "add_dropout", "add_dropout_norm", "add_norm", "apply_dropout", "draw_mask"]
+__all__ = ["DropoutMask", "add_dropout", "add_dropout_norm", "add_norm", "apply_dropout", "draw_mask", "random_int64"]
 
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ from s2s.backend.operators.operator import Operator
 
 LEVELS = 1 << 16
 """Number of values of a 16-bit draw"""
+GOLDEN = 0x9E37_79B9_7F4A_7C15 - 2**64
+"""How far apart the states of SplitMix64 are, as a number with a sign"""
 
 
 class DropoutMask(NamedTuple):
@@ -37,7 +39,7 @@ def apply_dropout(x: Tensor, p: float) -> Tensor:
     """Dropout that is always on; p = 0 draws nothing. On a CPU p is rounded to a multiple of 1 / 65,536.
 
     There torch draws its mask through bernoulli_, which took 28 % of a bf16 training step (4 + 4 layers, width 128).
-    Four values share a random number of 64 bits, which takes two thirds of the time of comparing uniform floats.
+    Four values share a random number of 64 bits.
     """
     if p == 0:
         return x
@@ -68,5 +70,19 @@ def draw_mask(shape: torch.Size, p: float) -> DropoutMask:
 def random_int16(shape: torch.Size) -> Tensor:
     """Independent signed 16-bit integers, uniformly distributed."""
     n = shape.numel()
-    words = torch.empty((n + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    return words.view(torch.int16)[:n].view(shape)
+    seed = torch.empty((), dtype=torch.int64).random_(-(2**63), None).item()
+    return random_int64(int(seed), (n + 3) // 4).view(torch.int16)[:n].view(shape)
+
+
+@Operator
+def random_int64(seed: int, n: int) -> Tensor:
+    """[n], the first numbers of SplitMix64 (Steele et al., 2014); in C six times as fast as torch's own generator."""
+    x = torch.arange(1, n + 1).mul_(GOLDEN).add_(seed)
+    for shift, factor in ((30, 0xBF58_476D_1CE4_E5B9), (27, 0x94D0_49BB_1331_11EB)):
+        x.bitwise_xor_(shifted(x, shift)).mul_(factor - 2**64)
+    return x.bitwise_xor_(shifted(x, 31))
+
+
+def shifted(x: Tensor, n: int) -> Tensor:
+    """To the right, as numbers without a sign"""
+    return (x >> n).bitwise_and_((1 << 64 - n) - 1)

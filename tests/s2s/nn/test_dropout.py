@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from s2s.backend.operators import rows
-from s2s.backend.operators.rows import random_int16
+from s2s.backend.operators.rows import random_int16, random_int64
 from s2s.nn.dropout import Dropout, WordDropout, apply_dropout
 
 LEVELS = 65_536
@@ -54,6 +54,21 @@ def test_draws_are_uniform_over_16_bits() -> None:
     assert float((drawn % 2).double().mean()) == pytest.approx(0.5, abs=0.004)
     assert int(drawn.max()) > 65_500
     assert int(drawn.min()) < 36
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 100])
+@pytest.mark.parametrize("seed", [0, 1_234_567, -1, 2**63 - 1])
+def test_random_numbers_are_those_of_the_generators_definition(seed: int, n: int) -> None:
+    def mixed(x: int) -> int:
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            x = (x ^ x >> shift) * factor % 2**64
+        return x ^ x >> 31
+
+    expected = [mixed((seed + i * 0x9E3779B97F4A7C15) % 2**64) for i in range(1, n + 1)]
+    for drawn in (random_int64(seed, n), random_int64.reference(seed, n)):
+        assert [x % 2**64 for x in drawn.tolist()] == expected
+    if (seed, n) == (1_234_567, 100):  # as published with it
+        assert expected[:3] == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 
 def test_words_are_dropped_whole() -> None:

@@ -7,6 +7,27 @@ numbers (null) all values are kept as they are. `bits` is 16 for values in bf16 
 #include "bf16.h"
 #include "decoder.h"
 
+typedef uint64_t vq __attribute__((vector_size(4 * W), aligned(8)));
+
+static inline vq mixed(vq x) {
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+/* The first n numbers of SplitMix64 (Steele et al., 2014). */
+int64_t s2s_random_numbers(uint64_t seed, int64_t n, uint64_t *out) {
+    enum { N = W / 2 };
+    const uint64_t golden = 0x9e3779b97f4a7c15;
+    vq x;
+    for (int i = 0; i < N; i++) x[i] = seed + (i + 1) * golden;
+    int64_t i = 0;
+    for (; i + N <= n; i += N, x += N * golden) *(vq *)(out + i) = mixed(x);
+    x = mixed(x);
+    memcpy(out + i, &x, (n - i) * sizeof *out);
+    return OK;
+}
+
 typedef int16_t vs __attribute__((vector_size(2 * W), aligned(2)));
 
 /* The factors of W values from the i-th on. */
