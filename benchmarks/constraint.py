@@ -126,7 +126,8 @@ def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[Counts, l
         seconds(StepByStep, limit, vocab, constraint)
         return StepByStep.n_steps, StepByStep.n_nodes / StepByStep.n_steps
 
-    limit, endless = 3 * int(options["words"]), replace(vocab, eos=vocab.pad)  # padding is never chosen
+    limit = 3 * int(options["words"])
+    endless = replace(vocab, pad=vocab.unk, eos=vocab.pad)  # which is never chosen
     n_steps, nodes_constrained = counted(limit, vocab, constraint)
     _, nodes_without = counted(n_steps - 1, endless, None)
     given = (BeamSearch, n_steps - 1, endless, None), (BeamSearch, limit, vocab, constraint)
