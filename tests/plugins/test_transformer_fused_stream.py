@@ -116,6 +116,31 @@ def test_options_of_the_search_hold_for_a_stream(options: dict[str, Any], quanti
     assert len({hypothesis.finished for hypotheses in found for hypothesis in hypotheses}) > 1 or config.beam < 4
 
 
+@pytest.mark.parametrize("stop", ["best", "exact", "first_k", "heuristic"])
+def test_each_sentence_has_as_many_outputs_as_are_wanted_of_it(stop: Any, calls: list[str]) -> None:
+    one, config = model(), BeamConfig(beam=4, max_len_b=4, stop=stop)
+    wanted = [1 + i % 4 for i in range(len(ROWS))]
+    queue = FixedQueue(
+        (SourceSentence(i, row, nbest=n) for i, (row, n) in enumerate(zip(ROWS, wanted, strict=True))), 20
+    )
+    found = find_queued(BeamSearch(config), one, queue, VOCAB, nbest=4)
+    assert "run" in calls
+    by_number = {n: expected(config, one, nbest=n) for n in set(wanted)}
+    assert found == [by_number[n][i] for i, n in enumerate(wanted)]
+
+
+def test_a_sentence_is_done_when_the_outputs_that_are_wanted_of_it_are_found(calls: list[str]) -> None:
+    one, search = model(), BeamSearch(BeamConfig(beam=4, max_len_b=4))
+
+    def n_steps(nbest: int) -> int:
+        calls.clear()
+        sentences = (SourceSentence(i, row, nbest=nbest) for i, row in enumerate(ROWS))
+        find_queued(search, one, OpenQueue(sentences, 1000), VOCAB, nbest=4)
+        return calls.count("run")
+
+    assert n_steps(1) < n_steps(4)
+
+
 def test_a_greedy_search_is_a_stream(calls: list[str]) -> None:
     one = model()
     search = greedy(GreedyConfig(max_len_b=4))

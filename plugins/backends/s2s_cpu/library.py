@@ -38,7 +38,7 @@ SIGNATURES = {
     "s2s_unfinished_candidates": [c_void_p, *[c_int64] * 4, c_void_p],
     "s2s_search_finished": [*[c_void_p] * 5, *[c_int64] * 4, c_void_p],
     "s2s_beam_search_steps": [*[c_void_p] * 3, c_int64],
-    "s2s_stream_new": [*[c_void_p] * 3, c_int64, c_void_p],
+    "s2s_stream_new": [c_void_p] * 4,
     "s2s_stream_admit": [c_void_p] * 2,
     "s2s_stream_run": [c_void_p, c_int64, c_void_p],
     "s2s_stream_cancel": [*[c_void_p] * 2, c_int64],

@@ -48,7 +48,7 @@ class PackedSearch:
 
     def __call__(self, queue: SentenceQueue) -> Iterator[list[SearchResult]]:
         """The result of each sentence of the queue, as soon as it is known."""
-        stream, records = Stream(self.model.source, self.model.target, self.struct, self.n), dict[int, ActiveSentence]()
+        stream, records = Stream(self.model.source, self.model.target, self.struct), dict[int, ActiveSentence]()
         stream.n_positions = self.model.n_positions
         while (admitted := queue.admit(stream.n_source)) or stream.n_sentences:
             records.update((one.index, self._record(one)) for one in admitted)
@@ -79,4 +79,5 @@ class PackedSearch:
 
     def _sentence(self, sentence: SourceSentence) -> StreamSentence:
         limit, start, state = self._limit(sentence), self._start(sentence), self._state(sentence) or ()
-        return StreamSentence(sentence.index, sentence.ids, limit, start, state)
+        n_best = min(sentence.nbest or self.n, self.n)
+        return StreamSentence(sentence.index, sentence.ids, limit, n_best, start, state)

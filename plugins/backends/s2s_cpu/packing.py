@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from s2s.backend import fused
 from s2s.decoding import BeamSearch, max_output_length
-from s2s_cpu.beam_search_steps import search_settings, search_struct
+from s2s_cpu.beam_search_steps import search_struct
 from s2s_cpu.packed_model import DIGEST, FORMAT, PAGE, aligned
 from s2s_cpu.search_constraint import automaton_of
-from s2s_cpu.stream_search import StreamSearch
+from s2s_cpu.stream_search import StreamSearch, stream_settings
 from s2s_cpu.structs import SEARCH_SETTINGS, ModelStruct, SourceModelStruct
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dic
     if lists or not limits:
         return None
     search.extend_penalties(run, max(limits))
-    settings, beam, affine = search_settings(search, run), search.config.beam, run.transforms.affine
+    settings, beam, affine = stream_settings(search, run), search.config.beam, run.transforms.affine
     struct = search_struct(settings, beam, beam)
     return {
         **{name: getattr(struct, name) for name in SEARCH_SETTINGS},

@@ -33,6 +33,8 @@ class StreamSentence(NamedTuple):
     """Source tokens, eos included, at least one; all must be in the table of embeddings"""
     limit: int
     """Most tokens of an output, without eos; at least 1"""
+    n_best: int
+    """Outputs that are wanted, at least 1 and at most the beam"""
     start: Sequence[int]
     """The target tokens before an output, at least one"""
     state: Sequence[int] = ()
@@ -66,10 +68,10 @@ class StreamResult(NamedTuple):
 class Stream:
     """The search of a model's sentences."""
 
-    def __init__(self, source: SourceModelStruct, target: ModelStruct, settings: SearchStruct, n_best: int) -> None:
+    def __init__(self, source: SourceModelStruct, target: ModelStruct, settings: SearchStruct) -> None:
         """Structures are copied, but what they point to must outlive the stream.
 
-        settings: without arrays of sentences and states. n_best: outputs of a sentence, at most the beam.
+        settings: without arrays of sentences and states; a `stop_rank` of 0 is the `n_best` of each sentence.
         """
         self.source = type(source).from_buffer_copy(source)
         """`positions` has an encoding for each source token of the longest sentence that is admitted"""
@@ -87,7 +89,7 @@ class Stream:
         """Tokens of their longest hypothesis and all starting tokens but one, as many as have had positions"""
         self._address = ctypes.c_void_p()
         structs = map(ctypes.byref, (self.source, self.target, self.settings))
-        call("s2s_stream_new", *structs, n_best, ctypes.byref(self._address))
+        call("s2s_stream_new", *structs, ctypes.byref(self._address))
         weakref.finalize(self, call, "s2s_stream_free", self._address)
 
     def admit(self, sentences: Sequence[StreamSentence]) -> None:
@@ -97,8 +99,8 @@ class Stream:
             for name in ("tokens", "start", "state")
         )
         n_source, n_start = (array("q", [len(getattr(one, name)) for one in sentences]) for name in ("tokens", "start"))
-        limits, numbers = (array("q", [getattr(one, name) for one in sentences]) for name in ("limit", "number"))
-        arrays = tokens, n_source, limits, numbers, n_start, starts, states
+        columns = (array("q", [getattr(one, name) for one in sentences]) for name in ("limit", "number", "n_best"))
+        arrays = tokens, n_source, *columns, n_start, starts, states
         admission = AdmissionStruct(len(sentences), *(one.buffer_info()[0] for one in arrays))
         call("s2s_stream_admit", self._address, ctypes.byref(admission))
         self.n_sentences += len(sentences)

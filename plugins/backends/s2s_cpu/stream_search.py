@@ -5,7 +5,7 @@ Shapes: P positions, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["StreamSearch", "accepts_models"]
+__all__ = ["StreamSearch", "accepts_models", "stream_settings"]
 
 import ctypes
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from s2s.backend import fused
     from s2s.decoding import BeamSearch, SearchResult, SourceSentence
     from s2s_cpu.automaton import Automaton
+    from s2s_cpu.beam_search_steps import SearchSettings
 
 
 class StreamSearch:
@@ -67,10 +68,10 @@ class SearchStream:
 
     def __init__(self, model: StreamSearch, search: BeamSearch, run: Any, automaton: Automaton | None) -> None:
         self.model, self.request = model, run.request  # not the run, which would keep itself alive by its stream
-        self.settings, beam, self.automaton = search_settings(search, run), search.config.beam, automaton
+        self.settings, beam, self.automaton = stream_settings(search, run), search.config.beam, automaton
         struct = search_struct(self.settings, beam, beam)
         struct.automaton = automaton.address if automaton else None
-        self.stream = Stream(model.source, model.target, struct, run.request.nbest)
+        self.stream = Stream(model.source, model.target, struct)
         self.longest_source = self.longest_target = 0
         self.src_positions: Tensor | None = None
         self.tgt_positions: Tensor | None = None
@@ -94,7 +95,8 @@ class SearchStream:
             self.records[index] = ActiveSentence(index, len(ids), limit=limit)
             start = self.request.starting_tokens(sentence)
             self._extend_tables(len(ids), limit + len(start))
-            taken.append(StreamSentence(index, ids, limit, start, state))
+            n_best = min(sentence.nbest or self.request.nbest, self.request.nbest)
+            taken.append(StreamSentence(index, ids, limit, n_best, start, state))
         self.penalties = run.penalties
         self.stream.settings.penalty = run.penalties.data_ptr()
         self.stream.admit(taken)
@@ -126,6 +128,12 @@ class SearchStream:
         self.stream.cancel(indices)
         for index in indices:
             self.records.pop(index, None)
+
+
+def stream_settings(search: BeamSearch, run: Any) -> SearchSettings:
+    """Those of a search whose sentences may differ in how many outputs are wanted, and then in when they are done."""
+    settings = search_settings(search, run)
+    return settings._replace(stop_rank=0) if search.config.stop == "best" else settings
 
 
 def accepts_models(source: fused.FusedSource, target: fused.FusedModel, _: object) -> bool:

@@ -186,7 +186,7 @@ class AdmissionStruct(ctypes.Structure):
 
     _fields_ = (
         ("n", c_int64),
-        *((name, c_void_p) for name in ("token", "n_source", "limit", "index", "n_start", "start", "state")),
+        *((name, c_void_p) for name in ("token", "n_source", "limit", "index", "n_best", "n_start", "start", "state")),
     )
 
 

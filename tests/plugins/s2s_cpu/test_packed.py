@@ -81,6 +81,15 @@ def test_a_greedy_search_is_kept(files: PackedFiles) -> None:
     assert packed(files, search, one) == expected(search, one)
 
 
+def test_a_sentence_may_want_fewer_outputs_than_others(files: PackedFiles) -> None:
+    one, search = model(), BeamSearch(BeamConfig(max_len_b=4))
+    sentences = [replace(sentence, nbest=1 + sentence.index % 4) for sentence in SENTENCES]
+    found = packed(files, search, one, sentences)
+    for sentence, hypotheses in zip(sentences, found, strict=True):
+        queue = FixedQueue([replace(sentence, index=0)], 1000)
+        assert [hypotheses] == find_queued(StepByStep(search.config), one, queue, VOCAB, nbest=sentence.nbest)
+
+
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_a_sentence_may_have_starting_tokens_of_its_own(n: int, files: PackedFiles) -> None:
     one, search = model(positions="learned", max_positions=20), BeamSearch(BeamConfig(max_len_a=0.0, max_len_b=50))

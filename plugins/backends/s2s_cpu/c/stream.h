@@ -29,7 +29,7 @@ typedef struct { /* numbers are those of results, one after the other, as s2s_st
 typedef struct { /* sentences to be admitted */
     int64_t n;
     const int64_t *token;                           /* of their sources, one after the other */
-    const int64_t *n_source, *limit, *index, *n_start; /* [n], as in a Stream */
+    const int64_t *n_source, *limit, *index, *n_best, *n_start; /* [n], as in a Stream */
     const int64_t *start;                           /* the tokens before their outputs, one after the other */
     const int64_t *state;                           /* [n, width], at the start, if there is an automaton */
 } Admission;
@@ -37,13 +37,14 @@ typedef struct { /* sentences to be admitted */
 typedef struct {
     const SourceModel *source; /* the caller's, as is what follows; positions and penalties may change between calls */
     const Model *model;
-    const Search *settings; /* without arrays but `banned`, `penalty`, `logit_scale`, `logit_bias` and tables */
-    int64_t n_best;         /* outputs of a sentence */
+    const Search *settings; /* without arrays but `banned`, `penalty`, `logit_scale`, `logit_bias` and tables;
+                            stop_rank may be 0: each sentence's n_best */
     Tree tree;
     int64_t B, room;       /* sentences, and how many the arrays have room for */
     int64_t *index;        /* [B], which identify results */
     int64_t *n_source;     /* [B], source tokens */
     int64_t *limit;        /* [B], most tokens of an output, without eos */
+    int64_t *n_best;       /* [B], outputs that are wanted, at most E */
     int64_t *length;       /* [B], of live hypotheses, without starting tokens */
     int64_t *n_start;      /* [B], starting tokens, at least one */
     int64_t *n_fed;        /* [B], how many of them have nodes: all, before the first token of an output is found */
@@ -84,8 +85,7 @@ int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admis
 int64_t s2s_stream_step(Stream *s);
 int64_t s2s_write_result(Stream *s, int64_t b);
 
-int64_t s2s_stream_new(const SourceModel *source, const Model *model, const Search *settings, int64_t n_best,
-                       Stream **out);
+int64_t s2s_stream_new(const SourceModel *source, const Model *model, const Search *settings, Stream **out);
 int64_t s2s_stream_admit(Stream *s, const Admission *of);
 int64_t s2s_stream_run(Stream *s, int64_t max_steps, Found *found);
 int64_t s2s_stream_cancel(Stream *s, const int64_t *index, int64_t n);

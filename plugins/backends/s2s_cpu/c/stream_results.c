@@ -32,7 +32,7 @@ int64_t s2s_write_result(Stream *s, int64_t b) {
     const int64_t E = s->settings->E, first = b * E;
     Results *r = &s->results;
     int64_t n = 0;
-    while (n < s->n_best && n < E && s->finished.score[first + n] > -INFINITY) n++;
+    while (n < s->n_best[b] && n < E && s->finished.score[first + n] > -INFINITY) n++;
     if (reserve(r, n, s->length[b])) return NO_MEMORY;
     r->numbers[r->n_numbers++] = s->index[b], r->numbers[r->n_numbers++] = n;
     for (int64_t i = first; i < first + n; i++)

@@ -5,11 +5,10 @@ steps, whatever sentences are searched beside them. If memory runs out, a stream
 #include "stream.h"
 
 /* A stream without sentences, which its maker frees. */
-int64_t s2s_stream_new(const SourceModel *source, const Model *model, const Search *settings, int64_t n_best,
-                       Stream **out) {
+int64_t s2s_stream_new(const SourceModel *source, const Model *model, const Search *settings, Stream **out) {
     Stream *s = calloc(1, sizeof(Stream));
     if (!s) return NO_MEMORY;
-    s->source = source, s->model = model, s->settings = settings, s->n_best = n_best;
+    s->source = source, s->model = model, s->settings = settings;
     if (s2s_tree_new(&s->tree, model, source->decoder)) {
         free(s);
         return NO_MEMORY;
@@ -24,8 +23,9 @@ static int64_t reserve(Stream *s, int64_t n) {
     const int64_t width = state_width(s);
     if (s->B + n <= s->room) return OK;
     const int64_t room = s->B + n > larger ? s->B + n : larger;
-    int64_t **numbers[] = {&s->index, &s->n_source, &s->limit, &s->length, &s->n_live, &s->n_start, &s->n_fed};
-    for (int i = 0; i < 7; i++)
+    int64_t **numbers[] = {&s->index,  &s->n_source, &s->limit,   &s->n_best,
+                           &s->length, &s->n_live,   &s->n_start, &s->n_fed};
+    for (int i = 0; i < 8; i++)
         if (s2s_resize(numbers[i], room * sizeof(int64_t))) return NO_MEMORY;
     if (s2s_resize(&s->keys_values, room * sizeof(float *)) || s2s_resize(&s->start, room * sizeof(int64_t *)) || s2s_resize(&s->token, room * beam * sizeof(int64_t)) ||
         s2s_resize(&s->node, room * beam * sizeof(int64_t)) || s2s_resize(&s->score, room * beam * sizeof(float)) ||
@@ -42,7 +42,7 @@ static int64_t reserve(Stream *s, int64_t n) {
 static int64_t append(Stream *s, const Admission *of, int64_t i, const int64_t *start) {
     const int64_t b = s->B++, at = b * s->settings->beam, E = s->settings->E, width = state_width(s);
     s->index[b] = of->index[i], s->n_source[b] = of->n_source[i], s->limit[b] = of->limit[i];
-    s->length[b] = 0, s->n_live[b] = s->n_fed[b] = 1, s->n_start[b] = of->n_start[i];
+    s->n_best[b] = of->n_best[i], s->length[b] = 0, s->n_live[b] = s->n_fed[b] = 1, s->n_start[b] = of->n_start[i];
     s->token[at] = start[0], s->score[at] = 0;
     s->node[at] = s2s_tree_add(&s->tree, ROOT, start[0], 0);
     if (width) memcpy(s->state + at * width, of->state + i * width, width * sizeof(int64_t));
@@ -77,8 +77,8 @@ static void release(Stream *s, int64_t b) {
 /* Moves sentence `from` to the place of `to`. */
 static void move(Stream *s, int64_t from, int64_t to) {
     const int64_t beam = s->settings->beam, E = s->settings->E, n_state = beam * state_width(s);
-    int64_t *numbers[] = {s->index, s->n_source, s->limit, s->length, s->n_live, s->n_start, s->n_fed};
-    for (int i = 0; i < 7; i++) numbers[i][to] = numbers[i][from];
+    int64_t *numbers[] = {s->index, s->n_source, s->limit, s->n_best, s->length, s->n_live, s->n_start, s->n_fed};
+    for (int i = 0; i < 8; i++) numbers[i][to] = numbers[i][from];
     s->keys_values[to] = s->keys_values[from], s->start[to] = s->start[from];
     memcpy(s->token + to * beam, s->token + from * beam, beam * sizeof(int64_t));
     memcpy(s->node + to * beam, s->node + from * beam, beam * sizeof(int64_t));
@@ -116,13 +116,20 @@ static int64_t longest(const Stream *s) {
     return n;
 }
 
+static uint8_t is_done(const Stream *s, int64_t b) {
+    Search of = *s->settings;
+    uint8_t done;
+    of.score = s->score + b * of.beam, of.finished.score = s->finished.score + b * of.E;
+    of.length = s->length + b, of.limit = s->limit + b;
+    if (!of.stop_rank) of.stop_rank = s->n_best[b];
+    s2s_mark_done(&of, 1, of.beam, &done);
+    return done;
+}
+
 /* Writes the results of the sentences that are done, and removes these. done: [B]. */
 static int64_t take_done(Stream *s, uint8_t *done) {
-    Search of = *s->settings;
-    of.score = s->score, of.finished = s->finished, of.length = s->length, of.limit = s->limit;
-    s2s_mark_done(&of, s->B, of.beam, done);
     for (int64_t b = 0; b < s->B; b++)
-        if (done[b] && s2s_write_result(s, b)) return NO_MEMORY;
+        if ((done[b] = is_done(s, b)) && s2s_write_result(s, b)) return NO_MEMORY;
     remove_sentences(s, done);
     return OK;
 }
@@ -161,7 +168,7 @@ int64_t s2s_stream_free(Stream *s) {
     for (int64_t b = 0; b < s->B; b++) free(s->keys_values[b]), free(s->start[b]);
     s2s_tree_free(&s->tree);
     free(s->tree.layers), free(s->keys_values), free(s->scratch);
-    free(s->index), free(s->n_source), free(s->limit), free(s->length), free(s->n_live);
+    free(s->index), free(s->n_source), free(s->limit), free(s->n_best), free(s->length), free(s->n_live);
     free(s->n_start), free(s->n_fed), free(s->start);
     free(s->token), free(s->node), free(s->score), free(s->state);
     free(s->finished.score), free(s->finished.node), free(s->finished.log_prob);
