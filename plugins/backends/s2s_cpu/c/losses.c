@@ -4,8 +4,11 @@
 #include "decoder.h"
 #include "panels.h"
 
-/* The largest logit x [V]. Values in bf16 are compared as integers: their bits, of which those of negative numbers but the
-sign are inverted, have the same order, and twice as many fit a vector. */
+/* The bits of a number in bf16 as an integer, in the order of the numbers: those of a negative number but its sign are
+inverted. Applied twice, it gives the bits again. */
+#define ORDERED(bits) ((bits) ^ ((bits) >> 15 & 0x7fff))
+
+/* The largest logit x [V] in bf16, compared as integers, of which a vector holds twice as many. */
 static float maximum_in_16_bits(const uint16_t *x, int64_t V) {
     typedef int16_t vw __attribute__((vector_size(4 * W), aligned(2)));
     enum { N = 2 * W };
@@ -13,16 +16,16 @@ static float maximum_in_16_bits(const uint16_t *x, int64_t V) {
     vw m = max - (vw){0};
     int64_t i = 0;
     for (; i + N <= V; i += N) {
-        const vw bits = *(const vw *)(x + i), ordered = bits ^ (bits >> 15 & 0x7fff), more = ordered > m;
+        const vw bits = *(const vw *)(x + i), ordered = ORDERED(bits), more = ordered > m;
         m = (ordered & more) | (m & ~more);
     }
     memcpy(lanes, &m, sizeof lanes);
     for (int64_t k = 0; k < N; k++) max = lanes[k] > max ? lanes[k] : max;
     for (; i < V; i++) {
-        const int16_t bits = x[i], ordered = bits ^ (bits >> 15 & 0x7fff);
+        const int16_t bits = x[i], ordered = ORDERED(bits);
         max = ordered > max ? ordered : max;
     }
-    return widened(max ^ (max >> 15 & 0x7fff));
+    return widened(ORDERED(max));
 }
 
 static float maximum(const float *x, int64_t V) {
@@ -79,8 +82,8 @@ static inline void store_gradient(void *out, int64_t i, int64_t bits, vf x) {
 
 /* Replaces logits x by the gradient of the loss -on_target log p[y] - on_each sum(log p); stores it and -log p[y].
 exps: V floats; of logits in floats, x itself. */
-INLINE void label_smoothing(void *x, const int64_t bits, int64_t V, int64_t y, float on_target,
-                                          float on_each, float *exps, float *loss, float *nll) {
+INLINE void label_smoothing(void *x, const int64_t bits, int64_t V, int64_t y, float on_target, float on_each,
+                            float *exps, float *loss, float *nll) {
     const float of_target = value_of(x, y, bits);
     Softmax s = {.exps = exps};
     const float shifted = softmax(&s, x, bits, V), at_target = s.exps[y] / s.total - on_each - on_target;
