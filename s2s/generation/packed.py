@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from s2s.registry import Choice
 
 NATIVE = ("auto", "exact", "native")
+"""Values of `matmul` that let functions in C compute products"""
 PACKED = "native kernels with a packed model"
+"""Ends the description of what runs the computation"""
 
 
 class PackedSearch(Protocol):
@@ -168,18 +170,20 @@ class PackedDecoding:
         search, config = loaded.generator.search, loaded.generator.config
         if isinstance(search, PackedSegmentSearch) or not self.keys or loaded.passed_over:
             return False
-        one = search.with_model()
-        if not one.first or one.device.type != "cpu" or one.transforms or self._keys() != self.keys:
+        searcher = search.with_model()
+        if not searcher.first or searcher.device.type != "cpu" or searcher.transforms or self._keys() != self.keys:
             return False
         record = {
             "options": {"quantization": config.quantization, "tokens": config.tokens},
             "checkpoint": loaded.provenance["checkpoint"],
-            "max_len": one.max_len,
-            "name": one.name,
-            "aligns": one.aligning(self.plugins) is not None,
+            "max_len": searcher.max_len,
+            "name": searcher.name,
+            "aligns": searcher.aligning(self.plugins) is not None,
         }
-        request = one.request(FixedQueue([], 1))
-        return any(form.keep(keys.search, keys.model, one.search, request, record) for form, keys in self.keys.items())
+        request = searcher.request(FixedQueue([], 1))
+        return any(
+            form.keep(keys.search, keys.model, searcher.search, request, record) for form, keys in self.keys.items()
+        )
 
     def _generator(self, record: Mapping[str, Any], search: PackedSearch) -> LoadedGenerator:
         composed, plugins, options = self.composed, self.plugins, record["options"]

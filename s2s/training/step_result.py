@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["RESERVED", "LaunchedUpdate", "StepResult", "UpdateSums", "ratio", "read_results", "totals_and_counts"]
+__all__ = [
+    "RESERVED",
+    "KnownValues",
+    "LaunchedUpdate",
+    "StepResult",
+    "UpdateSums",
+    "ratio",
+    "read_results",
+    "step_result",
+    "totals_and_counts",
+]
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -64,6 +74,16 @@ class StepResult:
         }
 
 
+class KnownValues(NamedTuple):
+    """What the host has of an update before the device has made it; see `StepResult`."""
+
+    lr: float
+    n_tokens: int
+    n_src_tokens: int
+    n_micro_batches: int
+    flops: float | None
+
+
 @dataclass(frozen=True)
 class UpdateSums:
     """Sums over the global batch, in one tensor, so that ranks add them up in one call."""
@@ -115,6 +135,19 @@ def read_results(updates: Sequence[LaunchedUpdate]) -> list[StepResult]:
     values = torch.cat([update.values for update in updates]).tolist()
     rows = iter(values)
     return [update.result([next(rows) for _ in update.values]) for update in updates]
+
+
+def step_result(known: KnownValues, extras: Sequence[str], updates: Sequence[Sequence[float]]) -> StepResult:
+    """The outcome of all updates of a batch, each as in `LaunchedUpdate.values`; extras: names of the extra values."""
+    *objective, n_positions, _n_failed, _norm = map(sum, zip(*updates, strict=True))
+    loss, *means = (ratio(*pair) for pair in totals_and_counts(objective))
+    return StepResult(
+        loss=loss,
+        extras=dict(zip(extras, means, strict=True)),
+        gnorm=updates[-1][-1],
+        padding=1 - len(updates) * (known.n_src_tokens + known.n_tokens) / n_positions,
+        **known._asdict(),
+    )
 
 
 def ratio(total: float, count: float) -> float:

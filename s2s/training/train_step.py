@@ -29,7 +29,7 @@ from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep, is_f
 from s2s.task import Vocab
 from s2s.training.micro_batches import MicroBatches, n_tokens_of
 from s2s.training.objective_checks import check_trained, checked_sums
-from s2s.training.step_result import LaunchedUpdate, StepResult, UpdateSums, ratio, read_results, totals_and_counts
+from s2s.training.step_result import KnownValues, LaunchedUpdate, StepResult, UpdateSums, read_results, step_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,16 +46,6 @@ OPTIMIZER = 65_536
 
 ROLLOUT = -1
 """The same for a rollout, instead of the number of an update"""
-
-
-class KnownValues(NamedTuple):
-    """What the host can say of an update without the device; see `StepResult`."""
-
-    lr: float
-    n_tokens: int
-    n_src_tokens: int
-    n_micro_batches: int
-    flops: float | None
 
 
 class Rollout(NamedTuple):
@@ -136,19 +126,7 @@ class TrainStep:
             release_freed_memory()
         n_micro_batches, flops = self.micro_batches.count(batch), self._flops(batch, len(updates))
         known = KnownValues(lr, n_tokens, n_src_tokens, n_micro_batches, flops)
-        return LaunchedUpdate(torch.stack(updates), functools.partial(self._result, known))
-
-    def _result(self, known: KnownValues, updates: Sequence[Sequence[float]]) -> StepResult:
-        """The outcome, of what the host has known, and of the values that `_update` returned."""
-        *objective, n_positions, _n_failed, _norms = map(sum, zip(*updates, strict=True))
-        loss, *extras = (ratio(*pair) for pair in totals_and_counts(objective))
-        return StepResult(
-            loss=loss,
-            extras=dict(zip(self.objective.extras, extras, strict=True)),
-            gnorm=updates[-1][-1],
-            padding=1 - len(updates) * (known.n_src_tokens + known.n_tokens) / n_positions,
-            **known._asdict(),
-        )
+        return LaunchedUpdate(torch.stack(updates), functools.partial(step_result, known, self.objective.extras))
 
     def _update(
         self, batch: Sequence[Pair], rollouts: list[Rollout], step: int, number: int, n_tokens: int, lr: float

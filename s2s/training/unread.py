@@ -48,17 +48,20 @@ class ReadUpdate(NamedTuple):
 class UnreadUpdates:
     """The updates since the last read, and the time that they have taken together.
 
-    The time of updates that are read together is known of all of them only: each has a share, by its operations.
+    Only the sum of their times is known: each update is given a share of it, by its operations.
     """
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.updates: list[UnreadUpdate] = []
-        self.seconds = self.busy_since = 0.0
+        self.seconds = 0.0
+        """By the clock on the wall, in which they were launched"""
+        self.busy_since = 0.0
+        """When the device began the first of them, by its own clock"""
 
     @contextmanager
     def launching(self) -> Iterator[None]:
-        """Launches an update in the block, whose time counts as that of the updates."""
+        """The block launches an update; its time is added to that of the updates."""
         if not self.updates:
             self.busy_since = self.device.clock()  # idle but for the average of weights after the last read
         began = time.monotonic()
@@ -66,12 +69,12 @@ class UnreadUpdates:
         self.seconds += time.monotonic() - began
 
     def add(self, update: UnreadUpdate) -> None:
-        """One more."""
+        """Append an update that was launched in the block."""
         self.updates.append(update)
 
     @property
     def must_be_read(self) -> bool:
-        """Whether there is no reason to wait: the newest is on the host, or there are many."""
+        """Whether the updates are to be read now: the newest is on the host, or there are many."""
         return self.updates[-1].launched.values.is_cpu or len(self.updates) >= MAX_UNREAD
 
     def read(self) -> list[ReadUpdate]:
