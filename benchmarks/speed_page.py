@@ -169,7 +169,7 @@ def processes(folder: Path, slower: list[str]) -> Iterator[str]:
                 slower.append(f"{title}, {n} lines, {clock} seconds: CTranslate2 {ours / theirs:.1f} times")
         yield f"## {title.capitalize()}\n\n    {command(folder, name)}"
         figures = ([r["program"], f"{r['cpu']:.2f}", f"{r['wall']:.2f}", f"{r['megabytes']:.0f}"] for r in rows)
-        yield table(("", "CPU seconds", "wall seconds", "MB"), figures)
+        yield table(("", "CPU seconds", "wall seconds", "MiB"), figures)
 
 
 def server(folder: Path) -> Iterator[str]:

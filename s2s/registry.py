@@ -162,12 +162,10 @@ class Registry:
 
         group: one of `groups`. name: what a configuration calls it. config: its options, with their defaults.
         factory: called with the config and what the group's contract says, or "module:attribute" of such a callable.
-        extensions: of a format of files, the ends of their names, in lower case, such as .html.
+        extensions: of a document format, the ends of its files' names, in lower case, such as .html.
         """
         self._check_config(group, name, config)
-        if isinstance(extensions, str) or any(one != one.lower() or one[:1] != "." for one in extensions):
-            what = f"plugin '{self.plugin}': {group} '{name}': extensions={extensions!r}"
-            raise PluginError(f"{what} must be a list of ends of names in lower case, such as .html")
+        self._check_extensions(group, name, extensions)
         self.put(Entry(group, name, config, factory, self.plugin, tuple(extensions)))
 
     def put(self, entry: Entry) -> None:
@@ -257,10 +255,10 @@ class Registry:
         entry = self.get(group, name)
         return entry.build(entry.config(name=name), *args)
 
-    def by_extension(self, group: str, extension: str) -> str:
-        """The name of the format of files whose names end so; empty: none."""
-        named = (name for name in self.names(group) if extension in self.get(group, name).extensions)
-        return next(named, "")
+    def by_extension(self, extension: str) -> str | None:
+        """The name of the document format with this extension; None if there is none."""
+        entries = (entry for (group, _), entry in self.entries.items() if group == "document_format")
+        return next((entry.name for entry in entries if extension in entry.extensions), None)
 
     def unknown_message(self, group: str, name: str) -> str:
         """The message of the error for a name that nothing is registered under."""
@@ -297,6 +295,17 @@ class Registry:
                 f"plugin '{self.plugin}': {group} '{name}': a name is letters, digits, _ . -, a letter first"
             )
 
+    def _check_extensions(self, group: str, name: str, extensions: Any) -> None:
+        """Only a document's format is found by its file's extension, which is of one format."""
+        what = f"plugin '{self.plugin}': {group} '{name}': extensions={extensions!r}"
+        if not isinstance(extensions, list | tuple) or not all(_is_extension(one) for one in extensions):
+            raise PluginError(f"{what} must be a list of ends of names in lower case, such as .html")
+        if extensions and group != "document_format":
+            raise PluginError(f"{what}: only a document_format is found by its files' extensions; leave them out")
+        for one in extensions:
+            if other := self.by_extension(one):
+                raise PluginError(f"{what}: {one} is an extension of document_format '{other}'; leave it out")
+
     def _check_config(self, group: str, name: str, config: type[Choice]) -> None:
         """A subclass without a @dataclass of its own would silently have none of its options."""
         what = f"plugin '{self.plugin}': {group} '{name}': {getattr(config, '__name__', config)}"
@@ -307,3 +316,8 @@ class Registry:
         taken = {item.name for item in fields(config)} & {"base", "defaults"}
         if taken:
             raise PluginError(f"{what}: '{min(taken)}' has a meaning in presets; name the option otherwise")
+
+
+def _is_extension(value: Any) -> bool:
+    """Whether it is what `Path.suffix` of a name in lower case may be."""
+    return isinstance(value, str) and value == value.lower() and re.fullmatch(r"\.[^\s./\\]+", value) is not None

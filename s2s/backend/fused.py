@@ -183,8 +183,8 @@ class PositionTables(NamedTuple):
 
 class SearchStream(Protocol):
     """The beam search of sentences, from their tokens to their outputs, under the constraint of the run's request, and
-    none of their own. Sentences come and go; each result, a `SearchResult` of `s2s.decoding`, is bit-identical to that
-    of single steps."""
+    none of their own. Sentences come and go, and may begin with several tokens each; a result, a `SearchResult` of
+    `s2s.decoding`, has `nbest` outputs of its sentence, bit-identical to the first of those of single steps."""
 
     @property
     def n_source(self) -> int:

@@ -27,9 +27,9 @@ def named_format(name: Any, registry: Registry) -> DocumentFormat:
 
 
 def format_by_extension(path: str, registry: Registry) -> str:
-    """The name of the format whose files have names that end like this one; empty: none."""
+    """The name of the format with this path's extension; empty: none."""
     extension = Path(path).suffix.lower()
-    return registry.by_extension("document_format", extension) if extension else ""  # else no plugin need be imported
+    return (extension and registry.by_extension(extension)) or ""  # without one, no plugin need be imported
 
 
 def read_file(path: Path) -> bytes:

@@ -68,13 +68,16 @@ def test_a_format_is_found_by_the_ends_of_its_files_names() -> None:
     registry = Registry()
     registry.add("document_format", "toy", ToyConfig, "no_such_module:Toy", extensions=[".toy", ".tx"])
     registry.add("document_format", "plain", ToyConfig, len)
-    assert [registry.by_extension("document_format", end) for end in (".toy", ".tx", ".t", "")] == [
-        "toy",
-        "toy",
-        "",
-        "",
-    ]
-    assert not registry.by_extension("input_format", ".toy")
+    registry.add("input_format", "other", ToyConfig, len)
+    assert [registry.by_extension(end) for end in (".toy", ".tx", ".t", "")] == ["toy", "toy", None, None]
+
+
+def test_an_extension_is_of_one_format() -> None:
+    registry = Registry()
+    registry.add("document_format", "first", ToyConfig, len, extensions=[".toy"])
+    with pytest.raises(PluginError, match=r"\.toy is an extension of document_format 'first'"):
+        registry.add("document_format", "second", ToyConfig, len, extensions=[".tx", ".toy"])
+    assert registry.names("document_format") == ["first"]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +129,10 @@ def test_a_clash_names_both_plugins() -> None:
         (lambda r: r.add("corpus", "x", ToyConfig, len, extensions=".txt"), "extensions='.txt' must be a list"),
         (lambda r: r.add("corpus", "x", ToyConfig, len, extensions=["txt"]), "extensions=['txt'] must be a list"),
         (lambda r: r.add("corpus", "x", ToyConfig, len, extensions=[".TXT"]), "extensions=['.TXT'] must be a list"),
+        (lambda r: r.add("corpus", "x", ToyConfig, len, extensions=[".tar.gz"]), "extensions=['.tar.gz'] must be a"),
+        (lambda r: r.add("corpus", "x", ToyConfig, len, extensions=[1]), "extensions=[1] must be a list"),
+        (lambda r: r.add("corpus", "x", ToyConfig, len, extensions=None), "extensions=None must be a list"),
+        (lambda r: r.add("corpus", "x", ToyConfig, len, extensions=[".txt"]), "only a document_format is found by"),
     ],
 )
 def test_what_cannot_be_registered_says_why(call, said: str) -> None:  # noqa: ANN001

@@ -157,7 +157,7 @@ class Service:
             raise _bad(f"Invalid request: missing {'target' if source else 'source'} parameter")
         source, target = (served_code(code, self.codes) for code in (source, target))
         extension = PurePosixPath(upload.name).suffix.lower()
-        form = self.server.plugins.registry.by_extension("document_format", extension)
+        form = self.server.plugins.registry.by_extension(extension)
         if not form:
             raise _bad("Invalid request: file format not supported")
         async with self.server.working(limit=self.server.config.document_deadline):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from s2s.backend.selection import BackendSelection, Decision
+from s2s.backend.selection import BackendSelection, Decision, as_in_training
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.data.packing import Capacity, pack
@@ -101,6 +101,14 @@ def test_without_flash_attention_shapes_are_as_batches_need_them() -> None:
 def test_the_transformer_packs_what_flash_attention_takes(own: dict[str, float], packs: bool) -> None:
     config = TransformerConfig(n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=8, n_heads=4, **own)  # type: ignore[arg-type]
     assert Transformer(config, VOCAB).supports_packing == packs
+
+
+def test_a_measurement_has_the_threads_and_the_products_of_training() -> None:
+    products = torch.backends.mkldnn.matmul
+    before = torch.get_num_threads(), products.fp32_precision
+    with as_in_training(TrainConfig(threads=before[0] + 1, matmul="onednn"), torch.device("cpu")):
+        assert (torch.get_num_threads(), products.fp32_precision) == (before[0] + 1, "bf16")
+    assert (torch.get_num_threads(), products.fp32_precision) == before
 
 
 def net(dropout: float = 0.1) -> Transformer:

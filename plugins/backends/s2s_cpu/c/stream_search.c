@@ -27,7 +27,8 @@ static int64_t reserve(Stream *s, int64_t n) {
                            &s->length, &s->n_live,   &s->n_start, &s->n_fed};
     for (int i = 0; i < 8; i++)
         if (s2s_resize(numbers[i], room * sizeof(int64_t))) return NO_MEMORY;
-    if (s2s_resize(&s->keys_values, room * sizeof(float *)) || s2s_resize(&s->start, room * sizeof(int64_t *)) || s2s_resize(&s->token, room * beam * sizeof(int64_t)) ||
+    if (s2s_resize(&s->keys_values, room * sizeof(float *)) || s2s_resize(&s->start, room * sizeof(int64_t *)) ||
+        s2s_resize(&s->token, room * beam * sizeof(int64_t)) ||
         s2s_resize(&s->node, room * beam * sizeof(int64_t)) || s2s_resize(&s->score, room * beam * sizeof(float)) ||
         s2s_resize(&s->state, room * beam * width * sizeof(int64_t)) ||
         s2s_resize(&s->finished.score, room * E * sizeof(float)) ||

@@ -141,7 +141,8 @@ int64_t s2s_stream_step(Stream *s) {
     m.layers = s->tree.layers;
     if (decode(s, &m, &w)) return NO_MEMORY;
     for (int64_t b = 0, n, K, r = 0; b < s->B; b += n, r += n * K) {
-        for (n = 0, K = s->n_live[b]; b + n < s->B && n < w.at_once && s->n_live[b + n] == K && !has_start(s, b + n);) n++;
+        const int64_t most = s->B - b < w.at_once ? s->B - b : w.at_once;
+        for (n = 0, K = s->n_live[b]; n < most && s->n_live[b + n] == K && !has_start(s, b + n);) n++;
         if (n && advance(s, &m, b, n, K, r, &w)) return NO_MEMORY;
         if (!n) feed(s, b), n = 1;
     }
