@@ -76,8 +76,11 @@ def host_copy(x: Tensor, part: Part = whole) -> Tensor:
 def remember_copy(x: Any, copy: Tensor, part: Part = whole) -> None:
     """From now on, until x is written to, the host has the values of part(x), x a tensor of a device: those of `copy`.
 
-    For what a function makes of tensors whose values the host has.
+    For what a function makes of tensors whose values the host has. Without effect on a tensor of the host: a copy that
+    is a view would keep the tensor before it alive, and so each one that was before that.
     """
+    if x.is_cpu:
+        return
     x.host_copies = {**getattr(x, "host_copies", {}), part: (copy, _n_writes(x))}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,16 @@ def test_a_batch_that_begins_later_with_shorter_sources_changes_no_other(parts: 
         found = [mixed.allowed(state) for state in states]
         assert torch.cat(found).nonzero()[:, -1].tolist() == expected
         states = [mixed.advance(state, allowed.int().argmax(-1)) for state, allowed in zip(states, found, strict=True)]
+
+
+def test_states_of_earlier_steps_are_not_kept() -> None:
+    mixed = MultitaskConstraint([TaskConstraint(Copies(), 9, 0)], first_tag=9)  # type: ignore[arg-type]
+    src = torch.tensor([[9, 4, 5, 6, 7, 3]])
+    state, earlier = mixed.start(src, src == 0, torch.tensor([9])), []
+    for token in (4, 5, 6):
+        earlier.append(weakref.ref(state))
+        state = mixed.advance(state, torch.tensor([[token]]))
+    assert [one() for one in earlier] == [None] * 3
 
 
 def test_states_that_are_no_whole_numbers_are_refused() -> None:
