@@ -58,8 +58,8 @@ class StackAutomaton(NamedTuple):
     """[N], ids of the source tokens that `first` counts: n of those in a source"""
     first: Tensor | None = None
     """[G, 5]: a counter begins with (a * n + b * limit + c) // d in an output of at most `limit` tokens without eos, of
-    any source where this is at least e; the height with 0. What `start` gives for the other sources these tables do not
-    say. None: they say it for none, so that `start` is called for each"""
+    any source where each counter is at least its e; the height with 0. What `start` gives for the other sources these
+    tables do not say. None: they say it for none, so that `start` is called for each"""
 
 
 def tokens_allowed(constraint: Constraint, states: Tensor, n_tokens: int | None = None) -> Tensor:

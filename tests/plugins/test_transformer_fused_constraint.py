@@ -23,7 +23,7 @@ from s2s_cpu.prepacked import has_linear
 from s2s_cpu.search_constraint import automaton_of
 from s2s_parsing.constraint.automaton import TreeConstraint
 from s2s_parsing.constraint.bounds import Bounds
-from s2s_parsing.constraint.tables import COUNTERS
+from s2s_parsing.constraint.tables import BRACKETS, COUNTERS
 from s2s_parsing.linear import FORMS
 from s2s_testing import VOCAB
 from s2s_transformer.model import Transformer
@@ -196,6 +196,29 @@ def test_a_class_that_allows_something_else_is_called_instead(taken: list[StepsC
     rows = sentences_of_words(written.vocab)
     assert not any(outputs(BeamSearch(BeamConfig(beam=4)), one, rows, written.vocab, constraint))
     assert {call.n_steps for call in taken} == {1}
+
+
+class OneBracket(TreeConstraint):
+    """Trees in which at most one bracket is opened."""
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        state = super().start(src, pad, limit)
+        state[..., BRACKETS] = state[..., BRACKETS].clamp(max=1)
+        return state
+
+
+@pytest.mark.usefixtures("n_calls")
+def test_a_class_that_begins_in_another_way_is_called_for_it() -> None:
+    written = small(FORMS["brackets"]())
+    one, rows = model(vocab=written.vocab, d_model=16, share_embeddings="none"), sentences_of_words(written.vocab)
+    constraint = OneBracket(written.actions, MARKS, Bounds(6, 3), eos=EOS)
+    config, vocab = BeamConfig(beam=4, max_len_a=0.0, max_len_b=14), written.vocab
+    found = outputs(BeamSearch(config), one, rows, vocab, constraint)
+    assert found == outputs(StepByStep(config), one, rows, vocab, constraint)
+    assert found != outputs(BeamSearch(config), one, rows, vocab, written.constraint(6, 3))
+    tables = constraint.automaton()
+    assert tables is not None, "steps in C"
+    assert tables is constraint.automaton(), "checked once"
 
 
 @pytest.mark.parametrize("beam", [1, 4, 21])

@@ -46,6 +46,8 @@ class TreeConstraint(Constraint):
         self.bounds = bounds
         self._tables = {torch.device("cpu"): Tables.of(actions, word_begins, bounds, eos)}
         self._automaton = self._tables[torch.device("cpu")].automaton()
+        if type(self).start is not TreeConstraint.start:
+            self._automaton = self._automaton._replace(counted=None, first=None)  # it must be called
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S]; limit [B], most tokens of each without eos -> [B, 1, ·].
@@ -86,7 +88,7 @@ class TreeConstraint(Constraint):
         return torch.cat([moved, labels.scatter(-1, state[..., DEPTH, None], tables.label[token])], dim=-1)
 
     def automaton(self) -> StackAutomaton | None:
-        """This constraint as tables; None for a derived class that computes something else."""
+        """This constraint as tables, without `first` for a class with another `start`; None where others differ."""
         methods = (type(self).allowed, type(self).advance)
         return self._automaton if methods == (TreeConstraint.allowed, TreeConstraint.advance) else None
 

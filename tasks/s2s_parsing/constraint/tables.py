@@ -62,7 +62,8 @@ class Tables:
     allowed: Tensor
     """[L, 32, V], allowed tokens by innermost label and row"""
     first: Tensor
-    """[G, 5], see `StackAutomaton`: how counters begin, for a sentence that has words and as many tokens"""
+    """[G, 5], see `StackAutomaton`: how counters begin, for a sentence that has words and a limit of at least as many
+    tokens"""
 
     @classmethod
     def of(cls, actions: Sequence[Action | None], word_begins: Sequence[bool], bounds: Bounds, eos: int) -> Self:
