@@ -10,7 +10,7 @@ from __future__ import annotations
 __all__ = ["LabelSmoothed", "TokenSums", "label_smoothed", "target_log_probs"]
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -42,6 +42,14 @@ class SmoothingWeights(NamedTuple):
     constant: float
 
 
+@runtime_checkable
+class _HasOutputMatrix(Protocol):
+    """A `Seq2Seq`, or another model with this method of it; of one without, only `project` is called."""
+
+    def output_matrix(self) -> Tensor | None:
+        """[V, ·], see `Seq2Seq`"""
+
+
 class LabelSmoothed(Objective):
     """Cross-entropy against the right token with probability eps moved to the others, per target token."""
 
@@ -65,12 +73,13 @@ class LabelSmoothed(Objective):
 
     def position_sums(self, model: Seq2Seq, positions: Positions) -> TokenSums:
         """The same, given what the model has computed for some positions."""
-        sums = None if self.config.chunk is not None else self._sums_of_matrix(model.output_matrix(), positions)
+        sums = self._sums_of_matrix(model, positions) if self.config.chunk is None else None
         return sums or TokenSums(*sum_over_chunks(self, model, positions, self.config.chunk))
 
-    def _sums_of_matrix(self, matrix: Tensor | None, at: Positions) -> TokenSums | None:
-        """The same for logits that are products of `hidden` and a matrix [V, D], where there is a function for that."""
-        if matrix is None:
+    def _sums_of_matrix(self, model: Any, at: Positions) -> TokenSums | None:
+        """The same where logits are products of `hidden` and a matrix [V, D], and there is a function for that."""
+        matrix = model.output_matrix() if isinstance(model, _HasOutputMatrix) else None
+        if matrix is None or not self._is_plain():
             return None
         weights = self.weights(len(matrix))
         sums = output_loss(at.hidden, matrix, at.target, at.counts, weights.on_target, weights.on_each)
@@ -78,6 +87,11 @@ class LabelSmoothed(Objective):
             return None
         loss, nll = sums
         return TokenSums(loss - weights.constant * at.counts.sum(), nll)
+
+    def _is_plain(self) -> bool:
+        """Whether the loss of logits is that of this class; another class may define its own."""
+        own, kind, methods = vars(self), type(self), ("sums", "sums_of_log_probs", "sums_and_gradient")
+        return all(name not in own and getattr(kind, name) is getattr(LabelSmoothed, name) for name in methods)
 
     def sums(self, logits: Tensor, at: Positions) -> TokenSums:
         """logits [n, V]: the reference, which autograd can differentiate."""

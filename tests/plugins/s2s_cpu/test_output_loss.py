@@ -10,7 +10,7 @@ from s2s.backend import operators
 from s2s.batch import make_batch
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.chunked_loss import Positions
-from s2s.nn.loss import LabelSmoothed
+from s2s.nn.loss import LabelSmoothed, TokenSums
 from s2s.task import Vocab
 from s2s_cpu.bf16_linear import has_bf16_linear
 from s2s_cpu.output_loss import output_loss
@@ -169,6 +169,37 @@ def test_a_model_whose_logits_are_not_products_alone_offers_no_matrix(model: Tra
     with torch.autocast("cpu", torch.bfloat16):
         loss, whole = (LabelSmoothed(LabelSmoothedConfig(chunk=n))(model, BATCH).loss for n in (None, 0))
     assert loss.item() == pytest.approx(whole.item(), rel=1e-3)
+
+
+class Focal(LabelSmoothed):
+    """-(1 - p)^2 log p, and its gradient"""
+
+    def sums(self, logits: Tensor, at: Positions) -> TokenSums:
+        log_p = logits.log_softmax(-1, dtype=torch.float32).gather(-1, at.target[:, None])[:, 0]
+        loss = -((1 - log_p.exp()) ** 2) * log_p
+        return TokenSums((loss * at.counts).sum(), (-log_p.detach() * at.counts).sum())
+
+    def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[TokenSums, Tensor]:
+        with torch.enable_grad():
+            logits = logits.detach().requires_grad_()
+            sums = self.sums(logits, at)
+            (gradient,) = torch.autograd.grad(sums.loss, logits)
+        return TokenSums(sums.loss.detach(), sums.nll), gradient
+
+
+def focal_function() -> LabelSmoothed:
+    """The same, of a method of one instance"""
+    loss, focal = LabelSmoothed(LabelSmoothedConfig()), Focal(LabelSmoothedConfig())
+    loss.sums_and_gradient = focal.sums_and_gradient  # type: ignore[method-assign]
+    return loss
+
+
+@pytest.mark.parametrize("loss", [Focal(LabelSmoothedConfig()), focal_function()], ids=["class", "instance"])
+def test_a_loss_that_is_defined_anew_is_computed_from_logits(loss: LabelSmoothed) -> None:
+    model = transformer()
+    with torch.autocast("cpu", torch.bfloat16):
+        found, expected = loss(model, BATCH).loss, Focal(LabelSmoothedConfig(chunk=0))(model, BATCH).loss
+    assert found.item() == pytest.approx(expected.item(), rel=1e-3)
 
 
 def test_the_reference_computes_no_sums() -> None:

@@ -163,6 +163,22 @@ def test_uniform_is_torchs_label_smoothing() -> None:
     assert torch.allclose(out.loss, expected)
 
 
+class Wrapper:
+    """A model of another class, with the methods that losses need."""
+
+    def __init__(self, model: Bag) -> None:
+        self.forward, self.project, self.parameters = model.forward, model.project, model.parameters
+
+    def __call__(self, *inputs: Any) -> Tensor:
+        return self.forward(*inputs)
+
+
+def test_a_model_need_not_have_an_output_matrix() -> None:
+    model, batch = model_and_batch()
+    loss = LabelSmoothed(LabelSmoothedConfig())
+    assert torch.equal(loss.token_sums(Wrapper(model), batch).loss, loss.token_sums(model, batch).loss)
+
+
 @pytest.mark.parametrize("chunk", [None, 0])
 def test_padding_changes_neither_sums_nor_gradients(chunk: int | None) -> None:
     model, _ = model_and_batch()
