@@ -27,6 +27,7 @@ from s2s_cpu import (
 from s2s_cpu.beam_search_steps import beam_search_steps
 from s2s_cpu.fused_layers import FusedEncoder, accepts_layers, fused_decoder
 from s2s_cpu.library import native_library
+from s2s_cpu.rules import in_torch_func
 from s2s_cpu.short_attention import short_attention
 from s2s_cpu.tiled_attention import tiled_attention
 from s2s_cpu.training_attention import accepts_attention
@@ -62,7 +63,7 @@ def implement() -> str:
     operators.extend_paths.implement(beam_search.extend_paths, beam_search.accepts_paths)
     operators.reorder_paths.implement(beam_search.reorder_paths, beam_search.accepts_paths)
     operators.add_norm.implement(rows.add_norm, rows.accepts_add_norm)
-    operators.random_int64.implement(residual.random_int64, lambda *_: True)
+    operators.random_int64.implement(residual.random_int64, lambda *_: not in_torch_func())
     operators.apply_dropout.implement(residual.apply_dropout, residual.accepts_dropout)
     operators.add_dropout.implement(residual.add_dropout, residual.accepts_sum)
     operators.add_dropout_norm.implement(residual.add_dropout_norm, residual.accepts_sum_and_norm)

@@ -183,9 +183,21 @@ def test_a_model_has_the_loss_and_the_gradients_of_the_reference(norm: str, dtyp
     assert torch.equal(found[0][1], found[1][1]), "both draw as many random numbers"
 
 
-def test_torch_func_takes_the_reference() -> None:
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_torch_func_takes_the_reference(p: float) -> None:
+    """Random numbers, too: a function in C would write to a tensor that torch.func has wrapped."""
     x, norm = torch.randn(3, 16), drawn_norm(16)
-    with as_references():
-        expected = torch.func.grad(lambda x: add_dropout_norm(x, x, 0.0, norm).square().sum())(x)
-    found = torch.func.grad(lambda x: add_dropout_norm(x, x, 0.0, norm).square().sum())(x)
-    torch.testing.assert_close(found, expected)
+
+    def loss(x: Tensor) -> Tensor:
+        return add_dropout_norm(x, x, p, norm).square().sum() + apply_dropout(x, p).square().sum()
+
+    found = []
+    for around in (as_references(), nullcontext()):
+        torch.manual_seed(1)
+        with around:
+            found.append(torch.func.grad(loss)(x))
+    leaf = x.clone().requires_grad_()
+    torch.manual_seed(1)
+    expected = torch.autograd.grad(loss(leaf), leaf)[0]
+    for gradient in found:
+        torch.testing.assert_close(gradient, expected)
