@@ -74,7 +74,7 @@ def test_the_texts_are_those_of_translate(server: Served) -> None:
 def test_the_context_of_a_block_is_what_stands_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     contexts = {}
 
-    async def outputs(_: object, text: str, options: TextOptions, _window: object) -> list[Candidate]:
+    async def outputs(_: object, text: str, options: TextOptions) -> list[Candidate]:
         contexts[text] = options.fields["context"]
         return [replace(EMPTY_CANDIDATE, hyp=text.upper())]
 

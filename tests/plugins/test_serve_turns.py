@@ -127,6 +127,52 @@ def test_a_list_has_few_sentences_in_the_batch(run: str, name: str) -> None:
     assert 8 < n_most <= 16
 
 
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_is_let_in_as_a_whole(run: str, name: str) -> None:
+    """It is answered though others take all room while it is searched, and with less room it is not begun."""
+    path, field, others = LISTS[name]
+
+    async def post(max_waiting: int) -> tuple[int, int, int]:
+        server, n_searched, n_tokens = tiny_server(run, max_waiting=max_waiting), 0, 0
+        (engine,) = server.engines.values()
+        search = engine.search
+
+        async def counted(*given: Any, **options: Any) -> Any:
+            nonlocal n_searched, n_tokens
+            n_tokens = n_tokens or engine.n_waiting
+            n_searched += 1
+            engine.n_waiting += max_waiting * (n_searched == 20)  # of another request
+            return await search(*given, **options)
+
+        engine.search = counted  # type: ignore[method-assign]
+        async with client_of(server) as client:
+            answer = await client.post(path, json={field: ["the old dog. a cat."] * 99} | others)
+        return answer.status_code, n_searched, n_tokens
+
+    status, n_searched, n_tokens = asyncio.run(post(50_000))
+    assert (status, n_searched) == (200, 99)
+    assert asyncio.run(post(n_tokens)) == (200, 99, n_tokens)
+    assert asyncio.run(post(n_tokens - 1)) == (413, 0, 0)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_texts_of_several_lines_has_few_tasks(run: str, name: str) -> None:
+    path, field, others = LISTS[name]
+
+    async def talk() -> tuple[int, int]:
+        async with client_of(tiny_server(run)) as client:
+            n_before, n_most = len(asyncio.all_tasks()), 0
+            long = asyncio.create_task(client.post(path, json={field: ["the old dog.\n" * 3] * 70} | others))
+            while not long.done():
+                n_most = max(n_most, len(asyncio.all_tasks()) - n_before)
+                await asyncio.sleep(0)
+            return (await long).status_code, n_most
+
+    status, n_most = asyncio.run(talk())
+    assert status == 200
+    assert AHEAD < n_most < AHEAD + 8
+
+
 @pytest.mark.parametrize("name", ["generate", "translate"])
 def test_others_are_answered_beside_a_long_list(run: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path, field, others = LISTS[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["document_formats", "document_outputs", "read_document"]
+__all__ = ["document_formats", "document_outputs", "document_texts", "read_document", "render_outputs"]
 
 import asyncio
 import itertools
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from s2s import ConfigError, DataError
 from s2s.generation import Input
-from s2s_serve.generating import text_outputs
+from s2s_serve.generating import ListedText, read_text, text_outputs
 from s2s_serve.refusal import invalid
-from s2s_serve.turns import in_order
+from s2s_serve.turns import in_order, map_in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from s2s import Registry
-    from s2s.generation import Generator
-    from s2s.text import AnnotatedText, Block, Document, DocumentFormat
+    from s2s.generation import Candidate, Generator
+    from s2s.text import Document, DocumentFormat
     from s2s_serve.engine import Engine
     from s2s_serve.generating import TextOptions
 
@@ -43,30 +43,45 @@ async def read_document(form: DocumentFormat, data: bytes) -> Document:
         raise invalid(str(error)) from error
 
 
-async def document_outputs(
-    engine: Engine, document: Document, options: TextOptions, window: asyncio.Semaphore | None = None
-) -> list[bytes]:
-    """The `options.nbest` best outputs of a document, or fewer: the k-th has the k-th best output of each block."""
+async def document_outputs(engine: Engine, document: Document, options: TextOptions) -> list[bytes]:
+    """The `options.nbest` best outputs of a document, or fewer."""
     at_once = asyncio.Semaphore(BLOCKS)
-    by_block = zip(document.blocks, _block_options(engine.generator, document, options), strict=True)
 
-    async def block_outputs(block: Block, options: TextOptions) -> list[AnnotatedText]:
-        source = block.source
+    async def block_outputs(text: str, options: TextOptions) -> list[Candidate]:
         async with at_once:
-            candidates = await text_outputs(engine, source.text, replace(options, spans=source.spans), window)
-        return [candidate.markup for candidate in candidates]
+            return await text_outputs(engine, text, options)
 
-    async with aclosing(in_order(itertools.starmap(block_outputs, by_block))) as found:
-        outputs = [some async for some in found]
+    blocks = _blocks(engine.generator, document, options)
+    async with aclosing(in_order(itertools.starmap(block_outputs, blocks))) as found:
+        return await render_outputs(engine, document, [candidates async for candidates in found])
+
+
+async def document_texts(engine: Engine, document: Document, options: TextOptions) -> list[ListedText]:
+    """The blocks of a document that is part of a list."""
+
+    async def read(block: tuple[str, TextOptions]) -> ListedText:
+        text, options = block
+        return ListedText(engine, await read_text(engine, text, options), options)
+
+    return await map_in_turns(read, _blocks(engine.generator, document, options))
+
+
+async def render_outputs(engine: Engine, document: Document, outputs: Sequence[Sequence[Candidate]]) -> list[bytes]:
+    """The outputs of a document by the best ones of each block: the k-th has the k-th best of each."""
     n = max(map(len, outputs), default=1)
-    ranked = [[some[min(k, len(some) - 1)] for some in outputs] for k in range(n)]
+    ranked = [[some[min(k, len(some) - 1)].markup for some in outputs] for k in range(n)]
     return await engine.in_text_thread(lambda: [document.render(some) for some in ranked])
 
 
-def _block_options(generator: Generator, document: Document, options: TextOptions) -> list[TextOptions]:
-    """The options of each block; its context are the blocks before it, if the task reads any."""
-    inputs = [Input(block.source.text, fields=options.fields) for block in document.blocks]
+def _blocks(generator: Generator, document: Document, options: TextOptions) -> list[tuple[str, TextOptions]]:
+    """The text and options of each block; its context are the blocks before it, if the task reads any."""
+    sources = [block.source for block in document.blocks]
+    inputs = [Input(source.text, fields=options.fields) for source in sources]
     try:
-        return [replace(options, fields=dict(one.fields)) for one in map(generator.follower(), inputs)]
+        fields = [dict(one.fields) for one in map(generator.follower(), inputs)]
     except DataError as error:
         raise invalid(str(error)) from error
+    return [
+        (source.text, replace(options, fields=own, spans=source.spans))
+        for source, own in zip(sources, fields, strict=True)
+    ]

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-__all__ = ["WINDOW", "Sentence", "TextOptions", "join_lines", "lines_of", "outputs", "read_text", "text_outputs"]
+__all__ = [
+    "ListedText",
+    "Sentence",
+    "TextOptions",
+    "join_lines",
+    "lines_of",
+    "list_outputs",
+    "outputs",
+    "read_text",
+    "text_outputs",
+]
 
 import asyncio
 import re
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from s2s import DataError
 from s2s.generation import Input, Output, Segment
@@ -59,6 +69,14 @@ class Sentence:
     def n_tokens(self) -> int:
         """Source tokens, eos included."""
         return len(self.segment.ids) + 1
+
+
+class ListedText(NamedTuple):
+    """A text of a list, whose texts may need several engines."""
+
+    engine: Engine
+    sentences: list[Sentence]
+    options: TextOptions
 
 
 async def read_text(engine: Engine, text: str, options: TextOptions) -> list[Sentence]:
@@ -125,18 +143,19 @@ def lines_of(text: str) -> list[tuple[str, str, str]]:
     return lines
 
 
-async def outputs(
-    engine: Engine, sentences: Sequence[Sentence], options: TextOptions, window: asyncio.Semaphore | None = None
-) -> AsyncGenerator[Output]:
-    """The output of each sentence, in order; closing the generator removes the others from the batch.
+def outputs(engine: Engine, sentences: list[Sentence], options: TextOptions) -> AsyncGenerator[Output]:
+    """The output of each sentence, in order; closing the generator removes the others from the batch."""
+    return _outputs([ListedText(engine, sentences, options)])
 
-    window: that of the request, if it has other sentences, too.
-    """
-    window = window or asyncio.Semaphore(WINDOW)
-    if len(sentences) == 1:  # most requests, which need no task of their own
-        yield await _output(engine, sentences[0], options, window)
+
+async def _outputs(texts: Sequence[ListedText]) -> AsyncGenerator[Output]:
+    """As `outputs`, for each sentence of each text."""
+    window = asyncio.Semaphore(WINDOW)
+    if len(texts) == 1 and len(texts[0].sentences) == 1:  # most requests, which need no task of their own
+        yield await _output(texts[0].engine, texts[0].sentences[0], texts[0].options, window)
         return
-    async with aclosing(in_order(_output(engine, one, options, window) for one in sentences)) as found:
+    calls = (_output(text.engine, one, text.options, window) for text in texts for one in text.sentences)
+    async with aclosing(in_order(calls)) as found:
         async for output in found:
             yield output
 
@@ -170,14 +189,23 @@ async def _segment_output(
     return await engine.process_text(lambda: write.output(segment, hypotheses, previous), n_chars)
 
 
-async def text_outputs(
-    engine: Engine, text: str, options: TextOptions, window: asyncio.Semaphore | None = None
-) -> list[Candidate]:
+async def text_outputs(engine: Engine, text: str, options: TextOptions) -> list[Candidate]:
     """The `options.nbest` best outputs of a whole text; raises RefusedError while too many others wait."""
-    sentences = await read_text(engine, text, options)
-    with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
-        parts = [output async for output in outputs(engine, sentences, options, window)]
-    return await join_lines(engine, sentences, parts, options.nbest, options.spans)
+    read = ListedText(engine, await read_text(engine, text, options), options)
+    async with aclosing(list_outputs([read])) as found:
+        return await anext(found)
+
+
+async def list_outputs(texts: Sequence[ListedText]) -> AsyncGenerator[list[Candidate]]:
+    """As `text_outputs`, for each text, in order; raises RefusedError unless there is room for all of them."""
+    with ExitStack() as admitted:
+        for engine in {id(text.engine): text.engine for text in texts}.values():
+            listed = (text.sentences for text in texts if text.engine is engine)
+            admitted.enter_context(engine.admitted(sum(one.n_tokens for sentences in listed for one in sentences)))
+        async with aclosing(_outputs(texts)) as found:
+            for engine, sentences, options in texts:
+                parts = [await anext(found) for _ in sentences]
+                yield await join_lines(engine, sentences, parts, options.nbest, options.spans)
 
 
 async def join_lines(

@@ -11,7 +11,6 @@ import asyncio
 import codecs
 import json
 import mimetypes
-from contextlib import aclosing
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -25,12 +24,13 @@ from s2s_serve.api import ServeApi
 from s2s_serve.connection import cancel_on_disconnect
 from s2s_serve.document_files import StoredFiles, disposition, translated_name, uploaded
 from s2s_serve.documents import document_formats, document_outputs, read_document
-from s2s_serve.generating import WINDOW, TextOptions, text_outputs
+from s2s_serve.generating import TextOptions
 from s2s_serve.language_names import language_name
 from s2s_serve.languages import Detector, directions, served_code
+from s2s_serve.libretranslate_queries import Query, translations
 from s2s_serve.libretranslate_schemas import described
 from s2s_serve.refusal import RefusedError
-from s2s_serve.turns import in_order, in_turns
+from s2s_serve.turns import map_in_turns
 
 if TYPE_CHECKING:
     from s2s import Choice
@@ -131,17 +131,15 @@ class Service:
             raise _bad("Invalid request: missing target parameter" if not target else f"{form} format is not supported")
         self.server.check_texts(texts)
         source, target = (served_code(code, self.codes) for code in (source, target))
-        pages = [await self._page(text) async for text in in_turns(texts)] if form == "html" else [None] * len(texts)
+        pages = await map_in_turns(self._page, texts) if form == "html" else [None] * len(texts)
         plain = [_document_text(page) if page else text for page, text in zip(pages, texts, strict=True)]
-        detected = [await self._detect(text) async for text in in_turns(plain)] if source == "auto" else None
+        detected = await map_in_turns(self._detect, plain) if source == "auto" else None
         sources = [one.language for one in detected] if detected else [source] * len(texts)
         chosen = [None if src == target else self._direction(src, target) for src in sources]
         searching = [each.engine for each in chosen if each] or list(self.server.engines.values())
         n = _alternatives(fields, min(engine.nbest for engine in searching))
-        window = asyncio.Semaphore(WINDOW)
-        calls = (self._text(*one, n, window) for one in zip(chosen, texts, pages, strict=True))
-        async with self.server.working(), aclosing(in_order(calls)) as results:
-            found = [hyps async for hyps in results]
+        async with self.server.working():
+            found = await translations([Query(*one, n + 1) for one in zip(chosen, texts, pages, strict=True)])
         one = (lambda values: values) if is_list else (lambda values: values[0])
         answer: dict[str, Any] = {"translatedText": one([hyps[0] for hyps in found])}
         if n:
@@ -175,18 +173,6 @@ class Service:
     async def _page(self, text: str) -> Document:
         """A text as a page, whatever encoding it declares."""
         return await _read(self.formats["html"], codecs.BOM_UTF8 + text.encode())
-
-    async def _text(
-        self, direction: Direction | None, text: str, page: Document | None, n: int, window: asyncio.Semaphore
-    ) -> list[str]:
-        """The translation and `n` alternatives; without a direction, the text is in the target's language already."""
-        if direction is None:
-            return [text]
-        options = TextOptions(nbest=n + 1, fields=dict(direction.fields))
-        if page is None:
-            return [candidate.hyp for candidate in await text_outputs(direction.engine, text, options, window)]
-        outputs = await document_outputs(direction.engine, page, options, window)
-        return [output.decode("utf-8-sig") for output in outputs]
 
     async def _detect(self, text: str) -> Detected:
         found = (await self.detector())(text)

@@ -24,7 +24,7 @@ from s2s_serve.job_api import add_job_routes
 from s2s_serve.languages import directions_of
 from s2s_serve.refusal import RefusedError, invalid
 from s2s_serve.schemas import ErrorBody, GenerateBody, ParseBody, ScoreBody
-from s2s_serve.turns import in_turns
+from s2s_serve.turns import map_in_turns
 from s2s_serve.unique_keys import UniqueKeysRoute
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _describe_run(engine: Engine) -> dict[str, Any]:
 async def _generate(server: Server, request: Request, body: GenerateBody) -> Response:
     engine = server.engine(body.run)
     _check(server, engine, body)
-    sentences = [await read_text(engine, text, body.options) async for text in in_turns(body.texts)]
+    sentences = await map_in_turns(lambda text: read_text(engine, text, body.options), body.texts)
     events = _events(server, engine, sentences, body)
     if body.stream:
         return StreamingResponse(_stream(events), media_type="text/event-stream")
@@ -152,7 +152,7 @@ async def _events(
                     fields[number].append(data)
                     yield "sentence", position | data
     each = zip(body.texts, sentences, results, fields, strict=True)
-    whole = [await text_fields(engine, *text, body.nbest) async for text in in_turns(each)]
+    whole = await map_in_turns(lambda text: text_fields(engine, *text, body.nbest), each)
     yield "done", {"run": engine.name, "results": whole}
 
 
