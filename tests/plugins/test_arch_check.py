@@ -11,6 +11,7 @@ from torch import Tensor
 from harness.recurrent_model import Recurrent
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.errors import PluginError
+from s2s.model import Seq2Seq
 from s2s.task import Vocab
 from s2s_arch_check.check import check_model
 
@@ -80,6 +81,30 @@ class OtherSteps(Recurrent):
         return 1.1 * logits, state
 
 
+class OtherMatrix(Recurrent):
+    """Its logits have a bias, too."""
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        return self.embedding(tgt)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        return self.output(hidden)
+
+    def start(self, memory: Memory) -> State:
+        return Seq2Seq.start(self, memory)
+
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        return Seq2Seq.step(self, token, state)
+
+    def output_matrix(self) -> Tensor | None:
+        return self.output.weight
+
+
+class TransposedMatrix(OtherMatrix):
+    def output_matrix(self) -> Tensor | None:
+        return self.output.weight.t()
+
+
 class NoMemory(Recurrent):
     def encode(self, src: Tensor, pad: Tensor) -> Any:
         return super().encode(src, pad).hidden
@@ -101,6 +126,11 @@ class Raises(Recurrent):
         (Draws, r"Draws.project: expected the same logits again, .*; draw random numbers in decode, got .* differ by"),
         (NotANumber, r"NotANumber.decode: expected finite numbers, got NaN or infinity"),
         (OtherSteps, r"OtherSteps.step: expected what decode predicts after 1 tokens, got .* differ by"),
+        (
+            OtherMatrix,
+            r"OtherMatrix.output_matrix: expected a matrix with whose rows .* project returns, got .* differ by",
+        ),
+        (TransposedMatrix, r"TransposedMatrix.output_matrix: expected \[9, 16\], got \[16, 9\]"),
         (NoMemory, r"NoMemory.encode: expected a Memory, got Tensor"),
         (Raises, r"Raises.decode: expected a result, got NotImplementedError: later"),
     ],

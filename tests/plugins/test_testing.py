@@ -50,6 +50,11 @@ class Averager(Seq2Seq):
         return self.project(self.join(total, state.sentence)), replace(state, hypothesis=total)
 
 
+class ForgetsTheBias(Averager):
+    def output_matrix(self) -> Tensor | None:
+        return self.out.weight
+
+
 class LooksAhead(Averager):
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         return self.join(self.tgt(tgt).cumsum(1) + 0.1 * self.tgt(tgt).sum(1, keepdim=True), memory)
@@ -248,6 +253,7 @@ def test_the_default_steps_pass() -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
+        (ForgetsTheBias, "project differs from products with output_matrix"),
         (LooksAhead, "decode looks ahead"),
         (SeesSourcePadding, "padding or a neighbour is seen"),
         (SeesMemoryPadding, "padding or a neighbour is seen"),

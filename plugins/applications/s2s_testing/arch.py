@@ -44,6 +44,7 @@ def check_arch(entry: Entry, config: Choice, vocab: Vocab = VOCAB) -> None:
     """Everything that training and search rely on; keep `config` small."""
     build = lambda: _seeded(entry.build, config, vocab)  # noqa: E731
     model = build()
+    _assert_output_matrix(model, vocab)
     assert_causal(model, vocab)
     assert_ignores_padding(model, vocab)
     assert_attention(model, vocab)
@@ -67,6 +68,15 @@ def assert_causal(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
         other[:, t:] = regular(vocab, other[:, t:].shape, seed=99)
         after = _logits(model, batch.src, batch.src_pad, other)
         assert_close(after[:, :t], before[:, :t], f"decode looks ahead: predictions before token {t} change with it")
+
+
+@torch.no_grad()
+def _assert_output_matrix(model: Seq2Seq, vocab: Vocab) -> None:
+    """`project` returns the products with the rows of `output_matrix`, if there is one."""
+    batch, matrix = batch_of(vocab), model.eval().output_matrix()
+    if matrix is not None:
+        hidden = model(batch.src, batch.src_pad, batch.tgt_in)
+        assert_close(hidden @ matrix.t(), model.project(hidden), "project differs from products with output_matrix")
 
 
 def assert_ignores_padding(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:

@@ -39,7 +39,7 @@ def check_model(model: Seq2Seq, vocab: Vocab, corpora: Sequence[MappedCorpus], n
     """Raise PluginError, naming the method, what was expected and what it returned, if `arch=name` breaks its contract.
 
     Two pairs of the corpora are encoded and decoded: shapes, finite numbers, no look-ahead, no effect of padding,
-    `step` against `decode`, and `project` against itself. Random number generators are restored.
+    `step` against `decode`, and `project` against itself and `output_matrix`. Random number generators are restored.
     """
     check = _Check(model, vocab, f"arch={name}", device)
     with device_of(device).fork_rng(), torch.no_grad(), evaluating(model), warnings.catch_warnings():
@@ -74,7 +74,9 @@ class _Check:
             row_logits = logits[row : row + 1, : expected_logits.size(1)]
             self._check_same("encode or decode", row_logits, expected_logits, expected)
         self._steps(memory, batch.tgt_in, logits)
-        self._projections(self.model.decode(batch.tgt_in, memory))
+        hidden = self.model.decode(batch.tgt_in, memory)
+        self._projections(hidden)
+        self._output_matrix(hidden)
 
     def _batch(self, pairs: Sequence[Pair]) -> Batch:
         ids = [(list(map(int, src)), list(map(int, tgt))) for src, tgt in pairs]
@@ -110,6 +112,15 @@ class _Check:
         self.model.eval()
         expected = "the same logits again, since the backward pass computes them anew; draw random numbers in decode"
         self._check_same("project", second, first, expected)
+
+    def _output_matrix(self, hidden: Tensor) -> None:
+        """A loss may compute products of hidden [B, T, ·] and this matrix in place of logits."""
+        matrix = self._call("output_matrix", self.model.output_matrix)
+        if matrix is None:
+            return
+        self._check_shape("output_matrix", matrix, (self.vocab.tgt,), str(hidden.size(-1)))
+        expected = "a matrix with whose rows hidden states have the products that project returns"
+        self._check_same("output_matrix", hidden @ matrix.t(), self.model.project(hidden), expected)
 
     def _call(self, method: str, call: Callable[[], Any]) -> Any:
         try:
