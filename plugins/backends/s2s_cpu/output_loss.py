@@ -19,6 +19,10 @@ from s2s_cpu.rules import DTYPE_BITS
 from s2s_cpu.threads import compute_in_threads
 from s2s_cpu.training_linear import fits, is_in_bf16
 
+MAX_VALUES = 1 << 25
+"""Largest size of the matrix times the number of shares, each of which takes up to 14 bytes for a value of the matrix.
+Of 37,000 by 512, four shares took 656 MB and one 195; logits in chunks take 230 MB with any number of threads."""
+
 
 def output_loss(
     hidden: Tensor, matrix: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float
@@ -29,9 +33,17 @@ def output_loss(
 
 
 def accepts_output(hidden: Tensor, matrix: Tensor, *_: object) -> bool:
-    """Where a function in C multiplies hidden and the matrix in bf16, and both have gradients."""
+    """Where a function in C multiplies hidden and the matrix in bf16, and both have gradients; not for a large matrix
+    and many threads, for which logits take less memory."""
     trained = hidden.requires_grad and matrix.requires_grad and hidden.dim() == 2
-    return trained and is_in_bf16(hidden) and fits(hidden.size(1), matrix, None) and uses_bf16_linear(hidden.size(1))
+    if not (trained and is_in_bf16(hidden) and fits(hidden.size(1), matrix, None)):
+        return False
+    return uses_bf16_linear(hidden.size(1)) and share_count(hidden, matrix) * matrix.numel() <= MAX_VALUES
+
+
+def share_count(hidden: Tensor, matrix: Tensor) -> int:
+    """Into how many shares the rows are divided."""
+    return n_product_shares(len(hidden), 3 * matrix.numel())
 
 
 class _OutputLoss(torch.autograd.Function):
@@ -42,7 +54,7 @@ class _OutputLoss(torch.autograd.Function):
         ctx: Any, hidden: Tensor, matrix: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float
     ) -> tuple[Tensor, Tensor]:
         hidden, matrix = hidden.contiguous(), matrix.contiguous()
-        n = n_product_shares(len(hidden), 3 * matrix.numel())
+        n = share_count(hidden, matrix)
         sums = hidden.new_empty(2, len(hidden), dtype=torch.float32)
         d_hidden, d_matrix = torch.empty_like(hidden), matrix.new_empty(n, *matrix.shape)
         rows = (hidden, target.contiguous(), counts.contiguous(), *sums, d_hidden)

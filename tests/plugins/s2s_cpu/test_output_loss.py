@@ -13,7 +13,7 @@ from s2s.nn.chunked_loss import Positions
 from s2s.nn.loss import LabelSmoothed, TokenSums
 from s2s.task import Vocab
 from s2s_cpu.bf16_linear import has_bf16_linear
-from s2s_cpu.output_loss import output_loss
+from s2s_cpu.output_loss import accepts_output, output_loss
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -120,6 +120,21 @@ def test_rows_may_be_divided_among_threads() -> None:
         torch.set_num_threads(n_threads)
     assert_close(found, tuple(x.double() for x in expected))
     assert torch.equal(found[2], expected[2])
+
+
+@pytest.mark.parametrize(("n_threads", "rows", "n_symbols", "accepted"), [
+    (1, 2048, 37000, True), (8, 2048, 37000, False), (8, 2048, 8000, True), (8, 1, 37000, True),
+])  # fmt: skip
+def test_memory_does_not_grow_with_threads(n_threads: int, rows: int, n_symbols: int, accepted: bool) -> None:
+    """Each thread that gets rows has gradients and exponentials of its own; without them logits are held in chunks."""
+    hidden, matrix = (torch.empty(n, 512, requires_grad=True) for n in (rows, n_symbols))
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            assert accepts_output(hidden, matrix) == accepted
+    finally:
+        torch.set_num_threads(before)
 
 
 VOCAB = Vocab(src=90, tgt=90, joint=True)
