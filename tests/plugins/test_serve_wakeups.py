@@ -67,8 +67,10 @@ def test_those_that_are_done_together_wake_the_loop_once(monkeypatch: pytest.Mon
 
 
 def test_waking_the_loop_does_not_release_the_interpreters_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wake-up goes to a full pipe here, and so takes until another process reads; no thread runs meanwhile."""
-    reads_late = "import sys, time; time.sleep(0.5); sys.stdin.buffer.read()"
+    """The wake-up goes to a full pipe here, and so takes until another process reads, half a second after
+    `flush` begins; no thread runs meanwhile."""
+    reads_late = "import os, sys, time; os.read(int(sys.argv[1]), 1); time.sleep(0.5); sys.stdin.buffer.read()"
+    waiting_for, begin = os.pipe()
     n_turns, over = 0, threading.Event()
 
     def take_turns() -> None:
@@ -83,12 +85,14 @@ def test_waking_the_loop_does_not_release_the_interpreters_lock(monkeypatch: pyt
         future.set_result(1)
         monkeypatch.setattr(wakeups, "_writing", full)
         begun, n_before = time.monotonic(), n_turns
+        os.write(begin, b"\0")
         wakeups.flush()
         measured = time.monotonic() - begun, n_turns - n_before
         waiting.cancel()
         return measured
 
-    with subprocess.Popen([sys.executable, "-c", reads_late], stdin=subprocess.PIPE) as reader:
+    command = [sys.executable, "-c", reads_late, str(waiting_for)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[waiting_for]) as reader:
         assert reader.stdin is not None
         full = reader.stdin.fileno()
         os.set_blocking(full, False)
@@ -101,8 +105,32 @@ def test_waking_the_loop_does_not_release_the_interpreters_lock(monkeypatch: pyt
         seconds, n_meanwhile = asyncio.run(flush(full))
         over.set()
         other.join()
+    os.close(waiting_for)
+    os.close(begin)
     assert seconds > 0.1
     assert n_meanwhile < 10
+
+
+def test_a_loop_whose_wakeup_another_has_read_goes_on() -> None:
+    resumed = threading.Thread(target=Wakeups()._resume, daemon=True)
+    resumed.start()
+    resumed.join(10)
+    assert not resumed.is_alive()
+
+
+def test_the_loop_is_woken_again_after_a_write_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def talk() -> int:
+        wakeups, future = Wakeups(), Future[int]()
+        waiting = asyncio.create_task(wakeups.result(future))
+        await asyncio.sleep(0)
+        future.set_result(5)
+        with monkeypatch.context() as patch:
+            patch.setattr(wakeups, "_write", lambda *_: -1)
+            wakeups.flush()
+        wakeups.flush()
+        return await asyncio.wait_for(waiting, 10)
+
+    assert asyncio.run(talk()) == 5
 
 
 def test_a_future_that_is_done_already_has_its_result() -> None:

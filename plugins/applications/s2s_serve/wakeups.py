@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Wakeups"]
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import weakref
@@ -21,7 +22,7 @@ T = TypeVar("T")
 class Wakeups:
     """What `asyncio.wrap_future` does for one future, which wakes the loop by a system call for each that is done.
 
-    Whoever resolves futures calls `flush` afterwards. It keeps the interpreter's lock, which `call_soon_threadsafe`
+    `flush` must be called after futures are resolved. It keeps the interpreter's lock, which `call_soon_threadsafe`
     releases around its system call: a busy loop would take the lock, and a search that wakes it would have to wait.
     """
 
@@ -31,6 +32,7 @@ class Wakeups:
         self._reading, self._writing = os.pipe()
         for file in (self._reading, self._writing):
             weakref.finalize(self, os.close, file)
+        os.set_blocking(self._reading, False)  # a second event loop may have read what was written
         self._write = ctypes.PyDLL(None).write  # a function of CDLL would release the lock
         self._write.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
         self._is_woken = False
@@ -55,11 +57,13 @@ class Wakeups:
     def flush(self) -> None:
         """Resume what waits for futures that are done; called in any thread."""
         if self._done and not self._is_woken:
-            self._is_woken = True
-            self._write(self._writing, b"\0", 1)
+            self._is_woken = True  # before it is: the loop resets this, in its own thread
+            if self._write(self._writing, b"\0", 1) != 1:
+                self._is_woken = False  # the next flush tries again
 
     def _resume(self) -> None:
-        os.read(self._reading, 64)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._reading, 64)
         self._is_woken = False  # before the first is taken: one that is done from now on wakes the loop again
         while self._done:
             waiting, done = self._done.popleft()
