@@ -60,6 +60,7 @@ class StackGuide(Guide):
     def start(self, src: Tensor, pad: Tensor) -> Tensor:
         """[B, S] -> [B, 1, STACK + D + 2], nothing taken and nothing open."""
         del pad
+        self._on(src.device)  # not first in `advance`: where that is compiled, it would be compiled twice
         return src.new_zeros(src.size(0), 1, STACK + self.depth + 2)
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:

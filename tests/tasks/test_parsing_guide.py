@@ -24,7 +24,7 @@ from s2s_parsing.word_parts import count_words, load_words, parts, save_words, s
 from s2s_testing import check_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from s2s_parsing.linear import Action, Linear
@@ -84,6 +84,22 @@ def test_any_token_at_all_leaves_a_state_that_can_be_read() -> None:
         places, kinds = guide.read(state)
         assert (places >= -1).all()
         assert (kinds < torch.tensor(guide.kinds)).all()
+
+
+def test_a_step_is_compiled_once() -> None:
+    written = Written.of(FORM["in_order"], [read_tree("(TOP (S (NP (NN a)) (VP (VB b))))")])
+    guide, graphs = StackGuide(written.actions, depth=2), []
+
+    def keep(graph: torch.fx.GraphModule, _: object) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    step = torch.compile(guide.advance, backend=keep, fullgraph=True)
+    token = torch.tensor([[4]])
+    state = guide.start(token, token < 0)
+    for _ in range(3):
+        assert step(state, token).equal(guide.advance(state, token))
+    assert len(graphs) == 1
 
 
 def test_tags_that_are_predicted_are_given_back() -> None:
