@@ -17,7 +17,7 @@ from s2s_cpu.bf16_linear import n_product_shares, uses_bf16_linear
 from s2s_cpu.library import call
 from s2s_cpu.rules import DTYPE_BITS
 from s2s_cpu.threads import compute_in_threads
-from s2s_cpu.training_linear import fits, is_in_bf16
+from s2s_cpu.training_linear import are_linear_parameters, is_in_bf16
 
 MAX_VALUES = 1 << 25
 """Largest size of the matrix times the number of shares, each of which takes up to 14 bytes for a value of the matrix.
@@ -36,7 +36,7 @@ def accepts_output(hidden: Tensor, matrix: Tensor, *_: object) -> bool:
     """Where a function in C multiplies hidden and the matrix in bf16, and both have gradients; not for a large matrix
     and many threads, for which logits take less memory."""
     trained = hidden.requires_grad and matrix.requires_grad and hidden.dim() == 2
-    if not (trained and is_in_bf16(hidden) and fits(hidden.size(1), matrix, None)):
+    if not (trained and is_in_bf16(hidden) and are_linear_parameters(hidden.size(1), matrix, None)):
         return False
     return uses_bf16_linear(hidden.size(1)) and share_count(hidden, matrix) * matrix.numel() <= MAX_VALUES
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from s2s_cpu.bf16_linear import apply_weight, input_gradient, uses_bf16_linear, weight_gradient
-from s2s_cpu.training_linear import accepts_linear, fits
+from s2s_cpu.training_linear import accepts_linear, are_linear_parameters
 
 if TYPE_CHECKING:
     from s2s.backend import linear
@@ -31,7 +31,7 @@ def accepts_feed_forward(x: Tensor, inner: linear.WeightAndBias, out: linear.Wei
     weight, bias = inner
     trained = all(t.requires_grad for t in (*inner, *out) if t is not None)
     in_c = uses_bf16_linear(weight.size(-1)) and uses_bf16_linear(len(weight))
-    return trained and in_c and accepts_linear(x, weight, bias) and fits(len(weight), *out)
+    return trained and in_c and accepts_linear(x, weight, bias) and are_linear_parameters(len(weight), *out)
 
 
 class _FeedForward(torch.autograd.Function):

@@ -11,7 +11,7 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["accepts_linear", "fits", "is_in_bf16", "linear", "outer_product_sum"]
+__all__ = ["accepts_linear", "are_linear_parameters", "is_in_bf16", "linear", "outer_product_sum"]
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     n = x.numel() // max(1, x.size(-1))
     is_whole = n >= MIN_BATCH_ROWS or (x.dim() > 2 and min(x.shape[:-1]) > 1)
     return (
-        fits(x.size(-1), weight, bias)
+        are_linear_parameters(x.size(-1), weight, bias)
         and is_whole
         and n > MIN_BLOCK_ROWS
         and (n % block_size(n) > 0 or uses_bf16_linear(weight.size(1)))
@@ -58,7 +58,7 @@ def is_in_bf16(x: Tensor) -> bool:
     return torch.get_autocast_dtype("cpu") == torch.bfloat16 and x.dtype in DTYPE_BITS and not in_torch_func()
 
 
-def fits(n_inputs: int, weight: Tensor, bias: Tensor | None) -> bool:
+def are_linear_parameters(n_inputs: int, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether these are plain parameters in fp32 of a linear map of so many inputs."""
     plain = all(is_ordinary(t) and t.dtype == torch.float32 for t in (weight, bias) if t is not None)
     plain = plain and weight.numel() > 0 and weight.shape[1:] == (n_inputs,)
