@@ -16,6 +16,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from harness.pictures import without_pictures
+from harness.recorded_loads import record_loads
 from s2s import backend
 from s2s.backend.operators import OPERATORS
 from s2s.backend.operators.operator import description
@@ -72,6 +73,12 @@ def logging_of_the_test() -> Iterator[None]:
     yield
     logging.root.handlers[:] = handlers
     logging.captureWarnings(capture=False)
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs whose models were loaded."""
+    return record_loads(monkeypatch)
 
 
 @pytest.fixture(scope="session")

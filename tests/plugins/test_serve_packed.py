@@ -17,7 +17,6 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
-from harness.recorded_loads import record_loads
 from harness.small_server import Served, client_of, served, tiny_server, train_run
 from harness.tiny_runs import WORDS
 from s2s.generation import build
@@ -68,12 +67,6 @@ def packed(of_model: Served, run: str) -> Iterator[Served]:
     with served(tiny_server(run)) as started:
         assert started.server.engines["en-de"].model is None
         yield started
-
-
-@pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The runs whose models were loaded."""
-    return record_loads(monkeypatch)
 
 
 def answers(server: Served, requests: list[tuple[str, Any]]) -> list[bytes]:

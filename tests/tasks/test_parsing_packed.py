@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.recorded_loads import record_loads
+from harness.recorded_loads import copy_with_empty_cache
 from s2s.cli import generate, train
 from s2s.plugin import load_plugins
 from s2s_cpu.library import native_library
@@ -43,16 +43,7 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture
 def folder(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """With a parser "x", and a cache that is empty."""
-    shutil.copytree(trained, tmp_path / "w", symlinks=True)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path / "w")
-    return tmp_path / "w"
-
-
-@pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The runs whose models were loaded."""
-    return record_loads(monkeypatch)
+    return copy_with_empty_cache(trained, tmp_path, monkeypatch)
 
 
 def arguments(*options: str) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from harness.recorded_loads import record_loads
+from harness.recorded_loads import copy_with_empty_cache
 from harness.tiny_runs import WORDS, train_tiny
 from s2s.cli import generate
 from s2s.generation import build, packed, packed_keys
@@ -40,16 +40,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """With a run "x", and a cache that is empty."""
-    shutil.copytree(trained, tmp_path / "w", symlinks=True)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path / "w")
-    return tmp_path / "w"
-
-
-@pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The runs whose models were loaded."""
-    return record_loads(monkeypatch)
+    return copy_with_empty_cache(trained, tmp_path, monkeypatch)
 
 
 def written(folder: Path, *options: str, name: str = "in.txt") -> bytes:
