@@ -49,10 +49,10 @@ class GenerateConfig:
     """Continue the output file of a killed command."""
     overwrite: bool = field(default=False, metadata=Mark.OF_FILES | Mark.NEUTRAL)
     """Replace a file that s2s did not write, or that has been changed since; never one that the command reads."""
-    input_fields: dict[str, Any] = field(default_factory=dict, metadata=Mark.ADDED)
+    input_fields: dict[str, Any] = field(default_factory=dict, metadata=Mark.OF_TEXTS | Mark.ADDED)
     """Fields that the task reads of inputs, for all that do not have them themselves, such as input_fields.language=de;
     the objects of a jsonl file may have them as keys."""
-    raw: bool | None = None
+    raw: bool | None = field(default=None, metadata=Mark.OF_TEXTS)
     """Whether the input is raw text, which the task tokenises into words if it needs them. null: s2s-generate finds out
     line by line, from punctuation that is attached to words; elsewhere it is not raw."""
     input_format: Any = field(default="auto", metadata=Mark.OF_FILES)
@@ -67,24 +67,26 @@ class GenerateConfig:
     nbest: int = 1
     """Outputs per input, of distinct texts: of equal ones the best counts, with its score. More than one needs tsv or
     jsonl."""
-    fields: list[str] = field(default_factory=list)
+    fields: list[str] = field(default_factory=list, metadata=Mark.OF_TEXTS)
     """With format=jsonl, further fields of each output. tokens: its ids without eos; pieces: the same as text;
     log_probs: the model's log-probability of each token, eos last; align: word alignment."""
-    tokens: int = 0
+    tokens: int = field(default=0, metadata=Mark.OF_TEXTS)
     """Source tokens decoded at once, without padding and beam, or words if tokens are parts of words; 0: 1000 on a CPU,
     whose caches hold no more, and 4000 elsewhere."""
-    buffer_size: int = 2000
+    buffer_size: int = field(default=2000, metadata=Mark.OF_TEXTS)
     """Inputs read ahead, so that those of similar length are decoded together; from a pipe, those that have arrived."""
-    split: Any = field(default="auto", metadata=Mark.ADDED)
+    split: Any = field(default="auto", metadata=Mark.OF_TEXTS | Mark.ADDED)
     """Running text, as in translation: true: decoded sentence by sentence; false: each input whole. auto: true, unless
     most sources of the training text had several sentences, or lines, which are then kept together. White space and
     symbols between sentences are copied, as is white space at the edges of lines."""
-    segmenter: Any = field(default="rules", metadata=Mark.ADDED | {"names": "segmenter"})
+    segmenter: Any = field(default="rules", metadata=Mark.OF_TEXTS | Mark.ADDED | {"names": "segmenter"})
     """What finds sentences: rules, for all languages, or what a plugin registers."""
-    documents: bool = field(default=True, metadata=Mark.ADDED)
+    documents: bool = field(default=True, metadata=Mark.OF_TEXTS | Mark.ADDED)
     """Of a run with task.context: inputs that follow one another are a document, until an empty one, or one of another
     `document`. false: each input stands by itself, and only its own sentences are context of one another."""
-    keep: list[str] = field(default_factory=lambda: [kind for kind in KEPT if kind != "numbers"], metadata=Mark.ADDED)
+    keep: list[str] = field(
+        default_factory=lambda: [kind for kind in KEPT if kind != "numbers"], metadata=Mark.OF_TEXTS | Mark.ADDED
+    )
     """Parts of running text that are copied: placeholders such as {0} and %s, urls, emails, names of hosts, files and
     users, markup such as <b> and &amp;, numbers of items, symbols that the vocabulary cannot spell, such as emoji, or
     numbers. The first four are decoded where the vocabulary spells them and the output has them as they are; else the
@@ -92,7 +94,7 @@ class GenerateConfig:
     max_source: int = 1024
     """Longest input, in tokens with eos; not given: the run's data.max_len, if it is larger. The model may have a lower
     limit."""
-    too_long: Literal["split", "truncate", "error"] = "split"
+    too_long: Literal["split", "truncate", "error"] = field(default="split", metadata=Mark.OF_TEXTS)
     """What happens to inputs that are still longer. split: running text is split at ends of sentences; parts that are
     too long are truncated. truncate: with a warning and a count. Or an error."""
     constrained: bool = True

@@ -19,6 +19,8 @@ class Mark:
     """It is fixed when models are loaded; all others may differ from one call to the next"""
     OF_FILES = MappingProxyType({"concerns": "files"})
     """It is for input and output files, which a program that has its texts in memory cannot give"""
+    OF_TEXTS = MappingProxyType({"concerns": "texts"})
+    """It is for reading texts and writing outputs: the search of a sentence does not depend on it"""
     RERANKS = MappingProxyType({"reranks": True})
     """It chooses among `candidates` of the search, unless it has a false value"""
     NEUTRAL = MappingProxyType({"neutral": True})

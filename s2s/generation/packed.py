@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from s2s.backend.device_types import CPU_SEARCH_TOKENS
 from s2s.config import GenerateConfig
 from s2s.decoding.queue import FixedQueue
 from s2s.errors import CheckpointError, UserError
@@ -174,7 +175,7 @@ class PackedDecoding:
         if not searcher.first or searcher.device.type != "cpu" or searcher.transforms or self._keys() != self.keys:
             return False
         record = {
-            "options": {"quantization": config.quantization, "tokens": config.tokens},
+            "quantization": config.quantization,
             "checkpoint": loaded.provenance["checkpoint"],
             "max_len": searcher.max_len,
             "name": searcher.name,
@@ -186,10 +187,10 @@ class PackedDecoding:
         )
 
     def _generator(self, record: Mapping[str, Any], search: PackedSearch) -> LoadedGenerator:
-        composed, plugins, options = self.composed, self.plugins, record["options"]
+        composed, plugins = self.composed, self.plugins
         (directory,) = self._directories
         of_run = RunTask.load_for_texts(directory, plugins)
-        of_models = resolve_workers(replace(composed.config, **options), "cpu")
+        of_models = resolve_workers(replace(composed.config, quantization=record["quantization"]), "cpu")
         if of_models.matmul == "exact" or not measures_products(of_models):
             of_models = replace(of_models, matmul="native")
         try:
@@ -197,7 +198,8 @@ class PackedDecoding:
         except UserError:  # it may refer to other sections of the run
             of_run = RunTask.load(directory, plugins)
             chosen = chosen_search(composed, of_run.config, plugins)
-        config = replace(resolved_options(composed, of_run.config, chosen, of_models), tokens=options["tokens"])
+        config = resolved_options(composed, of_run.config, chosen, of_models)
+        config = replace(config, tokens=config.tokens or CPU_SEARCH_TOKENS)
         stages = build_stages(config, of_run.task, lambda: self.searcher(config).model, None, plugins)
         decoding = PackedSegmentSearch(of_run.task, config, search, record["max_len"], record["name"], stages, self)
         generator = Generator(of_run.task, decoding, plugins, of_run.sources)

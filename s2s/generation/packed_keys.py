@@ -43,8 +43,9 @@ class Keys(NamedTuple):
         config = composed.config
         ((name, checkpoint),) = config.members()
         directory = find_model(name, plugins)
-        of_files = {*Mark.options(type(config), Mark.OF_FILES), "workers", "threads"}
-        explicit = {key: value for key, value in composed.explicit.items() if key not in of_files}
+        marks, schema = (Mark.OF_FILES, Mark.OF_TEXTS), type(config)
+        others = {"workers", "threads", *(name for mark in marks for name in Mark.options(schema, mark))}
+        explicit = {key: value for key, value in composed.explicit.items() if key not in others}
         model = {
             "run": str(directory.resolve()),
             "checkpoint": checkpoint,

@@ -15,14 +15,19 @@ import torch
 
 from harness.recorded_loads import copy_with_empty_cache
 from harness.tiny_runs import WORDS, train_tiny
+from s2s.backend.device_types import CPU_SEARCH_TOKENS
 from s2s.cli import generate
+from s2s.config import GenerateConfig, Mark
+from s2s.decoding.queue import FixedQueue
 from s2s.generation import build, packed, packed_keys
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from s2s.decoding import SourceSentence
 
 pytestmark = pytest.mark.skipif(not has_linear(), reason=native_library().reason)
 LINES = [f"{first} {second} sees" for first in WORDS for second in WORDS]
@@ -204,7 +209,53 @@ def test_a_changed_run_is_loaded(change: Callable[[Path], None], folder: Path, l
     assert loads == ["x", "x"]
 
 
-@pytest.mark.parametrize("option", ["search.beam=3", "nbest=1", "keep=[]", "quantization=none", "checkpoint=last"])
+OF_TEXTS = {
+    "input_fields": ["input_fields={}"],
+    "raw": ["raw=true"],
+    "fields": ["format=jsonl", "fields=[tokens,pieces,log_probs]"],
+    "tokens": ["tokens=20"],
+    "buffer_size": ["buffer_size=3"],
+    "split": ["split=true"],
+    "segmenter": ["segmenter={name: rules}"],
+    "documents": ["documents=false"],
+    "keep": ["keep=[numbers]"],
+    "too_long": ["too_long=truncate"],
+}
+"""Other values of the options that the search does not depend on"""
+
+
+def test_another_way_to_read_and_write_texts_loads_no_model(
+    folder: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a search with the defaults has kept gives the outputs of a model that is loaded with these options."""
+    assert set(OF_TEXTS) == set(Mark.options(GenerateConfig, Mark.OF_TEXTS))
+    written(folder)
+    for options in OF_TEXTS.values():
+        found = written(folder, *options)
+        assert loads == ["x"], options
+        with monkeypatch.context() as without:
+            without.setenv("XDG_CACHE_HOME", str(folder / "nothing"))
+            assert written(folder, *options) == found, options
+        shutil.rmtree(folder / "nothing")
+        assert loads.pop() == "x"
+
+
+def test_the_number_of_tokens_is_that_of_each_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queues: list[int] = []
+
+    class RecordedQueue(FixedQueue):
+        def __init__(self, sentences: Sequence[SourceSentence], n_tokens: int) -> None:
+            super().__init__(sentences, n_tokens)
+            queues.append(n_tokens)
+
+    written(folder, "tokens=20")
+    monkeypatch.setattr(packed, "FixedQueue", RecordedQueue)
+    for options in ([], ["tokens=30"]):
+        written(folder, *options)
+    assert queues == [CPU_SEARCH_TOKENS, 30]
+
+
+@pytest.mark.parametrize("option", ["search.beam=3", "nbest=1", "quantization=none", "checkpoint=last"])
 def test_other_options_load_the_model(option: str, folder: Path, loads: list[str]) -> None:
     written(folder)
     written(folder, option)
