@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from s2s.backend import Operator, device_of
 from s2s.backend.host import keep_freed_memory
 from s2s.backend.linear import apply_feed_forward, apply_linear
-from s2s.backend.operators import add_dropout, add_dropout_norm, apply_dropout
+from s2s.backend.operators import add_dropout, add_dropout_norm, apply_dropout, projected_attention
 from s2s.backend.providers import load_implementations
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.compose import compose
@@ -64,6 +64,8 @@ BASE: dict[str, Any] = {
 }
 """All optimisations enabled; threads: a number to measure wall time with, 0 for CPU time with one thread"""
 RATE = 1e-4
+LINEAR_MAPS: tuple[Operator[Any, Any], ...] = (apply_linear, apply_feed_forward, projected_attention)
+"""The operators that multiply by the weights of linear maps"""
 
 
 @dataclass
@@ -101,7 +103,7 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **setti
     backend = BackendSelection.select(train, model, loss, device, n_processes=1, longest=256)
     train_step = TrainStep(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, backend)
     if settings["shapes"] == "all":
-        return Engine(train_step, device, lambda: as_references(apply_linear, apply_feed_forward))
+        return Engine(train_step, device, lambda: as_references(*LINEAR_MAPS))
     if settings["dropout"] != "ours":
         return Engine(train_step, device, lambda: dropout_of(settings["dropout"]))
     if not settings["native"]:

@@ -27,10 +27,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s.backend.operators import (
+    AttentionMaps,
     Kernel,
     apply_dropout,
     attention_weights,
     padded_attention,
+    projected_attention,
     short_attention,
     tiled_attention,
 )
@@ -150,9 +152,13 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         """[..., T, D] -> [..., T, D]"""
+        dropout = self.dropout if self.training else 0.0
+        whole = attend_in_one(x, None, (self.qkv, None, self.out), self.heads, layout, dropout)
+        if whole is not None:
+            return whole
         q, k, v = self.qkv(x)
         q, k, v = split_heads(q, self.heads.n), *(split_heads(part, self.heads.n_kv_heads) for part in (k, v))
-        return self.out(merge_heads(layout.attend(q, k, v, self.dropout if self.training else 0.0)))
+        return self.out(merge_heads(layout.attend(q, k, v, dropout)))
 
 
 class CrossAttention(nn.Module):
@@ -170,10 +176,42 @@ class CrossAttention(nn.Module):
         k, v = self.kv(memory)
         return KeysValues(split_heads(k, self.heads.n_kv_heads), split_heads(v, self.heads.n_kv_heads))
 
-    def forward(self, x: Tensor, memory: KeysValues, layout: Layout) -> Tensor:
-        """[..., T, D] -> [..., T, D]"""
+    def forward(self, x: Tensor, memory: Tensor | KeysValues, layout: Layout) -> Tensor:
+        """[..., T, D], memory [..., S, D] or its keys and values -> [..., T, D]"""
+        dropout = self.dropout if self.training else 0.0
+        if isinstance(memory, Tensor):
+            whole = attend_in_one(x, memory, (self.q, self.kv, self.out), self.heads, layout, dropout)
+            if whole is not None:
+                return whole
+            memory = self.keys_values(memory)
         q = split_heads(self.q(x), self.heads.n)
-        return self.out(merge_heads(layout.attend(q, *memory, self.dropout if self.training else 0.0)))
+        return self.out(merge_heads(layout.attend(q, *memory, dropout)))
+
+
+def attend_in_one(
+    x: Tensor,
+    memory: Tensor | None,
+    maps: tuple[Linear | Projections, Projections | None, Linear],
+    heads: Heads,
+    layout: Layout,
+    dropout: float,
+) -> Tensor | None:
+    """Attention of x [B, T, D] to memory [B, S, D], None for itself, with the linear maps around it: [B, T, D].
+
+    None where it is more than plain linear maps around `short_attention`, or no plugin has them as one function.
+    """
+    if type(layout) is not PaddedLayout or layout.kernel is not auto or heads.n_kv_heads != heads.n:
+        return None
+    n_keys = (x if memory is None else memory).size(-2)
+    if not x.is_cpu or n_keys > SHORT or not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return None
+    if not all(module.is_plain for module in maps if module):
+        return None
+    queries, keys_values, out = (module.weight_and_bias() if module else None for module in maps)
+    assert queries
+    assert out
+    together = AttentionMaps(queries, keys_values, out, heads.n)
+    return projected_attention(x, memory, together, layout.bias, layout.causal, dropout)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class Linear(nn.Linear):
     @property
     def is_plain(self) -> bool:
         """Whether calling it is one product of its own weight, and nothing that a plugin has added."""
-        return type(self) is Linear and self.prepacked is None and not must_be_called(self)
+        return type(self) is Linear and is_plain(self)
 
     def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
         """[O, D], [O]"""
@@ -47,6 +47,11 @@ class Projections(nn.Linear):
         super().__init__(d_in, sum(parts), bias)
         self.parts = parts
 
+    @property
+    def is_plain(self) -> bool:
+        """As in `Linear`"""
+        return type(self) is Projections and is_plain(self)
+
     def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
         """[O, D], [O]"""
         return self.weight, self.bias
@@ -54,6 +59,11 @@ class Projections(nn.Linear):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]  # one result for each part
         out = self.prepacked(x) if self.prepacked else apply_linear(x, self.weight, self.bias)
         return out.split(self.parts, dim=-1)
+
+
+def is_plain(module: Linear | Projections) -> bool:
+    """Whether calling a linear map multiplies by its weight, not in another way that a plugin has added."""
+    return module.prepacked is None and not must_be_called(module)
 
 
 def must_be_called(module: nn.Module) -> bool:

@@ -65,17 +65,17 @@ class DecoderLayer(nn.Module):
     def forward(self, x: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout) -> Tensor:
         """[..., T, D], memory [..., S, D] -> [..., T, D]; in training all computation of a layer happens here, since
         train.strategy=fsdp gathers its parameters only during the call."""
-        return self.attend(x, layout, self.keys_values(memory), memory_layout)
+        return self.attend(x, layout, memory, memory_layout)
 
     def keys_values(self, memory: Tensor) -> KeysValues | None:
         """[..., S, D] -> those of cross-attention, if there is any"""
         return self.cross_attention.keys_values(memory) if self.cross_attention else None
 
-    def attend(self, x: Tensor, layout: Layout, memory: KeysValues | None, memory_layout: Layout) -> Tensor:
-        """The same, with precomputed keys and values of the memory."""
+    def attend(self, x: Tensor, layout: Layout, memory: Tensor | KeysValues | None, memory_layout: Layout) -> Tensor:
+        """The same; memory: or its precomputed keys and values, None without cross-attention"""
         x = self.attention_residual(x, lambda x: self.attention(x, layout))
         attention = self.cross_attention
-        if attention and memory:
+        if attention and memory is not None:
             x = self.cross_attention_residual(x, lambda x: attention(x, memory, memory_layout))
         return self.feed_forward_residual(x, self.feed_forward)
 

@@ -49,8 +49,8 @@ class AdaptedCrossAttention(CrossAttention):
         super().__init__(config.d_model, heads, config.attention_dropout, bias=config.bias)
         self.score, self.unscaled = additive_score(config, heads), config.attention_score == "dot"
 
-    def forward(self, x: Tensor, memory: KeysValues, layout: Layout) -> Tensor:
-        """[..., T, D] -> [..., T, D]"""
+    def forward(self, x: Tensor, memory: Tensor | KeysValues, layout: Layout) -> Tensor:
+        """[..., T, D], memory [..., S, D] or its keys and values -> [..., T, D]"""
         adapted = with_heads_and_score(layout, self.heads, self.score)
         return super().forward(x, memory, QueryKeyTransform(adapted, self.unscaled, None))
 

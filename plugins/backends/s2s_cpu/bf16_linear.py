@@ -14,6 +14,7 @@ __all__ = [
     "has_bf16_linear",
     "input_gradient",
     "n_product_shares",
+    "parameter_gradients",
     "uses_bf16_linear",
     "weight_gradient",
 ]
@@ -95,3 +96,10 @@ def weight_gradient(d_out: Tensor, x: Tensor, d_bias: Tensor | None) -> Tensor:
     dw = x.new_empty(n_outputs, x.size(1), dtype=torch.float32)
     compute_in_threads(compute, (d_out.t(), dw, d_bias), n_product_shares(n_outputs, n_rows * x.size(1)))
     return dw
+
+
+def parameter_gradients(d_out: Tensor, x: Tensor, *, has_bias: bool) -> tuple[Tensor, Tensor | None]:
+    """d_out [..., O], x [..., I] -> those of the weight [O, I] and of the bias [O]"""
+    d_out = d_out.flatten(0, -2)
+    d_bias = d_out.new_empty(d_out.size(1), dtype=torch.float32) if has_bias else None
+    return weight_gradient(d_out, x.flatten(0, -2), d_bias), d_bias

@@ -17,6 +17,7 @@ from s2s_cpu import (
     losses,
     lstm,
     output_loss,
+    projected_attention,
     quantization,
     residual,
     rows,
@@ -73,6 +74,9 @@ def implement() -> str:
     operators.lstm.implement(lstm.lstm, lstm.accepts_lstm)
     operators.short_attention.implement(short_attention, accepts_attention)
     operators.tiled_attention.implement(tiled_attention, accepts_attention)
+    operators.projected_attention.implement(
+        projected_attention.projected_attention, projected_attention.accepts_projected_attention
+    )
     fused.fused_decoder.implement(fused_decoder, accepts_layers)
     fused.fused_encoder.implement(FusedEncoder, accepts_layers)
     fused_steps.implement(beam_search_steps, lambda *_: True)

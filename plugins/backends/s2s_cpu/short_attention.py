@@ -6,9 +6,9 @@ Shapes: B sentences, h heads, T queries, S keys.
 
 from __future__ import annotations
 
-__all__ = ["short_attention"]
+__all__ = ["BACKWARD", "attend", "bias_rows", "short_attention"]
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,8 +17,13 @@ from s2s.backend import operators
 from s2s_cpu.training_attention import address, build_struct, call_in_threads, input_gradients, reference_gradients
 from s2s_cpu.training_attention import rows as head_rows
 
+if TYPE_CHECKING:
+    from s2s_cpu.structs import TrainingAttentionStruct
+
 ROW_MULTIPLE = 16
 """Rows of weights are padded to a multiple of this many floats. ROW_MULTIPLE in short_attention.c"""
+BACKWARD = "s2s_short_attention_backward"
+"""Writes the gradients of sentences"""
 
 
 def short_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
@@ -33,21 +38,14 @@ class ShortAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
         """[B, T, h, d_v]"""
-        n_sentences, n_heads, n_queries, _ = q.shape
-        shape = n_sentences, n_heads, n_queries, k.size(2)
-        mask = operators.draw_mask(torch.Size(shape), dropout) if dropout else None
-        bias = None if bias is None else bias[:, 0, 0].float().contiguous()  # [B, S]
-        weights = None
-        if any(ctx.needs_input_grad):
-            weights = q.new_empty(*shape[:3], -(-shape[3] // ROW_MULTIPLE) * ROW_MULTIPLE, dtype=torch.float32)
-        out = q.new_empty(n_sentences, n_queries, n_heads, v.size(3))
-        ctx.causal, ctx.factor = causal, mask.factor if mask else 1.0
-        ctx.save_for_backward(q, k, v, bias, weights)
+        bias = bias_rows(bias)
+        ctx.causal, ctx.factor = causal, 1.0
         struct = build_struct(ctx, (q, k, v), bias)
-        struct.out, struct.weights = head_rows(out.transpose(1, 2)), address(weights)
-        if mask:
-            struct.random, struct.threshold = address(mask.words), mask.threshold
-        call_in_threads("s2s_short_attention", struct, n_sentences)
+        out = q.new_empty(len(q), q.size(2), q.size(1), v.size(3))
+        struct.out = head_rows(out.transpose(1, 2))
+        weights = attend(struct, dropout, keep=any(ctx.needs_input_grad))
+        ctx.factor = struct.kept_factor
+        ctx.save_for_backward(q, k, v, bias, weights)
         return out
 
     @staticmethod
@@ -59,5 +57,23 @@ class ShortAttention(torch.autograd.Function):
             return *reference_gradients(ctx, inputs, bias, kept, d_out), None, None, None
         struct = build_struct(ctx, inputs, bias)
         struct.weights = address(weights)
-        gradients = input_gradients(ctx, "s2s_short_attention_backward", struct, struct.B, inputs, d_out)
+        gradients = input_gradients(ctx, BACKWARD, struct, struct.B, inputs, d_out)
         return *gradients, None, None, None
+
+
+def bias_rows(bias: Tensor | None) -> Tensor | None:
+    """[B, 1, 1, S] -> [B, S] in fp32"""
+    return None if bias is None else bias[:, 0, 0].float().contiguous()
+
+
+def attend(struct: TrainingAttentionStruct, dropout: float, *, keep: bool = True) -> Tensor | None:
+    """Draws what dropout drops, and writes the output; returns the weights [B, h, T, S], S rounded up, or None."""
+    shape = struct.B, struct.h, struct.T, struct.S
+    row = -(-struct.S // ROW_MULTIPLE) * ROW_MULTIPLE
+    weights = torch.empty(*shape[:3], row) if keep else None
+    struct.weights = address(weights)
+    mask = operators.draw_mask(torch.Size(shape), dropout) if dropout else None
+    if mask:
+        struct.random, struct.threshold, struct.kept_factor = address(mask.words), mask.threshold, mask.factor
+    call_in_threads("s2s_short_attention", struct, struct.B)
+    return weights

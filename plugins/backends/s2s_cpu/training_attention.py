@@ -5,7 +5,15 @@ Shapes: B sentences, h heads, T queries, S keys.
 
 from __future__ import annotations
 
-__all__ = ["accepts_attention", "address", "build_struct", "call_in_threads", "input_gradients", "reference_gradients"]
+__all__ = [
+    "accepts_attention",
+    "accepts_bias",
+    "address",
+    "build_struct",
+    "call_in_threads",
+    "input_gradients",
+    "reference_gradients",
+]
 
 import ctypes
 from itertools import pairwise
@@ -35,7 +43,12 @@ def accepts_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, caus
         return False
     if in_torch_func():
         return False
-    return bias is None or (not causal and bias.shape == (len(k), 1, 1, k.size(2)) and not bias.requires_grad)
+    return accepts_bias(bias, causal, len(k), k.size(2))
+
+
+def accepts_bias(bias: Tensor | None, causal: bool, n_sentences: int, n_keys: int) -> bool:
+    """None, or a bias of padding [B, 1, 1, S] without a gradient."""
+    return bias is None or (not causal and bias.shape == (n_sentences, 1, 1, n_keys) and not bias.requires_grad)
 
 
 def build_struct(ctx: Any, inputs: Sequence[Tensor], bias: Tensor | None) -> TrainingAttentionStruct:

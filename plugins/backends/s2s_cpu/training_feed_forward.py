@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from s2s_cpu.bf16_linear import apply_weight, input_gradient, uses_bf16_linear, weight_gradient
+from s2s_cpu.bf16_linear import apply_weight, input_gradient, parameter_gradients, uses_bf16_linear
 from s2s_cpu.training_linear import accepts_linear, are_linear_parameters
 
 if TYPE_CHECKING:
@@ -52,10 +52,3 @@ class _FeedForward(torch.autograd.Function):
         dw2, db2 = parameter_gradients(d_out, hidden, has_bias=ctx.has_biases[1])
         dw1, db1 = parameter_gradients(d_hidden, x, has_bias=ctx.has_biases[0])
         return input_gradient(d_hidden, w1, x.dtype) if ctx.needs_input_grad[0] else None, dw1, db1, dw2, db2
-
-
-def parameter_gradients(d_out: Tensor, x: Tensor, *, has_bias: bool) -> tuple[Tensor, Tensor | None]:
-    """d_out [..., O], x [..., I] -> those of the weight [O, I] and of the bias [O]"""
-    d_out = d_out.flatten(0, -2)
-    d_bias = d_out.new_empty(d_out.size(1), dtype=torch.float32) if has_bias else None
-    return weight_gradient(d_out, x.flatten(0, -2), d_bias), d_bias

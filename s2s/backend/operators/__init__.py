@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "OPERATORS",
+    "AttentionMaps",
     "Candidates",
     "ConsistencyAndGradient",
     "ConsistencyWeights",
@@ -25,6 +26,7 @@ __all__ = [
     "merge_finished",
     "output_loss",
     "padded_attention",
+    "projected_attention",
     "random_int64",
     "reorder_paths",
     "search_finished",
@@ -39,10 +41,12 @@ __all__ = [
 from typing import Any
 
 from s2s.backend.operators.attention import (
+    AttentionMaps,
     Kernel,
     TreePaths,
     attention_weights,
     padded_attention,
+    projected_attention,
     short_attention,
     tiled_attention,
     tree_attention,

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 __all__ = [
     "BLOCKED",
+    "AttentionMaps",
     "TreePaths",
     "attention_weights",
     "math_attention",
     "padded_attention",
+    "projected_attention",
     "short_attention",
     "tiled_attention",
     "tree_attention",
@@ -19,7 +21,7 @@ __all__ = [
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -27,6 +29,9 @@ from torch.nn import functional as F
 
 from s2s.backend.operators.operator import Operator
 from s2s.backend.operators.rows import apply_dropout
+
+if TYPE_CHECKING:
+    from s2s.backend.linear import WeightAndBias
 
 R = TypeVar("R")
 
@@ -56,6 +61,29 @@ def math_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal:
 
 short_attention = Operator(math_attention)
 """The same in training, for sentences of few keys on a CPU"""
+
+
+class AttentionMaps(NamedTuple):
+    """The linear maps before and after attention with as many heads of keys and values as of queries."""
+
+    queries: WeightAndBias
+    """To the queries of all heads, h d_k values; in self-attention to keys, h d_k, and values, h d_v, too"""
+    keys_values: WeightAndBias | None
+    """To those of what queries attend to; None: self-attention"""
+    out: WeightAndBias
+    """Of the h d_v values that the heads give"""
+    n_heads: int
+
+
+@Operator
+def projected_attention(
+    x: Tensor, memory: Tensor | None, maps: AttentionMaps, bias: Tensor | None, causal: bool, dropout: float
+) -> Tensor | None:
+    """`short_attention` with the linear maps before and after it.
+
+    x [B, T, I], and what it attends to, memory [B, S, J], or None for itself -> [B, T, O]. None as the result: there is
+    no such function, and each part must be computed by itself.
+    """
 
 
 @Operator

@@ -204,8 +204,9 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "consistency_": of_consistency,
     "lstm": of_lstm,
 }
-ELSEWHERE = {"output_loss", "random_int64"}
-"""Without a reference, and without tensors: test_output_loss.py and s2s/nn/test_dropout.py test them"""
+ELSEWHERE = {"output_loss", "projected_attention", "random_int64"}
+"""Without a reference, and without tensors: test_output_loss.py, test_projected_attention.py and s2s/nn/test_dropout.py
+test them"""
 IMPLEMENTED = {name: one for name, one in OPERATORS.items() if name not in ELSEWHERE} | {
     "quantize_rows": quantize_rows,
     "dequantize_rows": dequantize_rows,
