@@ -182,9 +182,10 @@ class PositionTables(NamedTuple):
 
 
 class SearchStream(Protocol):
-    """The beam search of sentences, from their tokens to their outputs, under the constraint of the run's request, and
-    none of their own. Sentences come and go, and may begin with several tokens each; a result, a `SearchResult` of
-    `s2s.decoding`, has `nbest` outputs of its sentence, bit-identical to the first of those of single steps."""
+    """The beam search of sentences, from their tokens to their outputs, with the constraint and the shortlist of the
+    run's request, and no constraint of their own. Sentences come and go, and may begin with several tokens each; a
+    result, a `SearchResult` of `s2s.decoding`, has `nbest` outputs of its sentence, bit-identical to the first of those
+    of single steps."""
 
     @property
     def n_source(self) -> int:

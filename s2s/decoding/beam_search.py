@@ -93,7 +93,7 @@ class BeamSearch(StreamingSearch[Beams]):
     def admit_whole(self, run: BeamRun, sentences: Sequence[SourceSentence]) -> Sequence[SourceSentence]:
         """Let sentences join the run's stream, where the model has one; those that cannot are returned."""
         request = run.request
-        if not run.whole or (request.shortlist and request.model.reads_shortlists):
+        if not run.whole:
             return sentences
         is_plain = [not s.constraint for s in sentences]
         plain = list(itertools.compress(sentences, is_plain))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 MULTIPLE = 8
-"""Marian's products of integers need as many tokens, so it adds the most frequent of the others"""
+"""What Marian's products of integers need"""
 
 
 class Shortlist(NamedTuple):
@@ -30,6 +30,11 @@ class Shortlist(NamedTuple):
     """[S + 1], where the tokens of each source token begin, and where the last ones end"""
     tokens: Tensor
     """Target tokens, those of one source token after those of another"""
+
+    @property
+    def multiple(self) -> int:
+        """Of which a source has as many tokens, if there are enough: the most frequent of the others are added."""
+        return MULTIPLE
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor], n_target: int) -> Shortlist:
@@ -60,7 +65,7 @@ class Shortlist(NamedTuple):
         n_source = len(self.offsets) - 1
         for token in {token for token in source if token < n_source}:
             listed[self.tokens[self.offsets[token] : self.offsets[token + 1]]] = True
-        missing = -int(listed.sum()) % MULTIPLE
+        missing = -int(listed.sum()) % self.multiple
         others = len(self.always) + (~listed[len(self.always) :]).nonzero()[:missing, 0]
         listed[others] = True
         return listed

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from s2s.backend.linear import prepack
+from s2s.decoding.shortlist import Shortlist
 from s2s_cpu import beam_search_steps, stream
 from s2s_cpu.prepacked import has_int8_linear
 from s2s_testing import VOCAB
@@ -71,6 +72,14 @@ def sources(n: int = 4) -> Tensor:
 def source_rows(n: int) -> list[list[int]]:
     """The same without padding, each with eos."""
     return [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(n)]
+
+
+def shortlist(n_always: int = 5, seed: int = 1, vocab: Vocab = VOCAB) -> Shortlist:
+    """The first target tokens, and up to three for each source token but the last ones."""
+    generator = torch.Generator().manual_seed(seed)
+    counts = torch.randint(0, 4, (vocab.src - 3,), generator=generator)
+    tokens = torch.randint(0, vocab.tgt, (int(counts.sum()),), generator=generator)
+    return Shortlist(torch.arange(n_always), torch.cat([torch.zeros(1), counts.cumsum(0)]).long(), tokens)
 
 
 class StepsCall(NamedTuple):

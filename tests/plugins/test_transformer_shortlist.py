@@ -9,8 +9,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness.packed_models import VARIANTS, model, needs_bytes, recorded_steps, source_rows
-from harness.search_calls import StepByStep, find_queued
+from harness.packed_models import (
+    VARIANTS,
+    model,
+    needs_bytes,
+    recorded_steps,
+    recorded_stream_calls,
+    shortlist,
+    source_rows,
+)
+from harness.search_calls import InBatches, StepByStep, find_queued
 from s2s.backend.linear import prepack
 from s2s.decoding import AffineTransform, BeamConfig, BeamSearch, SourceSentence
 from s2s.decoding.queue import FixedQueue
@@ -24,13 +32,6 @@ from s2s_transformer.model import Transformer
 pytestmark = pytest.mark.usefixtures("plugin_operators")
 V = VOCAB.tgt
 N = 9
-
-
-def shortlist(n_always: int = 5, seed: int = 1) -> Shortlist:
-    generator = torch.Generator().manual_seed(seed)
-    counts = torch.randint(0, 4, (VOCAB.src - 3,), generator=generator)  # the last tokens have none
-    tokens = torch.randint(0, V, (int(counts.sum()),), generator=generator)
-    return Shortlist(torch.arange(n_always), torch.cat([torch.zeros(1), counts.cumsum(0)]).long(), tokens)
 
 
 def expected_tokens(lists: Shortlist, source: list[int]) -> set[int]:
@@ -101,16 +102,35 @@ def masked(search: Any, one: Any, lists: Shortlist, **options: Any) -> dict[int,
 def test_outputs_are_those_of_masked_logits_in_any_batch(
     quantization: Any, name: str, beam: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sentences leave and others take their places, in C, whose steps move rows, and step by step."""
+    """Sentences leave and others take their places: in a stream, in calls of steps, which move rows, step by step."""
     one, lists = model(quantization, **VARIANTS[name]), shortlist()
     config, calls = BeamConfig(beam=beam, max_len_a=1.0, max_len_b=4), recorded_steps(monkeypatch)
+    of_streams = recorded_stream_calls(monkeypatch)
     expected = masked(BeamSearch(config), one, lists, nbest=beam)
     assert expected != outputs(BeamSearch(config), one, [*range(N)], 25, nbest=beam)
     calls.clear()
+    of_streams.clear()
     for order, room in (([*range(N)], 1000), ([*range(N)][::-1], 25), ([*range(N)], 1)):
-        for search in (BeamSearch(config), StepByStep(config)):
+        for search in (BeamSearch(config), InBatches(config), StepByStep(config)):
             assert outputs(search, one, order, room, nbest=beam, shortlist=lists) == expected
     assert any(call.n_steps > 1 for call in calls)
+    assert "run" in of_streams
+
+
+@pytest.mark.skipif(not has_linear(), reason="no functions in C")
+@pytest.mark.parametrize("n_always", [0, 1, V])
+def test_a_stream_has_the_tokens_of_any_shortlist(n_always: int) -> None:
+    one, lists, search = model(), shortlist(n_always), BeamSearch(BeamConfig(beam=3, max_len_b=4))
+    assert outputs(search, one, [*range(N)], 25, nbest=3, shortlist=lists) == masked(search, one, lists, nbest=3)
+
+
+@pytest.mark.skipif(not has_linear(), reason="no functions in C")
+def test_sentences_without_room_in_the_beam_are_bounded_by_their_lists() -> None:
+    """A beam that is wider than the list of each sentence has hypotheses without probability."""
+    one, lists, search = model(), shortlist(0), BeamSearch(BeamConfig(beam=V // 2, max_len_b=3))
+    assert outputs(search, one, [*range(N)], 25, nbest=V // 2, shortlist=lists) == masked(
+        search, one, lists, nbest=V // 2
+    )
 
 
 @pytest.mark.parametrize("matmul", ["torch", "onednn"])
@@ -153,3 +173,11 @@ def test_some_outputs_of_a_map_have_the_bits_of_all(make: Any, ids: list[int]) -
     chosen = whole.select(torch.tensor(ids))
     assert torch.equal(chosen(x), before[:, ids])
     assert torch.equal(whole(x), before)
+    assert torch.equal(chosen.select(torch.tensor([0]))(x), before[:, ids[:1]])
+
+
+@pytest.mark.skipif(not has_linear(), reason="no functions in C")
+@pytest.mark.parametrize("ids", [[70], [-1], [0, 71]])
+def test_outputs_that_a_map_does_not_have_are_an_error(ids: list[int]) -> None:
+    with pytest.raises(IndexError, match="of 70"):
+        Fp32Linear(WEIGHT, BIAS).select(torch.tensor(ids))

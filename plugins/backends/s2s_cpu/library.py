@@ -31,6 +31,7 @@ SIGNATURES = {
     "s2s_quantize_rows": [c_void_p, *[c_int64] * 4, *[c_void_p] * 2],
     "s2s_dequantize_rows": [c_void_p, *[c_int64] * 2, *[c_void_p] * 2],
     "s2s_linear": [c_void_p, c_void_p, c_int64, c_void_p],
+    "s2s_select_outputs": [*[c_void_p] * 2, c_int64, c_void_p],
     "s2s_decoder_step": [c_void_p, c_int64, c_void_p, c_void_p],
     "s2s_encoder": [c_void_p, c_int64, c_void_p, c_void_p],
     "s2s_merge_candidates": [*[c_void_p] * 4, *[c_int64] * 4, *[c_void_p] * 5],

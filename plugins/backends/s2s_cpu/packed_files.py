@@ -73,10 +73,10 @@ class PackedFiles:
             return False
         try:
             folder = _folder()
-            weights = folder / f"{model_key}.bin"
+            weights = folder / f"{model_key}{'-listed' * settings['shortlist']}.bin"
             if not _is_whole(weights):
                 with _written(weights) as path:
-                    if not pack_model(path, request.model, N_POSITIONS, MOST_BYTES // 2):
+                    if not pack_model(path, request, N_POSITIONS, MOST_BYTES // 2):
                         return False
             with _written(folder / f"{key}.json") as path:
                 body = json.dumps({"weights": weights.name, "search": settings, "record": record}).encode()

@@ -16,7 +16,7 @@ import mmap
 from ctypes import c_char, c_int64
 from typing import TYPE_CHECKING
 
-from s2s_cpu.structs import ModelStruct, SourceModelStruct
+from s2s_cpu.structs import ModelStruct, ShortlistStruct, SourceModelStruct
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +46,9 @@ class PackedModel:
             c_int64.from_buffer(self.memory, begin + at).value += base
         self.source = SourceModelStruct.from_buffer(self.memory, begin + header["source"])
         self.target = ModelStruct.from_buffer(self.memory, begin + header["target"])
+        self.shortlist: ShortlistStruct | None = None
+        if "shortlist" in header:
+            self.shortlist = ShortlistStruct.from_buffer(self.memory, begin + header["shortlist"])
         self.n_tokens: int = header["n_tokens"]
         """Of the source's vocabulary"""
         self.n_positions: int = header["n_positions"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["PackedSearch"]
 
+import ctypes
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ class PackedSearch:
         self.struct.n_banned = len(self.tables["banned"])
         self.automaton = Automaton(settings["automaton"]) if settings["automaton"] else None
         self.struct.automaton = self.automaton.address if self.automaton else None
+        self.struct.shortlist = ctypes.addressof(model.shortlist) if model.shortlist else None
 
     def accepts(self, sentence: SourceSentence) -> bool:
         """Whether it searches this sentence: not with a constraint of its own, and of no unusual length."""

@@ -16,7 +16,7 @@ from s2s.decoding import BeamSearch, max_output_length
 from s2s_cpu.beam_search_steps import search_struct
 from s2s_cpu.packed_model import DIGEST, FORMAT, PAGE, aligned
 from s2s_cpu.search_constraint import automaton_of
-from s2s_cpu.stream_search import StreamSearch, stream_settings
+from s2s_cpu.stream_search import StreamSearch, shortlist_struct, stream_settings
 from s2s_cpu.structs import SEARCH_SETTINGS, ModelStruct, SourceModelStruct
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ class Block(NamedTuple):
 def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dict[str, Any] | None:
     """The settings of a search in numbers, for sentences whose source and output have up to `n_positions` tokens each.
 
-    None: it is another search than beam search, a constraint that is not tables alone applies to every output, or a
-    shortlist to every source.
+    None: it is another search than beam search, or a constraint that is not tables alone applies to every output.
     """
     if type(search) is not BeamSearch or not (run := search.begin(request)).whole:
         return None
@@ -55,9 +54,8 @@ def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dic
     automaton = automaton_of(constraint, request.vocab.tgt)
     if constraint and not (automaton and automaton.first):
         return None
-    lists = request.shortlist is not None and request.model.reads_shortlists
     limits = _limits(search, request, _n_encoded(request.model, n_positions))
-    if lists or not limits:
+    if not limits:
         return None
     search.extend_penalties(run, max(limits))
     settings, beam, affine = stream_settings(search, run), search.config.beam, run.transforms.affine
@@ -74,6 +72,7 @@ def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dic
         "logit_scale": affine.scale.tolist() if affine else [],
         "logit_bias": affine.bias.tolist() if affine else [],
         "automaton": automaton.numbers if automaton else None,
+        "shortlist": shortlist_struct(run.request) is not None,
     }
 
 
@@ -88,23 +87,28 @@ def _n_encoded(model: Seq2Seq, n_positions: int) -> int:
     return min(n_positions, model.max_len or n_positions)
 
 
-def pack_model(path: Path, model: Seq2Seq, n_positions: int, most_bytes: int) -> bool:
-    """Write a model's file; False if the model does not consist of functions in C, or takes more than `most_bytes`."""
+def pack_model(path: Path, request: SearchRequest, n_positions: int, most_bytes: int) -> bool:
+    """Write the file of a request's model and shortlist; False if the model does not consist of functions in C, or
+    they take more than `most_bytes`."""
+    model = request.model
     search = model.stream_search() if isinstance(model, fused.HasStreamSearch) else None
     if not isinstance(search, StreamSearch):
         return False
-    return _write_model(path, search, _n_encoded(model, n_positions), most_bytes)
+    return _write_model(path, search, request, _n_encoded(model, n_positions), most_bytes)
 
 
-def _write_model(path: Path, search: StreamSearch, n: int, most_bytes: int) -> bool:
+def _write_model(path: Path, search: StreamSearch, request: SearchRequest, n: int, most_bytes: int) -> bool:
     """Write a model with the encodings of its first n positions [P, D]; the caller renames the file into place."""
     source = SourceModelStruct.from_buffer_copy(search.source)
     target = ModelStruct.from_buffer_copy(search.target)
     tables = search.positions.src(n), search.positions.tgt(n)
     source.positions, target.positions = (None if table is None else table.data_ptr() for table in tables)
     tensors = (*_tensors(*search.models), *(table for table in tables if table is not None))
-    every = (*map(_block, tensors), *_struct_blocks(search), _struct_block(source), _struct_block(target))
-    blocks = list({block.address: block for block in every}.values())  # weights may be shared
+    roots = {"source": source, "target": target}
+    if shortlist := shortlist_struct(request):
+        roots["shortlist"], tensors = shortlist, (*tensors, *(request.shortlist or ()))
+    every = (*map(_block, tensors), *_struct_blocks(search), *map(_struct_block, roots.values()))
+    blocks = list({block.address: block for block in every if block.n_bytes}.values())  # weights may be shared
     ends = list(itertools.accumulate(aligned(block.n_bytes, LINE) for block in blocks))
     if ends[-1] > most_bytes:
         return False
@@ -114,8 +118,8 @@ def _write_model(path: Path, search: StreamSearch, n: int, most_bytes: int) -> b
         contents, found = _relocated(block, begin_of)
         pointers += found
         parts += [contents, bytes(-block.n_bytes % LINE)]
-    roots = {"source": begin_of[ctypes.addressof(source)], "target": begin_of[ctypes.addressof(target)]}
-    header = {"format": FORMAT, "n_tokens": search.n_tokens, "n_positions": n, "pointers": pointers, **roots}
+    begins = {name: begin_of[ctypes.addressof(struct)] for name, struct in roots.items()}
+    header = {"format": FORMAT, "n_tokens": search.n_tokens, "n_positions": n, "pointers": pointers, **begins}
     line = json.dumps(header).encode() + b"\n"
     parts.insert(0, line.ljust(aligned(DIGEST + len(line), PAGE) - DIGEST, b"\0"))
     digest = hashlib.sha256()

@@ -78,16 +78,21 @@ class PrepackedLinear:
         self.struct.multiplier = multiplier
 
     def select(self, ids: Tensor) -> Self:
-        """The same map with the outputs ids [U] alone."""
-        selected, width = copy.copy(self), panel_width()
-        weight = self.tensors["weight"]
-        panels = weight if self.bits == 32 else weight.flatten(2).view(torch.int32)  # [O / C, ·, C], units of 4 bytes
-        rows = _padded(panels[ids // width, :, ids % width])
-        chosen = rows.unflatten(0, (-1, width)).transpose(1, 2).contiguous()
-        tensors = {name: _padded(x[ids]) for name, x in self.tensors.items() if name != "weight"}
+        """The same map with the outputs ids [U] alone. Raises IndexError for others than it has."""
+        self._check_outputs(ids)
+        selected, width, ids = copy.copy(self), panel_width(), ids.contiguous()
+        n_panels = -(-len(ids) // width)
+        sizes = {name: n_panels * (1 if name == "weight" else width) for name in self.tensors}
         selected.n_outputs = len(ids)
-        selected._point_to({**tensors, "weight": chosen}, self.struct.multiplier)
+        tensors = {name: x.new_empty(sizes[name], *x.shape[1:]) for name, x in self.tensors.items()}
+        selected._point_to(tensors, self.struct.multiplier)
+        structs = map(ctypes.byref, (self.struct, selected.struct))
+        call("s2s_select_outputs", next(structs), ids, len(ids), next(structs))
         return selected
+
+    def _check_outputs(self, ids: Tensor) -> None:
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < self.n_outputs:  # the last panel is padded
+            raise IndexError(f"rows {int(ids.min())} to {int(ids.max())} of {self.n_outputs}")
 
     def __call__(self, x: Tensor) -> Tensor:
         """x [..., I] in fp32 -> [..., O]. Raises ValueError for rows of another width or type."""
@@ -111,8 +116,7 @@ class Fp32Linear(PrepackedLinear):
     def weight_rows(self, ids: Tensor) -> Tensor:
         """[...] -> [..., I], rows of W"""
         panels, width = self.tensors["weight"], panel_width()
-        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < self.n_outputs:  # the last panel is padded
-            raise IndexError(f"rows {int(ids.min())} to {int(ids.max())} of {self.n_outputs}")
+        self._check_outputs(ids)
         return panels[ids // width, :, ids % width]
 
 

@@ -5,7 +5,7 @@ Shapes: P positions, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["StreamSearch", "accepts_models", "stream_settings"]
+__all__ = ["StreamSearch", "accepts_models", "shortlist_struct", "stream_settings"]
 
 import ctypes
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
 from s2s_cpu.prepacked import PrepackedLinear
 from s2s_cpu.search_constraint import automaton_of
 from s2s_cpu.stream import Stream, StreamSentence
-from s2s_cpu.structs import LinearStruct, SourceModelStruct
+from s2s_cpu.structs import LinearStruct, ShortlistStruct, SourceModelStruct, TokenListsStruct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.backend import fused
-    from s2s.decoding import BeamSearch, SearchResult, SourceSentence
+    from s2s.decoding import BeamSearch, SearchRequest, SearchResult, SourceSentence
     from s2s_cpu.automaton import Automaton
     from s2s_cpu.beam_search_steps import SearchSettings
 
@@ -71,6 +71,8 @@ class SearchStream:
         self.settings, beam, self.automaton = stream_settings(search, run), search.config.beam, automaton
         struct = search_struct(self.settings, beam, beam)
         struct.automaton = automaton.address if automaton else None
+        self.shortlist = shortlist_struct(self.request)
+        struct.shortlist = ctypes.addressof(self.shortlist) if self.shortlist else None
         self.stream = Stream(model.source, model.target, struct)
         self.longest_source = self.longest_target = 0
         self.src_positions: Tensor | None = None
@@ -134,6 +136,17 @@ def stream_settings(search: BeamSearch, run: Any) -> SearchSettings:
     """Those of a search whose sentences may differ in how many outputs are wanted, and then in when they are done."""
     settings = search_settings(search, run)
     return settings._replace(stop_rank=0) if search.config.stop == "best" else settings
+
+
+def shortlist_struct(request: SearchRequest) -> ShortlistStruct | None:
+    """The structure of a request's shortlist, whose memory it points to; None if the model has none, or reads none."""
+    lists = request.shortlist
+    if lists is None or not request.model.reads_shortlists:
+        return None
+    assert all(x.dtype is torch.int64 and x.is_contiguous() for x in lists)
+    of_source = TokenListsStruct(lists.offsets.data_ptr(), lists.tokens.data_ptr())
+    sizes = len(lists.always), len(lists.offsets) - 1, lists.multiple
+    return ShortlistStruct(*sizes, lists.always.data_ptr(), of_source)
 
 
 def accepts_models(source: fused.FusedSource, target: fused.FusedModel, _: object) -> bool:

@@ -21,6 +21,7 @@ __all__ = [
     "ModelStruct",
     "NormStruct",
     "SearchStruct",
+    "ShortlistStruct",
     "SourceModelStruct",
     "StackStruct",
     "StepStruct",
@@ -127,7 +128,7 @@ class SearchStruct(ctypes.Structure):
         *((name, c_int64) for name in SEARCH_SIZES),
         *((name, c_void_p) for name in ("banned", "penalty", *SEARCH_WRITTEN)),
         *((name, c_int64) for name in ("n_steps", "n_new")),
-        *((name, c_void_p) for name in ("allowed", "automaton", "logit_scale", "logit_bias")),
+        *((name, c_void_p) for name in ("allowed", "automaton", "logit_scale", "logit_bias", "shortlist")),
     )
 
 
@@ -135,6 +136,16 @@ class TokenListsStruct(ctypes.Structure):
     """Lists of tokens."""
 
     _fields_ = (("begin", c_void_p), ("token", c_void_p))
+
+
+class ShortlistStruct(ctypes.Structure):
+    """A `Shortlist` of s2s.decoding."""
+
+    _fields_ = (
+        *((name, c_int64) for name in ("n_always", "n_source", "multiple")),
+        ("always", c_void_p),
+        ("of_source", TokenListsStruct),
+    )
 
 
 class AutomatonStruct(ctypes.Structure):
@@ -222,6 +233,6 @@ STRUCTS = (
     *(LinearStruct, NormStruct, LayerStruct, StepStruct),
     *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
     *(TokenListsStruct, AutomatonStruct, HeadRowsStruct, TrainingAttentionStruct),
-    *(StackStruct, SourceModelStruct, AdmissionStruct, FoundStruct),
+    *(StackStruct, SourceModelStruct, AdmissionStruct, FoundStruct, ShortlistStruct),
 )
 """In the order in which `s2s_struct_size` numbers them"""

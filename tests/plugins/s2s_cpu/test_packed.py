@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from harness.packed_models import SEARCH_OPTIONS, VARIANTS, model, needs_bytes, source_rows
+from harness.packed_models import SEARCH_OPTIONS, VARIANTS, model, needs_bytes, shortlist, source_rows
 from harness.search_calls import StepByStep, find_queued
 from harness.tree_texts import EOS, START, small
 from s2s import Choice
@@ -48,9 +48,11 @@ def request(one: Seq2Seq, nbest: int, **options: Any) -> SearchRequest:
     return SearchRequest(model=one, queue=FixedQueue([], 1), device=torch.device("cpu"), nbest=nbest, **options)
 
 
-def packed(files: PackedFiles, search: BeamSearch, one: Seq2Seq, sentences: list[SourceSentence] = SENTENCES) -> Any:
+def packed(
+    files: PackedFiles, search: BeamSearch, one: Seq2Seq, sentences: list[SourceSentence] = SENTENCES, **options: Any
+) -> Any:
     nbest = search.config.beam
-    assert files.keep("search", "model", search, request(one, nbest), {"of": "this test"})
+    assert files.keep("search", "model", search, request(one, nbest, **options), {"of": "this test"})
     found = files.find("search")
     assert found
     assert found[0] == {"of": "this test"}
@@ -59,8 +61,9 @@ def packed(files: PackedFiles, search: BeamSearch, one: Seq2Seq, sentences: list
     return [result.hypotheses for result in sorted(results, key=lambda result: result.index)]
 
 
-def expected(search: BeamSearch, one: Seq2Seq) -> list[list[Hypothesis]]:
-    return find_queued(StepByStep(search.config), one, FixedQueue(SENTENCES, 1000), VOCAB, nbest=search.config.beam)
+def expected(search: BeamSearch, one: Seq2Seq, **options: Any) -> list[list[Hypothesis]]:
+    options = {"nbest": search.config.beam, **options}
+    return find_queued(StepByStep(search.config), one, FixedQueue(SENTENCES, 1000), VOCAB, **options)
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS.keys() - {"BART"}))
@@ -79,6 +82,24 @@ def test_options_hold(options: dict[str, Any], quantization: Any, files: PackedF
 def test_a_greedy_search_is_kept(files: PackedFiles) -> None:
     one, search = model(), greedy(GreedyConfig(max_len_b=4))
     assert packed(files, search, one) == expected(search, one)
+
+
+@pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
+@pytest.mark.parametrize("options", SEARCH_OPTIONS, ids=str)
+def test_a_shortlist_is_kept(options: dict[str, Any], quantization: Any, files: PackedFiles) -> None:
+    one, lists = model(quantization, d_model=48), shortlist()
+    search = BeamSearch(BeamConfig(**({"max_len_b": 4} | options)))
+    found = packed(files, search, one, shortlist=lists)
+    assert found == expected(search, one, shortlist=lists)
+    assert found != expected(search, one)
+
+
+def test_searches_with_and_without_a_shortlist_are_kept_beside_one_another(files: PackedFiles, tmp_path: Path) -> None:
+    one, lists, search = model(), shortlist(), BeamSearch(BeamConfig(max_len_b=4))
+    for options in ({}, {"shortlist": lists}, {"shortlist": lists._replace(always=torch.arange(0))}, {}):
+        for file in tmp_path.rglob("*-listed.bin"):
+            file.unlink()
+        assert packed(files, search, one, **options) == expected(search, one, **options)
 
 
 def test_a_sentence_may_want_fewer_outputs_than_others(files: PackedFiles) -> None:

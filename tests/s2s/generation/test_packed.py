@@ -16,6 +16,7 @@ import torch
 from harness.recorded_loads import copy_with_empty_cache
 from harness.tiny_runs import WORDS, train_tiny
 from s2s.backend.device_types import CPU_SEARCH_TOKENS
+from s2s.checkpoint import directory as checkpoint
 from s2s.cli import generate
 from s2s.config import GenerateConfig, Mark
 from s2s.decoding.queue import FixedQueue
@@ -76,6 +77,56 @@ def test_the_second_command_loads_no_model_and_writes_the_same(
     assert loads == ["x"]
     assert written(folder, *options) == first
     assert loads == ["x"]
+
+
+def shortlisted(folder: Path) -> list[Path]:
+    """The run gets a shortlist: the first tokens, and for each source token one other. The files of its tensors."""
+    folders = list((folder / "runs" / "x" / "checkpoints").iterdir())
+    for path in folders:
+        saved = checkpoint.load(path)
+        n = max(map(len, saved.tensors["model"].values()))  # the table of embeddings is the longest
+        lists = {"always": torch.arange(5), "offsets": torch.arange(n + 1), "tokens": torch.arange(n).flip(0)}
+        checkpoint.save(path.parent, path.name, saved.tensors | {"shortlist": lists}, saved.state)
+    return [path / "shortlist.safetensors" for path in folders]
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["quantization=bf16", "nbest=3", "format=tsv"], ["search=greedy", "threads=2"]], ids=str
+)
+def test_a_shortlist_is_read_without_a_model(options: list[str], folder: Path, loads: list[str]) -> None:
+    without = written(folder, *options)
+    shortlisted(folder)
+    first = written(folder, *options)
+    assert first != without
+    assert loads == ["x", "x"]
+    assert written(folder, *options) == first
+    assert loads == ["x", "x"]
+    assert written(folder, *options, "shortlist=false") == without == written(folder, *options, "shortlist=false")
+    assert loads == ["x", "x", "x"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "other tokens"])
+def test_a_damaged_shortlist_is_an_error_in_one_line(
+    damage: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Though one that was read before is kept."""
+    files = shortlisted(folder)
+    written(folder)
+    for file in files:
+        if damage == "cut":
+            file.write_bytes(file.read_bytes()[:-8])
+        elif damage == "gone":
+            file.unlink()
+        else:
+            saved = checkpoint.load(file.parent)
+            saved.tensors["shortlist"]["tokens"] += 1000
+            checkpoint.save(file.parents[1], file.parent.name, saved.tensors, saved.state)
+    capsys.readouterr()
+    for _ in range(2):
+        assert generate.main(["run=x", "input=in.txt", "output=out2", "workers=1", "--quiet", NATIVE]) == 2
+        (line,) = (line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning: "))
+        assert "shortlist" in line
+    assert not (folder / "out2").exists()
 
 
 def test_torch_is_not_imported(folder: Path) -> None:

@@ -32,8 +32,14 @@ typedef struct {
     Norm embedding_norm;        /* of their sum; none if its weight is null */
     Linear of_columns;          /* to the logits of `columns` alone, with a shortlist; else its weight is null */
     const int64_t *columns;     /* [of_columns.O], the tokens that any sentence lists */
-    uint8_t *listed;            /* [B, V], whether a sentence's output may have the token */
+    uint8_t *listed;            /* [B, V], whether a sentence's output may have the token; null: all of `columns` */
 } Model;
+
+typedef struct { /* the tokens of outputs: some of all outputs, and some by the tokens of their source */
+    int64_t n_always, n_source, multiple; /* further tokens, the most frequent first, make a multiple of so many */
+    const int64_t *always;                /* [n_always] */
+    TokenLists of_source;                 /* of source tokens up to n_source - 1; in any order */
+} Shortlist;
 
 typedef struct { /* a StackAutomaton of G counters, with the states of hypotheses */
     int64_t G, width;
@@ -61,6 +67,7 @@ typedef struct { /* steps change the arrays that are not const */
     const uint8_t *allowed; /* [B, K, V], for one step; null: an automaton decides, or all are allowed */
     Automaton *automaton;   /* null: none */
     const float *logit_scale, *logit_bias; /* [V]: logits become logits * scale + bias; null: they stay */
+    const Shortlist *shortlist;            /* of the sentences of a stream; null: none */
 } Search;
 
 typedef struct { /* what a step makes of its logits: n candidates of each sentence, m continuations of a hypothesis */

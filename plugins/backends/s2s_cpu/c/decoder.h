@@ -88,6 +88,7 @@ typedef int64_t (*Sublayer)(const void *layer, const void *given, const float *x
 
 int64_t s2s_panel_width(void);
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out);
+int64_t s2s_select_outputs(const Linear *from, const int64_t *ids, int64_t n, Linear *to);
 int64_t s2s_rounds_rows_to_bf16(void);
 int64_t s2s_unit_linear(const Linear *linear, const float *x, int64_t R, float *out);
 int64_t s2s_norm(const float *x, int64_t R, int64_t D, const Norm *norm, float *out);

@@ -52,10 +52,10 @@ static int64_t listed_logits(const Model *m, const float *x, int64_t R, int64_t 
     const int64_t V = m->output.O, n = m->of_columns.O;
     if (s2s_linear(&m->of_columns, x, R, part)) return NO_MEMORY;
     for (int64_t r = 0; r < R; r++, out += V, part += n) {
-        const uint8_t *listed = m->listed + r / K * V;
+        const uint8_t *listed = m->listed ? m->listed + r / K * V : 0;
         for (int64_t i = 0; i < V; i++) out[i] = -INFINITY;
         for (int64_t i = 0; i < n; i++)
-            if (listed[m->columns[i]]) out[m->columns[i]] = part[i];
+            if (!listed || listed[m->columns[i]]) out[m->columns[i]] = part[i];
     }
     return OK;
 }

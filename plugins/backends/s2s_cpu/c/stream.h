@@ -26,6 +26,11 @@ typedef struct { /* numbers are those of results, one after the other, as s2s_st
     int64_t n_numbers, n_values, numbers_room, values_room;
 } Results;
 
+typedef struct { /* what computes the logits of a sentence's tokens alone */
+    Linear output;
+    int64_t *ids; /* [output.O], the tokens, in ascending order */
+} Columns;
+
 typedef struct { /* sentences to be admitted */
     int64_t n;
     const int64_t *token;                           /* of their sources, one after the other */
@@ -37,7 +42,7 @@ typedef struct { /* sentences to be admitted */
 typedef struct {
     const SourceModel *source; /* the caller's, as is what follows; positions and penalties may change between calls */
     const Model *model;
-    const Search *settings; /* without arrays but `banned`, `penalty`, `logit_scale`, `logit_bias` and tables;
+    const Search *settings; /* without arrays but `banned`, `penalty`, `logit_scale`, `logit_bias`, tables and lists;
                             stop_rank may be 0: each sentence's n_best */
     Tree tree;
     int64_t B, room;       /* sentences, and how many the arrays have room for */
@@ -51,6 +56,7 @@ typedef struct {
     int64_t **start;       /* [B], its starting tokens */
     int64_t *n_live;       /* [B], hypotheses: one before the first step, then `beam` */
     float **keys_values;   /* [B], of its source; see SourceMemory */
+    Columns **columns;     /* [B], of the tokens of its outputs; null without a shortlist */
     int64_t *token, *node; /* [B, beam], the newest tokens, and the nodes that are these */
     float *score;          /* [B, beam], log-probabilities, best first */
     int64_t *state;        /* [B, beam, width], of the automaton; width is 0 without one */
@@ -81,6 +87,7 @@ void s2s_tree_release(Tree *t, int64_t node);
 void s2s_tree_path(const Tree *t, int64_t node, int64_t n, int64_t *path);
 void s2s_tree_free(Tree *t);
 
+Columns *s2s_columns_of(const Shortlist *of, const Linear *output, const int64_t *source, int64_t n_source);
 int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admission *of, float **keys_values);
 int64_t s2s_stream_step(Stream *s);
 int64_t s2s_write_result(Stream *s, int64_t b);

@@ -28,6 +28,7 @@ static int64_t reserve(Stream *s, int64_t n) {
     for (int i = 0; i < 8; i++)
         if (s2s_resize(numbers[i], room * sizeof(int64_t))) return NO_MEMORY;
     if (s2s_resize(&s->keys_values, room * sizeof(float *)) || s2s_resize(&s->start, room * sizeof(int64_t *)) ||
+        s2s_resize(&s->columns, room * sizeof(Columns *)) ||
         s2s_resize(&s->token, room * beam * sizeof(int64_t)) ||
         s2s_resize(&s->node, room * beam * sizeof(int64_t)) || s2s_resize(&s->score, room * beam * sizeof(float)) ||
         s2s_resize(&s->state, room * beam * width * sizeof(int64_t)) ||
@@ -39,8 +40,9 @@ static int64_t reserve(Stream *s, int64_t n) {
     return OK;
 }
 
-/* Sentence i of those that are admitted, before its first token; start: its starting tokens. */
-static int64_t append(Stream *s, const Admission *of, int64_t i, const int64_t *start) {
+/* Sentence i of those that are admitted, before its first token; source, start: its source and starting tokens. */
+static int64_t append(Stream *s, const Admission *of, int64_t i, const int64_t *source, const int64_t *start) {
+    const Shortlist *lists = s->settings->shortlist;
     const int64_t b = s->B++, at = b * s->settings->beam, E = s->settings->E, width = state_width(s);
     s->index[b] = of->index[i], s->n_source[b] = of->n_source[i], s->limit[b] = of->limit[i];
     s->n_best[b] = of->n_best[i], s->length[b] = 0, s->n_live[b] = s->n_fed[b] = 1, s->n_start[b] = of->n_start[i];
@@ -49,7 +51,8 @@ static int64_t append(Stream *s, const Admission *of, int64_t i, const int64_t *
     if (width) memcpy(s->state + at * width, of->state + i * width, width * sizeof(int64_t));
     for (int64_t e = b * E; e < (b + 1) * E; e++)
         s->finished.score[e] = s->finished.log_prob[e] = -INFINITY, s->finished.node[e] = 0;
-    if (!(s->start[b] = allocate(of->n_start[i] * sizeof(int64_t)))) return NO_MEMORY;
+    s->columns[b] = lists ? s2s_columns_of(lists, &s->model->output, source, of->n_source[i]) : 0;
+    if (!(s->start[b] = allocate(of->n_start[i] * sizeof(int64_t))) || (lists && !s->columns[b])) return NO_MEMORY;
     memcpy(s->start[b], start, of->n_start[i] * sizeof(int64_t));
     return OK;
 }
@@ -60,9 +63,9 @@ int64_t s2s_stream_admit(Stream *s, const Admission *of) {
     if (reserve(s, of->n) || s2s_tree_reserve(&s->tree, of->n)) return NO_MEMORY;
     memset(s->keys_values + s->B, 0, of->n * sizeof(float *));
     int64_t failed = s2s_stream_encode(s->source, s->model, of, s->keys_values + s->B);
-    const int64_t *start = of->start;
-    for (int64_t i = 0; i < of->n; start += of->n_start[i++])
-        if (append(s, of, i, start)) failed = NO_MEMORY;
+    const int64_t *source = of->token, *start = of->start;
+    for (int64_t i = 0; i < of->n; source += of->n_source[i], start += of->n_start[i++])
+        if (append(s, of, i, source, start)) failed = NO_MEMORY;
     return failed;
 }
 
@@ -72,7 +75,7 @@ static void release(Stream *s, int64_t b) {
     for (int64_t k = 0; k < s->n_live[b]; k++) s2s_tree_release(&s->tree, s->node[b * beam + k]);
     for (int64_t e = b * E; e < (b + 1) * E && s->finished.score[e] > -INFINITY; e++)
         s2s_tree_release(&s->tree, s->finished.node[e]);
-    free(s->keys_values[b]), free(s->start[b]);
+    free(s->keys_values[b]), free(s->start[b]), free(s->columns[b]);
 }
 
 /* Moves sentence `from` to the place of `to`. */
@@ -80,7 +83,7 @@ static void move(Stream *s, int64_t from, int64_t to) {
     const int64_t beam = s->settings->beam, E = s->settings->E, n_state = beam * state_width(s);
     int64_t *numbers[] = {s->index, s->n_source, s->limit, s->n_best, s->length, s->n_live, s->n_start, s->n_fed};
     for (int i = 0; i < 8; i++) numbers[i][to] = numbers[i][from];
-    s->keys_values[to] = s->keys_values[from], s->start[to] = s->start[from];
+    s->keys_values[to] = s->keys_values[from], s->start[to] = s->start[from], s->columns[to] = s->columns[from];
     memcpy(s->token + to * beam, s->token + from * beam, beam * sizeof(int64_t));
     memcpy(s->node + to * beam, s->node + from * beam, beam * sizeof(int64_t));
     memcpy(s->score + to * beam, s->score + from * beam, beam * sizeof(float));
@@ -166,9 +169,9 @@ int64_t s2s_stream_cancel(Stream *s, const int64_t *index, int64_t n) {
 }
 
 int64_t s2s_stream_free(Stream *s) {
-    for (int64_t b = 0; b < s->B; b++) free(s->keys_values[b]), free(s->start[b]);
+    for (int64_t b = 0; b < s->B; b++) free(s->keys_values[b]), free(s->start[b]), free(s->columns[b]);
     s2s_tree_free(&s->tree);
-    free(s->tree.layers), free(s->keys_values), free(s->scratch);
+    free(s->tree.layers), free(s->keys_values), free(s->columns), free(s->scratch);
     free(s->index), free(s->n_source), free(s->limit), free(s->n_best), free(s->length), free(s->n_live);
     free(s->n_start), free(s->n_fed), free(s->start);
     free(s->token), free(s->node), free(s->score), free(s->state);

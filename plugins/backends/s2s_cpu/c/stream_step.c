@@ -15,27 +15,31 @@ typedef struct { /* rows of hypotheses, sentence by sentence */
     SourceMemory *sources;                 /* [B] */
     uint8_t *seen;                         /* [S], ones */
     int64_t at_once;                       /* sentences whose logits are computed together */
+    float *part;                           /* [beam, U], logits of the most columns that a sentence has, if any does */
     Expansion expansion;
 } Rows;
 
 /* Their sizes, and memory from `at` on; returns its end. */
 static uintptr_t arrange(uintptr_t at, const Stream *s, Rows *w) {
     const int64_t V = s->model->output.O, beam = s->settings->beam, n_rows = LOGITS_AT_ONCE / V;
-    int64_t longest_source = 0;
+    const int64_t least_rows = s->settings->shortlist ? 0 : LEAST_ROWS; /* else each sentence has a product of its own */
+    int64_t longest_source = 0, n_columns = 0;
     w->R = w->longest = 0;
     for (int64_t b = 0; b < s->B; b++) {
         w->R += s->n_live[b];
         const int64_t length = s->length[b] + s->n_fed[b];
         w->longest = length > w->longest ? length : w->longest;
         longest_source = s->n_source[b] > longest_source ? s->n_source[b] : longest_source;
+        n_columns = s->columns[b] && s->columns[b]->output.O > n_columns ? s->columns[b]->output.O : n_columns;
     }
-    w->at_once = (n_rows > LEAST_ROWS ? n_rows : LEAST_ROWS) / beam;
+    w->at_once = (n_rows > least_rows ? n_rows : least_rows) / beam;
     w->at_once = w->at_once < 1 ? 1 : w->at_once < s->B ? w->at_once : s->B;
     w->token = take(&at, w->R * sizeof(int64_t)), w->node = take(&at, w->R * sizeof(int64_t));
     w->length = take(&at, w->R * sizeof(int64_t)), w->path = take(&at, w->R * w->longest * sizeof(int64_t));
     w->score = take(&at, w->R * sizeof(float)), w->x = take(&at, w->R * s->source->decoder->D * sizeof(float));
     w->state = take(&at, w->R * state_width(s) * sizeof(int64_t));
     w->sources = take(&at, s->B * sizeof(SourceMemory)), w->seen = take(&at, longest_source);
+    w->part = take(&at, beam * n_columns * sizeof(float));
     return s2s_arrange_expansion(at, s->model, s->settings, w->at_once, &w->expansion);
 }
 
@@ -99,6 +103,20 @@ static void keep_live(Stream *s, int64_t b, const Candidates *found, int64_t fro
     s->n_live[b] = beam;
 }
 
+/* The logits of n sentences from b on, with K rows x each, and with a shortlist each with columns of its own. */
+static int64_t compute_logits(const Stream *s, const Model *m, const Search *settings, int64_t b, int64_t n, int64_t K,
+                              const float *x, const Rows *w) {
+    const int64_t width = K * s->source->decoder->D;
+    float *out = w->expansion.logits;
+    if (!settings->shortlist) return s2s_logits(m, settings, x, n * K, K, 0, out);
+    Model own = *m;
+    for (Columns **one = s->columns + b; one < s->columns + b + n; one++, x += width, out += K * m->output.O) {
+        own.of_columns = (*one)->output, own.columns = (*one)->ids, own.listed = 0;
+        if (s2s_logits(&own, settings, x, K, K, w->part, out)) return NO_MEMORY;
+    }
+    return OK;
+}
+
 /* A step of the n sentences from b on, each with K hypotheses, the rows from r on. */
 static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t K, int64_t r, Rows *w) {
     const int64_t E = s->settings->E, V = m->output.O, width = state_width(s);
@@ -110,7 +128,7 @@ static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t 
         automaton = *part.automaton, automaton.state = w->state + r * width;
         part.automaton = &automaton;
     }
-    if (s2s_logits(m, &part, w->x + r * s->source->decoder->D, n * K, K, 0, w->expansion.logits)) return NO_MEMORY;
+    if (compute_logits(s, m, &part, b, n, K, w->x + r * s->source->decoder->D, w)) return NO_MEMORY;
     if (s2s_expand(&part, n, K, V, &w->expansion) || s2s_finish(&part, n, &w->expansion)) return NO_MEMORY;
     if (width) {
         int64_t *after = s->state + b * s->settings->beam * width;
