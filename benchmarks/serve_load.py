@@ -3,8 +3,9 @@
 For 1, 8, 32 and 256 clients, each with a connection of its own and one sentence per request: requests per second,
 median and 95th percentile of the latency, and the server's CPU time per request; the same with CTranslate2 behind a few
 lines of FastAPI (serve_peer.py), with the model that s2s-export run=demo format=ctranslate2 wrote, or that in the
-folder exported=. Both servers run all the time and take turns, so that other load affects both equally; the idle one
-uses no CPU time.
+folder exported=; with libretranslate=PYTHON, with LibreTranslate (serve_libretranslate.py), whose route both have then.
+Both servers run all the time and take turns, so that other load affects both equally; the idle one uses no CPU time.
+lines=FILE: sentences of a file, one per line, in place of those of the built-in grammar.
 Then malformed=10000 malformed requests from 8 clients, while one sends valid ones; malformed=0: none.
 """
 
@@ -20,11 +21,31 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from serve_process import Answers, Server, generate_body, post, sentences, serving, started
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 CLIENTS = (1, 8, 32, 256)
 PATHS = ("/v1/generate", "/v1/score", "/v1/parse", "/translate", "/detect")
+
+
+class Route(NamedTuple):
+    """What clients send a sentence to."""
+
+    path: str
+    body: Callable[[str], bytes]
+    """The request for the best output of a sentence"""
+
+
+def libretranslate_body(text: str) -> bytes:
+    """A body of LibreTranslate's route."""
+    return json.dumps({"q": text, "source": "en", "target": "de"}).encode()
+
+
+OWN, LIBRETRANSLATE = Route("/v1/generate", generate_body), Route("/translate", libretranslate_body)
 
 
 @dataclass
@@ -45,22 +66,25 @@ class Load:
         )
 
 
-def main(run: str, exported: str, seconds: float, rounds: int, n_malformed: int) -> None:
-    """Run all measurements and print them."""
-    texts = sentences(400)
+def main(
+    run: str, exported: str, seconds: float, rounds: int, n_malformed: int, texts: list[str], libretranslate: str
+) -> None:
+    """Run all measurements and print them. libretranslate: a Python that has it; empty: the peer is serve_peer.py."""
+    name, route = ("libretranslate", LIBRETRANSLATE) if libretranslate else ("ctranslate2", OWN)
+    script = Path(__file__).with_name("serve_libretranslate.py" if libretranslate else "serve_peer.py")
     with serving(run):  # a first start, so that the next needs no torch
         pass
     with ExitStack() as stack:
-        peer = started(str(Path(__file__).with_name("serve_peer.py")), exported)
-        servers = {"s2s": stack.enter_context(serving(run)), "ctranslate2": stack.enter_context(peer)}
+        peer = started(str(script), exported, python=libretranslate or sys.executable)
+        servers = {"s2s": stack.enter_context(serving(run)), name: stack.enter_context(peer)}
         for server in servers.values():
-            load(server, texts, 32, 3.0)  # warm
+            load(server, route, texts, 32, 3.0)  # warm
         print("| clients | engine | requests/s | p50 | p95 | CPU a request | memory | answers |")
         print("|---:|---|---:|---:|---:|---:|---:|---|", flush=True)
         for n_clients in CLIENTS:
             found = {name: Load() for name in servers}
             for name, server in [*servers.items()] * rounds:
-                measure(found[name], server, texts, n_clients, seconds)
+                measure(found[name], server, route, texts, n_clients, seconds)
             for name, server in servers.items():
                 print(found[name].row(n_clients, name, server), flush=True)
             print(ratios(*found.values()), flush=True)
@@ -76,18 +100,18 @@ def ratios(ours: Load, theirs: Load) -> str:
     return f"| | ratio | {rate:.2f} | {p50:.2f} | {p95:.2f} | {cpu:.2f} | | |"
 
 
-def measure(found: Load, server: Server, texts: list[str], n_clients: int, seconds: float) -> None:
+def measure(found: Load, server: Server, route: Route, texts: list[str], n_clients: int, seconds: float) -> None:
     """Run one round and add it to the measurements."""
     begun, cpu = time.monotonic(), server.cpu_seconds
-    found.answers.extend(load(server, texts, n_clients, seconds))
+    found.answers.extend(load(server, route, texts, n_clients, seconds))
     found.wall += time.monotonic() - begun
     found.cpu += server.cpu_seconds - cpu
 
 
-def load(server: Server, texts: list[str], n_clients: int, seconds: float) -> Answers:
+def load(server: Server, route: Route, texts: list[str], n_clients: int, seconds: float) -> Answers:
     """Run clients that send each request as soon as the previous one is answered."""
     found, over = Answers(), threading.Event()
-    threads = [threading.Thread(target=client, args=(server, texts, over, found, i)) for i in range(n_clients)]
+    threads = [threading.Thread(target=client, args=(server, route, texts, over, found, i)) for i in range(n_clients)]
     for thread in threads:
         thread.start()
     time.sleep(seconds)
@@ -97,13 +121,15 @@ def load(server: Server, texts: list[str], n_clients: int, seconds: float) -> An
     return found
 
 
-def client(server: Server, texts: list[str], over: threading.Event, found: Answers, first: int = 0) -> None:
+def client(
+    server: Server, route: Route, texts: list[str], over: threading.Event, found: Answers, first: int = 0
+) -> None:
     """Send requests over one connection."""
     connection = server.connection()
     for number in count(first * 37):
         if over.is_set():
             return
-        post(connection, "/v1/generate", generate_body(texts[number % len(texts)]), found)
+        post(connection, route.path, route.body(texts[number % len(texts)]), found)
 
 
 def malformed(server: Server, texts: list[str], n: int) -> None:
@@ -124,7 +150,7 @@ def malformed(server: Server, texts: list[str], n: int) -> None:
                 bad.statuses[0] += 1
 
     threads = [threading.Thread(target=send_malformed, args=(seed,)) for seed in range(8)]
-    probe = threading.Thread(target=client, args=(server, texts, over, good))
+    probe = threading.Thread(target=client, args=(server, OWN, texts, over, good))
     for thread in [*threads, probe]:
         thread.start()
     for thread in threads:
@@ -169,4 +195,6 @@ if __name__ == "__main__":
         float(given.get("seconds", "10")),
         int(given.get("rounds", "3")),
         int(given.get("malformed", "10000")),
+        Path(given["lines"]).read_text().splitlines() if "lines" in given else sentences(400),
+        given.get("libretranslate", ""),
     )

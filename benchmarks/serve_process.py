@@ -103,9 +103,9 @@ def serving(run: str, *options: str) -> AbstractContextManager[Server]:
 
 
 @contextmanager
-def started(*arguments: str) -> Iterator[Server]:
+def started(*arguments: str, python: str = sys.executable) -> Iterator[Server]:
     """Start a Python program that serves; yields it when it says where, and checks that it exits without an error."""
-    command = [sys.executable, *arguments]
+    command = [python, *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
