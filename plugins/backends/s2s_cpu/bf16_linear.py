@@ -26,7 +26,7 @@ from torch import Tensor
 
 from s2s_cpu.library import call, constant, native_library
 from s2s_cpu.rules import DTYPE_BITS
-from s2s_cpu.threads import PRODUCTS_PER_VALUE, compute_in_threads, n_shares
+from s2s_cpu.threads import PRODUCTS_PER_VALUE, compute_in_threads, compute_rows, n_shares
 
 DEPTH = 32
 """Inputs of a block; the number of inputs must be a multiple of it"""
@@ -61,11 +61,11 @@ def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None, *, relu: bool =
     n_outputs, n_inputs = weight.shape
 
     def compute(x: Tensor, out: Tensor) -> None:
-        call("s2s_bf16_linear", x, DTYPE_BITS[x.dtype], len(x), n_inputs, weight, n_outputs, bias, relu, out)
+        rows = DTYPE_BITS[x.dtype], x.numel() // n_inputs, n_inputs
+        call("s2s_bf16_linear", x, *rows, weight, n_outputs, bias, relu, out)
 
     out = x.new_empty(*x.shape[:-1], n_outputs, dtype=torch.bfloat16)
-    rows = x.flatten(0, -2), out.flatten(0, -2)
-    compute_in_threads(compute, rows, n_product_shares(len(rows[0]), weight.numel()))
+    compute_rows(compute, (x, out), n_product_shares(x.numel() // n_inputs, weight.numel()))
     return out
 
 
@@ -77,29 +77,31 @@ def input_gradient(d_out: Tensor, weight: Tensor, dtype: torch.dtype, where: Ten
     n_outputs, n_inputs = weight.shape
 
     def compute(d_out: Tensor, where: Tensor | None, dx: Tensor) -> None:
-        call("s2s_bf16_linear_dx", d_out, len(d_out), n_outputs, weight, n_inputs, where, dx, DTYPE_BITS[dtype])
+        rows = d_out.numel() // n_outputs, n_outputs
+        call("s2s_bf16_linear_dx", d_out, *rows, weight, n_inputs, where, dx, DTYPE_BITS[dtype])
 
     dx = d_out.new_empty(*d_out.shape[:-1], n_inputs, dtype=dtype)
-    rows = d_out.flatten(0, -2), None if where is None else where.flatten(0, -2), dx.flatten(0, -2)
-    compute_in_threads(compute, rows, n_product_shares(len(rows[0]), weight.numel()))
+    compute_rows(compute, (d_out, where, dx), n_product_shares(d_out.numel() // n_outputs, weight.numel()))
     return dx
 
 
 def weight_gradient(d_out: Tensor, x: Tensor, d_bias: Tensor | None) -> Tensor:
-    """d_out [R, O] in bf16, x [R, I] in fp32 or bf16 -> d_out^T x [O, I] in fp32, and d_out's sum in d_bias [O]"""
-    (n_rows, n_outputs), d_out, x = d_out.shape, d_out.contiguous(), x.contiguous()
+    """d_out [..., O] in bf16, x [..., I] in fp32 or bf16 -> the sum over rows of d_out^T x [O, I] in fp32, and that of
+    d_out in d_bias [O]"""
+    n_outputs, n_inputs, d_out, x = d_out.size(-1), x.size(-1), d_out.contiguous(), x.contiguous()
+    n_rows, bits = d_out.numel() // n_outputs, DTYPE_BITS[x.dtype]
 
     def compute(d_out: Tensor, dw: Tensor, db: Tensor | None) -> None:
-        """d_out [O, R]: a share of the columns, transposed"""
-        call("s2s_bf16_linear_dw", d_out, n_outputs, n_rows, len(dw), x, DTYPE_BITS[x.dtype], x.size(1), dw, db)
+        """d_out: from the first of a share of the columns on"""
+        call("s2s_bf16_linear_dw", d_out, n_outputs, n_rows, dw.size(0), x, bits, n_inputs, dw, db)
 
-    dw = x.new_empty(n_outputs, x.size(1), dtype=torch.float32)
-    compute_in_threads(compute, (d_out.t(), dw, d_bias), n_product_shares(n_outputs, n_rows * x.size(1)))
+    dw = x.new_empty(n_outputs, n_inputs, dtype=torch.float32)
+    n = n_product_shares(n_outputs, n_rows * n_inputs)
+    compute_in_threads(compute, (d_out if n == 1 else d_out.flatten(0, -2).t(), dw, d_bias), n)
     return dw
 
 
 def parameter_gradients(d_out: Tensor, x: Tensor, *, has_bias: bool) -> tuple[Tensor, Tensor | None]:
     """d_out [..., O], x [..., I] -> those of the weight [O, I] and of the bias [O]"""
-    d_out = d_out.flatten(0, -2)
-    d_bias = d_out.new_empty(d_out.size(1), dtype=torch.float32) if has_bias else None
-    return weight_gradient(d_out, x.flatten(0, -2), d_bias), d_bias
+    d_bias = d_out.new_empty(d_out.size(-1), dtype=torch.float32) if has_bias else None
+    return weight_gradient(d_out, x, d_bias), d_bias

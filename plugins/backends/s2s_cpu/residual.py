@@ -26,7 +26,7 @@ from torch.autograd.function import once_differentiable
 from s2s.backend import operators
 from s2s_cpu.library import call
 from s2s_cpu.rules import DTYPE_BITS, WIDTH_MULTIPLE, in_torch_func
-from s2s_cpu.threads import compute_in_threads, n_shares
+from s2s_cpu.threads import compute_in_threads, compute_rows, n_shares
 
 
 def random_int64(seed: int, n: int) -> Tensor:
@@ -105,14 +105,15 @@ class _AddDropoutNorm(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, y: Tensor, p: float, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
         numbers, *rest = operators.draw_mask(y.shape, p) if p else (None, 0, 1.0)
         total, out = x.new_empty(x.shape), x.new_empty(x.shape)
-        statistics = x.new_empty(x.numel() // x.size(-1), 2)  # [R, 2]
+        width, n_rows = x.size(-1), x.numel() // x.size(-1)
+        statistics = x.new_empty(n_rows, 2)
 
         def compute(x: Tensor, y: Tensor, numbers: Tensor | None, *results: Tensor) -> None:
-            rows = DTYPE_BITS[y.dtype], *x.shape
+            rows = DTYPE_BITS[y.dtype], x.numel() // width, width
             call("s2s_dropout_norm", x, y, *rows, numbers, *rest, weight, bias, eps, *results)
 
-        tensors = [_rows(t) for t in (x, y, numbers, total, statistics, out)]
-        compute_in_threads(compute, tensors, n_shares(len(statistics), x.size(-1)))
+        tensors = x.contiguous(), y.contiguous(), numbers, total, statistics, out
+        compute_rows(compute, tensors, n_shares(n_rows, width))
         ctx.save_for_backward(total, statistics, numbers, weight)
         ctx.rest, ctx.dtype = rest, y.dtype
         return out
@@ -121,18 +122,14 @@ class _AddDropoutNorm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         total, statistics, numbers, weight = ctx.saved_tensors
-        n = n_shares(len(statistics), len(weight))
+        width = weight.size(0)
+        n = n_shares(statistics.size(0), width)
         dx, dy = torch.empty_like(total), torch.empty_like(total, dtype=ctx.dtype)
-        d_weight, d_bias = parameters = weight.new_empty(2, n, len(weight))
+        d_weight, d_bias = weight.new_empty(n, width), weight.new_empty(n, width)
 
         def compute(d_out: Tensor, total: Tensor, statistics: Tensor, numbers: Tensor | None, *results: Tensor) -> None:
-            rows = DTYPE_BITS[ctx.dtype], *d_out.shape
+            rows = DTYPE_BITS[ctx.dtype], d_out.numel() // width, width
             call("s2s_dropout_norm_backward", d_out, *rows, numbers, *ctx.rest, weight, total, statistics, *results)
 
-        compute_in_threads(compute, [*map(_rows, (d_out, total, statistics, numbers, dx, dy)), d_weight, d_bias], n)
-        return dx, dy, None, *(parameters.sum(1) if n > 1 else parameters[:, 0]), None
-
-
-def _rows(x: Tensor | None) -> Tensor | None:
-    """[..., D] -> [R, D], contiguous"""
-    return x if x is None else x.contiguous().flatten(0, -2)
+        compute_rows(compute, (d_out.contiguous(), total, statistics, numbers, dx, dy, d_weight, d_bias), n)
+        return dx, dy, None, *(t.sum(0) if n > 1 else t[0] for t in (d_weight, d_bias)), None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["PRODUCTS_PER_VALUE", "compute_in_threads", "compute_shares", "n_shares"]
+__all__ = ["PRODUCTS_PER_VALUE", "compute_in_threads", "compute_rows", "compute_shares", "n_shares"]
 
 import functools
 import os
@@ -33,6 +33,13 @@ def compute_in_threads(compute: Callable[..., Any], tensors: Sequence[Tensor | N
         return
     split = ([None] * n if t is None else t.tensor_split(n) for t in tensors)
     compute_shares(compute, list(zip(*split, strict=True)))
+
+
+def compute_rows(compute: Callable[..., Any], tensors: Sequence[Tensor | None], n: int) -> None:
+    """The same of contiguous tensors [..., D] with equally many rows, which one share gets as they are: a small model
+    makes a hundred such calls an update, and views of their rows take 2 µs each."""
+    rows = tensors if n == 1 else [t if t is None else t.flatten(0, -2) for t in tensors]
+    compute_in_threads(compute, rows, n)
 
 
 def compute_shares(compute: Callable[..., Any], shares: Sequence[tuple[Any, ...]]) -> None:

@@ -20,7 +20,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from s2s_cpu.bf16_linear import apply_weight, input_gradient, uses_bf16_linear, weight_gradient
+from s2s_cpu.bf16_linear import (
+    apply_weight,
+    input_gradient,
+    parameter_gradients,
+    uses_bf16_linear,
+    weight_gradient,
+)
 from s2s_cpu.rules import DTYPE_BITS, in_torch_func, is_ordinary
 
 MIN_BLOCK_ROWS = 16
@@ -119,11 +125,9 @@ class _LinearInC(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         (weight, x), d_out, needed = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
         dx = input_gradient(d_out, weight, ctx.dtype) if needed[0] else None
-        d_rows = d_out.flatten(0, -2)
         if not needed[1]:
-            return dx, None, d_rows.sum(0, dtype=torch.float32) if needed[2] else None
-        d_bias = d_rows.new_empty(d_rows.size(1), dtype=torch.float32) if needed[2] else None
-        return dx, weight_gradient(d_rows, x.flatten(0, -2), d_bias), d_bias
+            return dx, None, d_out.flatten(0, -2).sum(0, dtype=torch.float32) if needed[2] else None
+        return dx, *parameter_gradients(d_out, x, has_bias=needed[2])
 
 
 class _LinearInFewShapes(torch.autograd.Function):

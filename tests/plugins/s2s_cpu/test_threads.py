@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from harness.forked_children import in_child
-from s2s_cpu.threads import compute_in_threads, compute_shares, n_shares
+from s2s_cpu.threads import compute_in_threads, compute_rows, compute_shares, n_shares
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -34,6 +34,21 @@ def doubled(n_rows: int, n: int) -> torch.Tensor:
 @pytest.mark.parametrize("n", [1, 2])
 def test_each_row_is_computed_once_all_shares_at_the_same_time(n: int) -> None:
     doubled(5, n)
+
+
+@pytest.mark.parametrize(("n", "shapes"), [(1, {(5, 7, 3)}), (2, {(18, 3), (17, 3)})])
+def test_rows_of_any_shape_are_divided(n: int, shapes: set[tuple[int, ...]]) -> None:
+    x, seen = torch.rand(5, 7, 3), set()
+    out = torch.zeros_like(x)
+
+    def compute(x: torch.Tensor, missing: None, out: torch.Tensor) -> None:
+        assert missing is None
+        seen.add(tuple(x.shape))
+        out += 2 * x
+
+    compute_rows(compute, (x, None, out), n)
+    assert out.equal(2 * x)
+    assert seen == shapes
 
 
 def test_the_first_share_needs_no_other_thread_and_the_others_stay() -> None:
