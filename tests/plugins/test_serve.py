@@ -622,6 +622,14 @@ def test_more_outputs_than_the_beam_finds_are_refused(
     assert capfd.readouterr().err == f"s2s-serve: error: {message}generate.search.beam=3\n"
 
 
+@pytest.mark.parametrize(("given", "meant"), [("prot", "port"), ("max_char", "max_chars"), ("keyfile", "key_file")])
+def test_a_misspelled_option_of_the_server_is_not_looked_for_among_those_of_generation(
+    run: str, capfd: pytest.CaptureFixture[str], given: str, meant: str
+) -> None:
+    assert command.main([f"run={run}", f"{given}=5"]) == 2
+    assert capfd.readouterr().err == f"s2s-serve: error: {given}: no such option. Did you mean '{meant}'?\n"
+
+
 @pytest.mark.parametrize(
     ("option", "reason"),
     [

@@ -6,10 +6,11 @@ __all__ = ["Server", "load_server"]
 
 import asyncio
 import contextlib
+import difflib
 import hmac
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,8 +186,13 @@ def _nbest(config: ServeConfig, name: str, search: Choice) -> int:
 
 
 def _check_options(config: ServeConfig, plugins: Plugins) -> None:
-    """Raise ConfigError for options of s2s-generate that would have no effect."""
-    file_options = Mark.options(plugins.registry.with_options(GenerateConfig), Mark.OF_FILES)
+    """Raise ConfigError for options of s2s-generate without effect, and for misspelled ones of the server."""
+    schema = plugins.registry.with_options(GenerateConfig)
+    known, own = ({item.name for item in fields(one)} for one in (schema, ServeConfig))
+    for name in (name for name in config.generate if name not in known):
+        if near := difflib.get_close_matches(name, own, n=1, cutoff=0.75):
+            raise ConfigError(f"{name}: no such option. Did you mean '{near[0]}'?")
+    file_options = Mark.options(schema, Mark.OF_FILES)
     reasons = dict.fromkeys(file_options, "a server reads and writes no files; leave it out")
     reasons |= dict.fromkeys(("raw", "fields"), "every request has its own; leave it out")
     reasons |= {"nbest": "give nbest, without generate", "run": "give run, without generate"}
