@@ -3,8 +3,9 @@
 The time is that of the whole command. Before the run, a throw-away trainer times a few updates and a validation; from
 these follow the number of updates, the warm-up and the intervals. During the run the speed changes with the load of the
 machine: so each time that two thirds of the time left have passed, the updates that still fit are counted anew, and
-the schedule moves with the run's end. Sixty points of a run record the decision, or that there was none: one continued
-from an earlier checkpoint repeats those that it reaches again, and ends with the same bytes.
+the schedule moves with the run's end. Sixty points of a run record the decision, or that there was none, which is so
+during the warm-up: one continued from an earlier checkpoint repeats those that it reaches again, and ends with the same
+bytes. What passed before the first update, such as reading the corpus, is part of a point's time.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ class TimeBudget(Observer):
         reached = sorted((point for point in self.points.values() if point.step <= step), key=_step)
         for point in reached:
             self._move(point)
-        last = reached[-1] if reached else None
-        self.began = trainer.length.began - (last.seconds * step / last.step if last else trainer.state.seconds)
+        last = reached[-1] if reached else Point(0, 0.0, 0)
+        self.began = trainer.length.began - last.seconds - trainer.state.seconds * (step - last.step) / max(step, 1)
         self.update_ended, self.validating = now, 0.0
         """When the last update ended; seconds of all validations in this session"""
         self.validation = validation if trainer.validation else 0.0
@@ -105,8 +106,7 @@ class TimeBudget(Observer):
         if not self.is_due(step):
             return
         self.marks.append((step, self.update_ended - self.validating))
-        is_decided = warmup(self.planned) <= step < self.trainer.length.n_steps
-        point = self.points.get(step) or (self._decided(step) if is_decided else None)
+        point = self.points.get(step) or (self._decided(step) if step < self.trainer.length.n_steps else None)
         if point and self._move(point):
             self._report(point.length)
 
@@ -131,10 +131,10 @@ class TimeBudget(Observer):
     def _decided(self, step: int) -> Point:
         """The decision of the first process, which stores it before it takes effect."""
         seconds, world = self.update_ended - self.began, self.trainer.world
-        before = max(
-            (point for point in self.points.values() if point.step < step), key=_step, default=Point(0, 0.0, 0)
-        )
-        is_due = self._n_due(step, seconds) > self._n_due(before.step, before.seconds)
+        first = warmup(self.planned)
+        decided = (point for point in self.points.values() if first <= point.step < step)
+        before = max(decided, key=_step, default=Point(0, 0.0, 0))
+        is_due = step >= first and self._n_due(step, seconds) > self._n_due(before.step, before.seconds)
         length = self._length(step, seconds) if is_due else self.trainer.length.n_steps
         point = world.all_gather(Point(step, seconds, length))[0]
         self.points[step] = point

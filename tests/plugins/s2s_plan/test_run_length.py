@@ -156,6 +156,23 @@ def test_the_time_before_an_interruption_counts(tmp_path: Path) -> None:
     assert again.run(lambda _: 0.4) == pytest.approx(BUDGET - 700, rel=0.03)
 
 
+def test_the_time_before_an_interruption_in_the_warm_up_counts(tmp_path: Path) -> None:
+    """Also that which passed before the first update, when the corpus was read."""
+
+    def stopped(seconds: float) -> float:
+        if seconds > 100:
+            raise KeyboardInterrupt
+        return 0.4
+
+    first = Machine(tmp_path, 3000)
+    first.now += 200
+    with pytest.raises(KeyboardInterrupt):
+        first.run(stopped)
+    again = Machine(tmp_path, 3000)
+    again.trainer.state.step = first.trainer.state.step - 1
+    assert again.run(lambda _: 0.4) == pytest.approx(BUDGET - 300, rel=0.03)
+
+
 def test_only_a_run_that_reached_its_moved_end_has_ended(tmp_path: Path) -> None:
     assert ended_after(tmp_path) is None
     machine = Machine(tmp_path, 3000)
