@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from s2s.cli.command import Options, run_command
 from s2s.cli.outputs import check_output
 from s2s.config import GenerateConfig
+from s2s.config.length_advice import length_advice
 from s2s.lasting import lasting_objects
 from s2s.run import find_model, find_run
 from s2s.run.origin import Origin
@@ -67,7 +68,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         started = time.monotonic()
         pipeline.generate_file(generator, config, read, write, output, n_written)
         output.finish()
-    _finished(options, loaded, started)
+    _finished(options, decoding, loaded, started)
     decoding.keep(loaded)
     return None
 
@@ -116,18 +117,18 @@ def _generate_document(
         return _report(options, f"all is in order; nothing was written; on {loaded.description}")
     started = time.monotonic()
     file.write(loaded.generator)
-    _finished(options, loaded, started)
+    _finished(options, decoding, loaded, started)
     decoding.keep(loaded)
     return None
 
 
-def _finished(options: Options, loaded: LoadedGenerator, started: float) -> None:
+def _finished(options: Options, decoding: PackedDecoding, loaded: LoadedGenerator, started: float) -> None:
     """Say how much was done in what time, and whether the outputs look wrong."""
     generator = loaded.generator
     how_much = generator.counts.describe(generator.task.counts, time.monotonic() - started)
     _report(options, f"{how_much}; on {loaded.description}")
-    if (doubt := generator.counts.doubt()) and os.environ.get("RANK", "0") == "0":
-        logger.warning(doubt)
+    if generator.counts.doubt("") and os.environ.get("RANK", "0") == "0":
+        logger.warning(generator.counts.doubt(length_advice(decoding.search_config())))
 
 
 def _report(options: Options, line: str) -> None:

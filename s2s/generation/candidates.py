@@ -197,14 +197,17 @@ class Counts:
     tokens: int = 0
     """Tokens of the best outputs, eos included"""
 
-    def doubt(self) -> str:
-        """A warning if outputs are empty or much too short, more than now and then; else empty."""
+    def doubt(self, advice: str) -> str:
+        """A warning if outputs are empty or much too short, more than now and then; else empty.
+
+        advice: options to try besides longer training, or empty.
+        """
         if self.inputs < FEW or self.blank + self.short <= NOW_AND_THEN * self.inputs:
             return ""
+        why = f", or its scores prefer short outputs; try {advice}" if advice else ""
         return (
             f"of {self.inputs:,} outputs, {self.blank:,} are empty and {self.short:,} much shorter than their inputs: "
-            "the model has been trained too little, or its scores prefer short outputs; "
-            "try search.length_penalty=power search.alpha=1"
+            f"the model has been trained too little{why}"
         )
 
     def describe(self, task_counts: Mapping[str, int], seconds: float) -> str:
@@ -225,6 +228,5 @@ class Counts:
         }
         notes = "".join(f", {count:,} {what}" for what, count in special.items() if count)
         n_inputs, n_tokens = (count / max(seconds, 1e-9) for count in (self.inputs, self.tokens))
-        return (
-            f"{self.inputs:,} inputs{notes} in {seconds:.1f} s: {n_inputs:,.1f} sentences/s, {n_tokens:,.0f} tokens/s"
-        )
+        inputs = f"{self.inputs:,} {'input' if self.inputs == 1 else 'inputs'}"
+        return f"{inputs}{notes} in {seconds:.1f} s: {n_inputs:,.1f} sentences/s, {n_tokens:,.0f} tokens/s"

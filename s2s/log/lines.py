@@ -129,14 +129,17 @@ def apart_line(record: Mapping[str, Any]) -> str:
     return GAP.join([f"      {main}", *words]) if means else ""
 
 
-def doubt_of(record: Mapping[str, Any]) -> str:
-    """A warning if many outputs of a validation are empty, or much shorter than their references; else empty."""
+def doubt_of(record: Mapping[str, Any], advice: str) -> str:
+    """A warning if many outputs of a validation are empty, or much shorter than their references; else empty.
+
+    advice: options to try besides longer training, or empty.
+    """
     n, n_empty, ratio = record.get("sentences", 0), record.get("empty", 0), record.get("length_ratio", 1.0)
     if n < FEW or (n_empty <= MOST_EMPTY * n and ratio >= SHORT):
         return ""
     return (
         f"of the {n:,} outputs of the best validation, {n_empty:,} are empty, and all together have {ratio:.0%} of the "
-        "length of their references: train longer, or give search.length_penalty=power search.alpha=1"
+        f"length of their references: train longer{f', or give {advice}' if advice else ''}"
     )
 
 

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from s2s.config.duration import format_duration
+from s2s.config.length_advice import length_advice
 from s2s.log.lines import GAP, MovingMeans, UpdateLine, apart_line, doubt_of, scores, short, valid_line
 from s2s.log.live import LiveScreen
 from s2s.observer import Observer
@@ -71,7 +72,7 @@ class RunLines(Observer):
             self.log.show(f"best  by {self.by}: {valid_line(best[-1])}")
             if apart := apart_line(best[-1]):
                 self.log.show(apart)
-            if doubt := doubt_of(best[-1]):
+            if doubt := doubt_of(best[-1], length_advice(self.trainer.config.search)):
                 self.log.warn(doubt)
             shown = {signature: name for name, signature in reversed(best[-1].get("signatures", {}).items())}
             for signature, name in reversed(shown.items()):

@@ -15,6 +15,7 @@ def test_counts_are_said_where_there_are_any_and_speed_is_per_second() -> None:
         "2.5 sentences/s, 1 tokens/s"
     )
     assert "4.0 sentences/s" in Counts(inputs=2).describe({}, 0.5)
+    assert Counts(inputs=1).describe({}, 0.5).startswith("1 input in 0.5 s")
     assert Counts().describe({}, 0.0) == "0 inputs in 0.0 s: 0.0 sentences/s, 0 tokens/s"
 
 

@@ -230,8 +230,10 @@ def test_an_output_much_shorter_than_its_text_is_counted(
     ],
 )
 def test_many_outputs_without_text_are_a_warning(counts: Counts, doubted: bool) -> None:
-    doubt = counts.doubt()
+    doubt = counts.doubt("search.alpha=1")
     assert bool(doubt) is doubted
     assert (
         f"of {counts.inputs:,} outputs, {counts.blank:,} are empty and {counts.short:,} much shorter" in doubt
     ) is doubted
+    assert ("prefer short outputs; try search.alpha=1" in doubt) is doubted
+    assert "prefer short" not in counts.doubt("")

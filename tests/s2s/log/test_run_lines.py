@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.followed_runs import make, update
-from s2s.log.lines import scientific, short
+from s2s.config.length_advice import length_advice
+from s2s.decoding import BeamConfig, GreedyConfig
+from s2s.log.lines import doubt_of, scientific, short
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.followed_runs import Clock
+    from s2s.registry import Choice
 
 
 def journal(path: Path) -> list[dict[str, Any]]:
@@ -215,3 +218,18 @@ def test_outputs_that_are_empty_or_too_short_are_doubted_at_the_end(
     shown = capsys.readouterr().err
     assert doubted in shown
     assert bool(doubted) is ("warning: " in shown)
+
+
+@pytest.mark.parametrize(
+    ("search", "advice"),
+    [
+        (BeamConfig(), "search.length_penalty=power search.alpha=1"),
+        (BeamConfig(length_penalty="power"), "search.length_penalty=power search.alpha=1"),
+        (BeamConfig(length_penalty="power", alpha=1.0), ""),
+        (GreedyConfig(), ""),
+    ],
+)
+def test_a_length_penalty_is_advised_where_it_is_not_in_force(search: Choice, advice: str) -> None:
+    assert length_advice(search) == advice
+    found = doubt_of({"sentences": 200, "empty": 22}, advice)
+    assert found.endswith(f"train longer, or give {advice}" if advice else "train longer")
