@@ -2,6 +2,7 @@
 #   docker build -t s2s .
 #   docker run --rm -p 8000:8000 -v "$PWD/runs:/runs:ro" s2s run=/runs/demo
 # For a GPU of NVIDIA: docker build --build-arg TORCH=cu130 -t s2s . and docker run --gpus all …
+# With -v s2s-cache:/home/s2s/.cache a second start does without torch, as docs/serving.md describes.
 # Any other command: docker run --rm -v "$PWD:/work" -w /work --entrypoint s2s-train s2s run=mine …
 
 # The Python for which requirements.lock has the hash of torch.
@@ -21,7 +22,8 @@ RUN index="https://download.pytorch.org/whl/${TORCH}" && \
     fi && \
     pip install --no-cache-dir --no-deps --require-hashes -r /requirements.lock --extra-index-url "$index"
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels pip install --no-cache-dir --no-deps /wheels/*.whl
-RUN useradd --create-home s2s
+# A volume there belongs to this user if the folder does.
+RUN useradd --create-home s2s && install -d -o s2s -g s2s /home/s2s/.cache
 USER s2s
 WORKDIR /home/s2s
 ENV OMP_WAIT_POLICY=PASSIVE

@@ -286,6 +286,23 @@ def test_a_link_leads_somewhere(page: str, target: str) -> None:
     assert (ROOT / page).parent.joinpath(target).exists()
 
 
+def anchors(page: Path) -> set[str]:
+    """The names under which GitHub and the site reach a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    texts = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", text.lower().strip()).replace(" ", "-") for text in texts}
+
+
+def test_a_link_into_a_page_leads_to_a_heading() -> None:
+    missing = [
+        f"{page.relative_to(ROOT)}: {target}#{anchor}"
+        for page in PAGES
+        for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+        if (to := page.parent / target if target else page).suffix == ".md" and anchor not in anchors(to)
+    ]
+    assert not missing
+
+
 def test_every_test_that_a_page_names_exists() -> None:
     """Files, and functions of them; a name may stand for all tests that begin with it."""
     tests = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
