@@ -97,12 +97,12 @@ def forecast(trainer: Trainer) -> Forecast:
     corpora = [(corpus, float(weight)) for corpus, weight in zip(batches.corpora, batches.weights, strict=True)]
     n_pairs = round(sum(weight * len(corpus) for corpus, weight in corpora))
     tokens = [sum(weight * (corpus.n_ids[side] + len(corpus)) for corpus, weight in corpora) for side in (0, 1)]
-    updates = max(tokens) / config.train.n_tokens
+    updates = max(max(tokens) / config.train.n_tokens, 1.0)  # no batch has pairs of two epochs
     seconds = 0.0
     operations = _operations_of_an_epoch(step.model, corpora)
-    if trainer.peak_flops and operations and updates:
+    if trainer.peak_flops and operations:
         seconds = config.train.steps / updates * operations / trainer.peak_flops
-    return Forecast(config.train.steps / max(updates, 1e-9), n_pairs, seconds, rare_tokens(step.vocab, corpora))
+    return Forecast(config.train.steps / updates, n_pairs, seconds, rare_tokens(step.vocab, corpora))
 
 
 def rare_tokens(vocab: Vocab, corpora: Sequence[tuple[MappedCorpus, float]]) -> dict[str, tuple[int, float]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from s2s.cli.train import main as train
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
@@ -52,6 +53,19 @@ def test_a_sensible_run_is_not_warned_of() -> None:
 def test_what_looks_like_a_mistake_is(changes: dict[str, Any], arguments: list[str], said: str) -> None:
     (warning,) = fine(**changes).warnings(config(*arguments))
     assert re.search(said, warning)
+
+
+def test_an_update_is_an_epoch_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five pairs are a batch by themselves, however many tokens an update may have."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.tsv").write_text("".join(f"a red {x}\tein rotes {x}\n" for x in "bcdef"))
+    arguments = ["task=translation", "task.train=pairs.tsv", "task.vocab_size=24", "arch=transformer_tiny"]
+    assert train([*arguments, "train.steps=3", "schedule.warmup=1", "--dry-run"]) == 0
+    captured = capsys.readouterr()
+    assert "3.0 epochs of 5 pairs" in captured.out
+    assert "by heart" not in captured.err
 
 
 @pytest.mark.parametrize(
