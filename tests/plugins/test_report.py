@@ -22,6 +22,7 @@ from s2s import AttentionMap, Encoded, Example
 from s2s.cli import generate
 from s2s.data.ledger import CorpusReport, Drops, Sample, ledger_record
 from s2s.metrics import Comparison, Score
+from s2s.training.validation import ValidationResult
 from s2s_report import command
 from s2s_report.attention import PairAttention
 from s2s_report.attention_lines import farthest, sharpest
@@ -33,7 +34,7 @@ from s2s_report.flags import flags_of
 from s2s_report.ledger_section import ledger_section
 from s2s_report.outcome import DataStatistics, buckets, read_statistics
 from s2s_report.outcome_sections import data_section
-from s2s_report.run_log import RunLog, read_log
+from s2s_report.run_log import CURVES, RunLog, read_log, titles
 from s2s_report.sentence_sections import word_diff
 from s2s_report.training_sections import cost, curves, training_verdict
 
@@ -439,6 +440,13 @@ def test_the_word_and_the_heads_of_the_figures() -> None:
     assert sharpest(weights) == [1, 2], "least entropy first, given in their order"
     assert farthest(weights, ["a", "b", "c", "."]) == 2
     assert farthest(weights, ["a", "b", ".", "c"]) == 3, "marks are no words"
+
+
+def test_counts_of_a_validation_are_no_curves(tmp_path: Path) -> None:
+    found = ValidationResult({"nll": 1.0, "bleu": 20.0}, {}, -1.0, "beam 4", 200, 1000)
+    record = {"kind": "valid", "step": 4, "best": True, "seconds": 1.5, **found.record()}
+    (tmp_path / "log.jsonl").write_text(json.dumps(record))
+    assert titles([read_log(tmp_path)]).keys() - CURVES.keys() == {"Development bleu"}
 
 
 def test_the_verdict_says_whether_training_had_stopped_improving(tmp_path: Path) -> None:

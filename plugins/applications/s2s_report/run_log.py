@@ -25,7 +25,11 @@ CURVES = {
     "Development nll": ("valid", "nll"),
 }
 """Title -> kind of record and its key; `titles` adds the metrics of the development set"""
-NO_SCORE = {"kind", "step", "best", "nll", "ppl", "search", "signatures", "seconds", "length_ratio"}
+NO_SCORE = {
+    *("kind", "step", "best", "nll", "ppl", "search", "signatures", "seconds"),
+    *("sentences", "of_sentences", "empty", "length_ratio"),
+}
+"""Keys of a validation's record that are no curve of their own"""
 
 
 @dataclass
