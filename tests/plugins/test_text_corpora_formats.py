@@ -293,6 +293,17 @@ def test_what_cannot_be_read_is_one_clear_line(
     assert "invalid=drop" not in str(caught.value)
 
 
+@pytest.mark.parametrize("options", [{"src_lang": "en", "tgt_lang": "ja"}, {"columns": ["en", "ja"]}], ids=str)
+@pytest.mark.parametrize("lacking", ['"de": "c"', '"de": "c", "ja": null'])
+def test_keys_that_the_first_record_lacks_are_found(options: dict[str, Any], lacking: str, tmp_path: Path) -> None:
+    """A corpus of several languages, not all of which every line has."""
+    file = tmp_path / "a.jsonl"
+    file.write_text(f'{{"id": "b", "en": "a", {lacking}}}\n{{"id": "b", "en": "d", "de": "e", "ja": "f"}}\n')
+    assert read(file, **options, invalid="drop") == [("d", "f")]
+    with pytest.raises(DataError, match=r'a\.jsonl:1: "ja" is missing'):
+        read(file, **options)
+
+
 def test_units_without_a_translation_are_counted(tmp_path: Path) -> None:
     (tmp_path / "a.po").write_bytes(
         po(PAIRS[:1]) + b'#, fuzzy\nmsgid "a"\nmsgstr "b"\n\nmsgid "c"\nmsgstr ""\n\n#~ msgid "d"\n#~ msgstr "e"\n'

@@ -5,7 +5,8 @@ from __future__ import annotations
 __all__ = ["JsonFile", "JsonLinesFile", "RecordFile"]
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -47,14 +48,21 @@ class RecordFile(PairFile):
         return row
 
     def layout(self) -> Keys:
+        """By the keys of the first record, or else of all of a sample, where some lack a side."""
+        records = list(self._sample())
+        if not records:
+            return Keys()
+        try:
+            return self._keys(records[0])
+        except DataError:
+            return self._keys(_joined(records))
+
+    def _sample(self) -> Iterator[Mapping[str, Any]]:
         for _, row in islice(self.rows(), N_SAMPLED):
-            try:
+            with suppress(Unusable):
                 record = None if isinstance(row, Rejected) else self.record(row)
-            except Unusable:
-                continue
-            if record:
-                return self._keys(record)
-        return Keys()
+                if record:
+                    yield record
 
     def _keys(self, record: Mapping[str, Any]) -> Keys:
         if not self.reading.columns and ("src" in record or "tgt" in record):
@@ -84,6 +92,14 @@ class RecordFile(PairFile):
             return text
         expected = ', expected an object such as {"src": "…", "tgt": "…"}' if key in Keys() else ""
         raise Unusable(f'"{key}" is {"missing" if text is None else "not text"}{expected}')
+
+
+def _joined(records: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """All keys, each with its first value that is not null."""
+    joined: dict[str, Any] = {}
+    for record in records:
+        joined |= {key: value for key, value in record.items() if joined.get(key) is None}
+    return joined
 
 
 def _paths(key: str, value: Any) -> list[str]:
