@@ -182,10 +182,10 @@ class PositionTables(NamedTuple):
 
 
 class SearchStream(Protocol):
-    """The beam search of sentences, from their tokens to their outputs, with the constraint and the shortlist of the
-    run's request, and no constraint of their own. Sentences come and go, and may begin with several tokens each; a
-    result, a `SearchResult` of `s2s.decoding`, has `nbest` outputs of its sentence, bit-identical to the first of those
-    of single steps."""
+    """The search of sentences, from their tokens to their outputs, with the constraint and the shortlist of the run's
+    request, and no constraint of their own. Sentences come and go, and may begin with several tokens each; a result, a
+    `SearchResult` of `s2s.decoding`, has `nbest` outputs of its sentence. Those of beam search are bit-identical to the
+    first of those of single steps; each sample (`Run.sampling`) is to that of single steps that draw it alone."""
 
     @property
     def n_source(self) -> int:
@@ -206,8 +206,8 @@ class SearchStream(Protocol):
 
 
 StreamSearch = Callable[[Any, Any], SearchStream | None]
-"""A stream for a `BeamSearch` and what its `begin` returned, both of `s2s.decoding`; None: there is none for it, or for
-its constraint"""
+"""A stream for a `StreamingSearch` and what its `begin` returned, both of `s2s.decoding`; None: there is none for it,
+or for its constraint"""
 
 
 @Operator

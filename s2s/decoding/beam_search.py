@@ -15,14 +15,12 @@ from __future__ import annotations
 
 __all__ = ["BeamSearch", "fused_steps", "greedy"]
 
-import itertools
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from s2s.backend.fused import HasStreamSearch
 from s2s.backend.operators import (
     merge_candidates,
     merge_finished,
@@ -36,14 +34,13 @@ from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
 from s2s.decoding.config import BeamConfig, GreedyConfig
 from s2s.decoding.history import ROOT, on_host
 from s2s.decoding.sentences import Hypothesis, SearchResult
-from s2s.decoding.starting import check_starting_tokens, max_output_length, start_sentences
+from s2s.decoding.starting import start_sentences
 from s2s.decoding.streaming import StreamingSearch
 from s2s.errors import ConfigError, PluginError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.backend.fused import SearchStream
     from s2s.decoding.contract import SearchRequest
     from s2s.decoding.sentences import SourceSentence
 
@@ -90,32 +87,8 @@ class BeamSearch(StreamingSearch[Beams]):
         run.whole = run.whole and not (self.config.renormalize and request.constraint)
         return run
 
-    def admit_whole(self, run: BeamRun, sentences: Sequence[SourceSentence]) -> Sequence[SourceSentence]:
-        """Let sentences join the run's stream, where the model has one; those that cannot are returned."""
-        request = run.request
-        if not run.whole:
-            return sentences
-        is_plain = [not s.constraint for s in sentences]
-        plain = list(itertools.compress(sentences, is_plain))
-        if not plain or not (stream := self._stream(run)):
-            return sentences
-        starts = [request.starting_tokens(sentence) for sentence in plain]
-        for start in starts:
-            check_starting_tokens(start, request.vocab)
-        limits = [
-            max_output_length(self.config, request.model, len(sentence.ids) - 1, len(start))
-            for sentence, start in zip(plain, starts, strict=True)
-        ]
-        self.extend_penalties(run, max(limits))
-        others = stream.admit(run, plain, limits)
-        return [*others, *(s for s, plain in zip(sentences, is_plain, strict=True) if not plain)]
-
-    def _stream(self, run: BeamRun) -> SearchStream | None:
-        """The run's stream, made when it is first needed; None: the model has none, or none for the constraint."""
-        model = run.request.model
-        if not run.stream and isinstance(model, HasStreamSearch) and (make_stream := model.stream_search()):
-            run.stream = make_stream(self, run)
-        return run.stream
+    def _prepare_limit(self, run: BeamRun, limit: int) -> None:
+        self.extend_penalties(run, limit)
 
     def start(self, run: BeamRun, sentences: list[SourceSentence]) -> Beams:
         """One live hypothesis for each sentence, since several would be identical in the first step."""

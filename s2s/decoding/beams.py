@@ -43,8 +43,6 @@ class BeamRun(Run["Beams"]):
         """Length penalties of outputs of 0, 1, 2, … tokens, eos included; computed for the lengths that occur"""
         self.fused = fused and not self.transforms.needs_output
         """Whether `fused_steps` may take the place of `BeamSearch.step`"""
-        self.whole = False
-        """Whether `BeamSearch.admit_whole` may take the place of all that happens to a sentence"""
 
 
 @dataclass(frozen=True, kw_only=True)

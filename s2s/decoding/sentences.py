@@ -4,7 +4,9 @@ from __future__ import annotations
 
 __all__ = ["ActiveSentence", "Hypothesis", "SearchResult", "SourceSentence"]
 
-from collections.abc import Sequence
+import hashlib
+import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import log
 
@@ -32,6 +34,15 @@ class SourceSentence:
     empty: `Vocab.starting_tokens`. They are no part of the output"""
     align: bool = False
     """Whether `Hypothesis.source_positions` are needed, whatever the options say"""
+
+    def sampling_key(self, seed: int, number: int) -> int:
+        """Of one of its samples, in 64 bits: the seed of the random numbers in [0, 1) that draw its tokens.
+
+        It depends on nothing but the seed, the sample's number and the source. Number i is the upper 53 bits of number
+        i of SplitMix64, over 2^53.
+        """
+        numbers = struct.pack(f"<{2 + len(self.ids)}q", seed, number, *self.ids)
+        return int.from_bytes(hashlib.blake2b(numbers, digest_size=8).digest(), "little", signed=True)
 
 
 @dataclass(frozen=True)
@@ -85,3 +96,9 @@ class ActiveSentence:
         *before, last = log_probs
         finished = self.ends_itself(len(tokens), last)
         return Hypothesis(tokens, score, sum(before) + last, log_probs, finished=finished)
+
+    def sampling_result(self, samples: Iterable[tuple[list[int], list[float]]]) -> SearchResult:
+        """The result of sampling, the most probable output first: tokens of each sample, and log-probabilities of
+        these and of eos."""
+        outputs = [self.hypothesis(tokens, sum(log_probs), log_probs) for tokens, log_probs in samples]
+        return SearchResult(self.index, sorted(outputs, key=lambda output: -output.score))

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from s2s.decoding.config import SearchConfig
     from s2s.decoding.sentences import SourceSentence
-    from s2s.decoding.streaming import Run
     from s2s.model import Seq2Seq
     from s2s.vocab import Vocab
 
@@ -42,8 +41,8 @@ class StartedSentences:
     """[B, 1, ·]"""
 
 
-def start_sentences(run: Run[Any], config: SearchConfig, sentences: Sequence[SourceSentence]) -> StartedSentences:
-    """Start sentences that all have the same number of starting tokens."""
+def start_sentences(run: Any, config: SearchConfig, sentences: Sequence[SourceSentence]) -> StartedSentences:
+    """Start sentences that all have the same number of starting tokens; run: the search's `Run`."""
     request, model = run.request, run.request.model
     src, pad = pad_sources(sentences, request.vocab, request.device)
     starts = [request.starting_tokens(sentence) for sentence in sentences]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = ["ActiveBatch", "Run", "StreamingSearch", "join_batches", "remaining_rows"]
 
+import itertools
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, replace
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
+from s2s.backend.fused import HasStreamSearch
 from s2s.decoding.sentences import ActiveSentence
+from s2s.decoding.starting import check_starting_tokens, max_output_length
 from s2s.decoding.transforms import Transforms, pad_to_same, trim
 from s2s.model import State
 from s2s.tensors import join_tensors, select_rows
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from s2s.backend.fused import SearchStream
+    from s2s.backend.operators import SamplingRule
     from s2s.decoding.contract import SearchRequest
     from s2s.decoding.sentences import SearchResult, SourceSentence
 
@@ -111,6 +115,12 @@ class Run(Generic[B]):
         """Sentences that are started but cannot join the batch; they form the next ones"""
         self.stream: SearchStream | None = None
         """Sentences whose whole search is a function of the model"""
+        self.whole = False
+        """Whether a stream may take the place of all that happens to a sentence, see `StreamingSearch.admit_whole`"""
+        self.sampling: SamplingRule | None = None
+        """How each of `nbest` outputs is drawn; None: the most probable ones are searched"""
+        self.seed = 0
+        """Of the random numbers in sampling, see `SourceSentence.sampling_key`"""
 
     @property
     def n_streamed(self) -> int:
@@ -120,6 +130,9 @@ class Run(Generic[B]):
 
 class StreamingSearch(ABC, Generic[B]):
     """A `Search` that works on a batch step by step. Calls may overlap, since each has a `Run` of its own."""
+
+    config: Any
+    """Its options, a `SearchConfig`, from which `admit_whole` takes the limits of outputs"""
 
     @torch.no_grad()
     def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
@@ -201,7 +214,33 @@ class StreamingSearch(ABC, Generic[B]):
 
     def admit_whole(self, run: Any, sentences: Sequence[SourceSentence]) -> Sequence[SourceSentence]:
         """Let sentences join the run's stream, where the model has one; those that cannot are returned."""
-        return sentences
+        request = run.request
+        if not run.whole:
+            return sentences
+        is_plain = [not s.constraint for s in sentences]
+        plain = list(itertools.compress(sentences, is_plain))
+        if not plain or not (stream := self._stream(run)):
+            return sentences
+        starts = [request.starting_tokens(sentence) for sentence in plain]
+        for start in starts:
+            check_starting_tokens(start, request.vocab)
+        limits = [
+            max_output_length(self.config, request.model, len(sentence.ids) - 1, len(start))
+            for sentence, start in zip(plain, starts, strict=True)
+        ]
+        self._prepare_limit(run, max(limits))
+        others = stream.admit(run, plain, limits)
+        return [*others, *(s for s, plain in zip(sentences, is_plain, strict=True) if not plain)]
+
+    def _stream(self, run: Any) -> SearchStream | None:
+        """The run's stream, made when it is first needed; None: the model has none, or none for the constraint."""
+        model = run.request.model
+        if not run.stream and isinstance(model, HasStreamSearch) and (make_stream := model.stream_search()):
+            run.stream = make_stream(self, run)
+        return run.stream
+
+    def _prepare_limit(self, run: Any, limit: int) -> None:
+        """Let the run have what a stream reads for outputs of up to `limit` tokens."""
 
     def admit(self, run: Run[B], batch: B | None) -> B | None:
         """The batch with those queued sentences that fit and whose states can join; None if there are none."""

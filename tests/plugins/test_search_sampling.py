@@ -26,9 +26,8 @@ from s2s.decoding.queue import FixedQueue
 from s2s.errors import ConfigError
 from s2s.model import State
 from s2s.task import Vocab
-from s2s_search import SampleConfig
+from s2s_search import SampleConfig, sampling
 from s2s_search.sampling import Sampling
-from s2s_search.token_sampling import sample_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,11 +188,34 @@ def test_logits_that_are_not_finite_have_no_samples_and_an_empty_batch_no_rows()
     assert find(Sampling(SampleConfig()), model, empty, empty == 0, VOCAB) == []
 
 
-def test_chance_that_is_almost_one_takes_no_forbidden_symbol() -> None:
-    log_probs = torch.tensor([[[0.5, 0.3, 0.2]]]).log()
-    allowed = torch.tensor([[[True, True, False]]])
-    almost = torch.tensor([[1 - 2**-53]], dtype=torch.double)
-    assert sample_tokens(log_probs, allowed, almost, SampleConfig()).item() == 1
+def test_random_numbers_are_those_of_the_key() -> None:
+    """SplitMix64 with integers of any size (Steele et al., 2014)."""
+    key = SourceSentence(0, [5, 6, EOS]).sampling_key(seed=7, number=2)
+    found = sampling._uniform(key, 20).tolist()
+    for i, number in enumerate(found):
+        x = (key + (i + 1) * 0x9E3779B97F4A7C15) % 2**64
+        x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+        assert number == ((x ^ x >> 31) >> 11) / 2**53
+
+
+def test_keys_differ_in_all_that_they_depend_on() -> None:
+    one = SourceSentence(0, [5, 6, EOS])
+    others = [SourceSentence(0, ids) for ids in ([6, 5, EOS], [5, EOS], [5, 6, 6, EOS])]
+    keys = [one.sampling_key(1, 0), one.sampling_key(1, 1), one.sampling_key(2, 0), one.sampling_key(0, 1)]
+    keys += [other.sampling_key(1, 0) for other in others]
+    assert len(set(keys)) == len(keys)
+    assert SourceSentence(3, one.ids, nbest=2, starting_tokens=(4,)).sampling_key(1, 0) == keys[0]
+
+
+def test_random_numbers_are_uniform_over_sources_and_over_steps() -> None:
+    """Chi-squared with 63 degrees of freedom; 103.4 is its 99.9th percentile."""
+    keys = [SourceSentence(0, [4 + i, EOS]).sampling_key(1, k) for i in range(200) for k in range(4)]
+    numbers = torch.stack([sampling._uniform(key, 16) for key in keys])  # [800, 16]
+    for some in (numbers[:, 0], numbers[:, 15], numbers.flatten(), (numbers[:, 1:] - numbers[:, :-1]).flatten() % 1):
+        counts = (some * 64).long().bincount(minlength=64)
+        expected = len(some) / 64
+        assert ((counts - expected) ** 2 / expected).sum() < 103.4
 
 
 @pytest.mark.parametrize("bad", [{"temperature": 0.0}, {"top_p": 0.0}, {"top_p": 1.5}, {"top_k": -1}], ids=str)

@@ -9,7 +9,7 @@ Before the first step K is 1, and then `beam`.
 
 from __future__ import annotations
 
-__all__ = ["beam_search_steps", "model_struct", "run_steps", "search_settings", "search_struct"]
+__all__ = ["beam_search_steps", "model_struct", "run_steps", "sampling_settings", "search_settings", "search_struct"]
 
 import ctypes
 import itertools
@@ -25,10 +25,12 @@ from s2s_cpu.fused_layers import FusedDecoder
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
 from s2s_cpu.rows import norm_struct
+from s2s_cpu.sampling import sampling_struct
 from s2s_cpu.search_constraint import SearchConstraint, search_constraint
 from s2s_cpu.structs import SEARCH_WRITTEN, LayerStruct, ModelStruct, SearchStruct
 
 if TYPE_CHECKING:
+    from s2s.backend import operators
     from s2s.decoding import AffineTransform, Beams, BeamSearch
 
 
@@ -86,6 +88,8 @@ class SearchSettings(NamedTuple):
     """Changes the logits"""
     constraint: SearchConstraint = SearchConstraint()
     """The constraint on the next steps"""
+    sampling: operators.SamplingRule | None = None
+    """How tokens are drawn, in place of a beam search"""
 
 
 class NewNodes(NamedTuple):
@@ -171,6 +175,24 @@ def search_settings(search: BeamSearch, run: Any) -> SearchSettings:
     )
 
 
+def sampling_settings(run: Any) -> SearchSettings:
+    """Those of sampling without a constraint, which has no candidates and no penalties."""
+    return SearchSettings(
+        eos=run.request.vocab.eos,
+        n=0,
+        n_finishable=0,
+        stop_rank=0,
+        first_k=False,
+        at_present=False,
+        normalize=run.request.normalize,
+        banned=run.banned,
+        penalties=torch.empty(0),
+        admission_threshold=run.request.queue.stop_threshold,
+        affine=run.transforms.affine,
+        sampling=run.sampling,
+    )
+
+
 def run_steps(
     state: fused.FusedState,
     arrays: SearchArrays,
@@ -223,6 +245,8 @@ def search_struct(settings: SearchSettings, beam: int, n_finished: int) -> Searc
     struct = SearchStruct(beam, n_finished, settings.eos, *ranks, *rules, settings.admission_threshold, *tables)
     if settings.affine:
         struct.logit_scale, struct.logit_bias = settings.affine.scale.data_ptr(), settings.affine.bias.data_ptr()
+    if settings.sampling:
+        struct.sampling = sampling_struct(settings.sampling)
     return struct
 
 

@@ -21,6 +21,7 @@ from s2s_cpu import (
     quantization,
     residual,
     rows,
+    sampling,
     stream_search,
     training_feed_forward,
     training_linear,
@@ -55,6 +56,7 @@ def implement() -> str:
         beam_search.unfinished_candidates, beam_search.accepts_unfinished_candidates
     )
     operators.search_finished.implement(beam_search.search_finished, fp32(0, 1))
+    operators.sample_tokens.implement(sampling.sample_tokens, sampling.accepts_logits)
     operators.padded_attention.implement(
         attention.padded_attention, fp32(0, 1, 2, also=attention.accepts_padded_attention)
     )

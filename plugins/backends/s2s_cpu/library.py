@@ -24,6 +24,15 @@ DROPOUT_TYPES = [c_void_p, c_int64, c_float]
 SIGNATURES = {
     "s2s_top_k": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *SENTENCE_TYPES, *[c_void_p] * 3],
     "s2s_top_k_of_lists": [c_void_p, *[c_int64] * 3, *[c_void_p] * 3, c_int64, *SENTENCE_TYPES, *[c_void_p] * 3],
+    "s2s_sample": [
+        c_void_p,
+        *[c_int64] * 2,
+        *[c_void_p] * 2,
+        *[c_int64] * 2,
+        *[c_void_p] * 2,
+        c_int64,
+        *[c_void_p] * 2,
+    ],
     "s2s_tree_attention": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, *[c_void_p] * 2],
     "s2s_source_attention": [*[c_void_p] * 4, *[c_int64] * 6, c_float, c_void_p],
     "s2s_padded_attention": [*[c_void_p] * 7, *[c_int64] * 6, c_float, *[c_void_p] * 2],

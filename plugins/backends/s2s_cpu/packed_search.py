@@ -1,4 +1,4 @@
-"""Beam search with a model in a file, in a process that may never import torch: see `s2s.generation.packed`."""
+"""Searches with a model in a file, in a process that may never import torch: see `s2s.generation.packed`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from s2s.decoding import ActiveSentence
 from s2s_cpu.automaton import Automaton
 from s2s_cpu.stream import Stream, StreamSentence
-from s2s_cpu.structs import SEARCH_SETTINGS, SearchStruct
+from s2s_cpu.structs import SEARCH_SETTINGS, SamplingRuleStruct, SearchStruct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +34,10 @@ class PackedSearch:
         self.tables = {name: array(kind, settings[name]) for name, kind in TABLES.items()}  # own what is pointed to
         for name, table in self.tables.items():
             setattr(self.struct, name, table.buffer_info()[0] if table else None)
+        self.sampling, self.seed = settings["sampling"], settings["seed"]
+        if self.sampling:
+            temperature, top_k, top_p = self.sampling
+            self.struct.sampling = SamplingRuleStruct(top_k, top_p, temperature)
         self.struct.n_banned = len(self.tables["banned"])
         self.automaton = Automaton(settings["automaton"]) if settings["automaton"] else None
         self.struct.automaton = self.automaton.address if self.automaton else None
@@ -82,4 +86,5 @@ class PackedSearch:
     def _sentence(self, sentence: SourceSentence) -> StreamSentence:
         limit, start, state = self._limit(sentence), self._start(sentence), self._state(sentence) or ()
         n_best = min(sentence.nbest or self.n, self.n)
-        return StreamSentence(sentence.index, sentence.ids, limit, n_best, start, state)
+        keys = [sentence.sampling_key(self.seed, k) for k in range(n_best)] if self.sampling else ()
+        return StreamSentence(sentence.index, sentence.ids, limit, n_best, start, state, keys)

@@ -12,11 +12,10 @@ from ctypes import c_char, c_int64, c_void_p
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from s2s.backend import fused
-from s2s.decoding import BeamSearch, max_output_length
-from s2s_cpu.beam_search_steps import search_struct
+from s2s.decoding import BeamSearch, StreamingSearch, max_output_length
 from s2s_cpu.packed_model import DIGEST, FORMAT, PAGE, aligned
 from s2s_cpu.search_constraint import automaton_of
-from s2s_cpu.stream_search import StreamSearch, shortlist_struct, stream_settings
+from s2s_cpu.stream_search import StreamSearch, shortlist_struct, stream_settings, stream_struct
 from s2s_cpu.structs import SEARCH_SETTINGS, ModelStruct, SourceModelStruct
 
 if TYPE_CHECKING:
@@ -46,20 +45,25 @@ class Block(NamedTuple):
 def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dict[str, Any] | None:
     """The settings of a search in numbers, for sentences whose source and output have up to `n_positions` tokens each.
 
-    None: it is another search than beam search, or a constraint that is not tables alone applies to every output.
+    None: it is another search than beam search or sampling, or a constraint that is not tables alone applies to every
+    output; in sampling any constraint, or a shortlist.
     """
-    if type(search) is not BeamSearch or not (run := search.begin(request)).whole:
+    if not isinstance(search, StreamingSearch):
+        return None
+    run: Any = search.begin(request)
+    if not run.whole or not (run.sampling or type(search) is BeamSearch):
         return None
     constraint = run.request.constraint
     automaton = automaton_of(constraint, request.vocab.tgt)
-    if constraint and not (automaton and automaton.first):
+    if constraint and (run.sampling or not (automaton and automaton.first)):
         return None
     limits = _limits(search, request, _n_encoded(request.model, n_positions))
     if not limits:
         return None
-    search.extend_penalties(run, max(limits))
-    settings, beam, affine = stream_settings(search, run), search.config.beam, run.transforms.affine
-    struct = search_struct(settings, beam, beam)
+    if isinstance(search, BeamSearch):
+        search.extend_penalties(run, max(limits))
+    settings, affine = stream_settings(search, run), run.transforms.affine
+    struct = stream_struct(search, run, settings)
     return {
         **{name: getattr(struct, name) for name in SEARCH_SETTINGS},
         "nbest": request.nbest,
@@ -73,10 +77,12 @@ def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dic
         "logit_bias": affine.bias.tolist() if affine else [],
         "automaton": automaton.numbers if automaton else None,
         "shortlist": shortlist_struct(run.request) is not None,
+        "sampling": run.sampling,
+        "seed": run.seed,
     }
 
 
-def _limits(search: BeamSearch, request: SearchRequest, n_positions: int) -> list[int]:
+def _limits(search: StreamingSearch[Any], request: SearchRequest, n_positions: int) -> list[int]:
     """The most tokens of outputs behind one starting token, for sources of 1, 2, … tokens, eos included, as long as all
     have positions."""
     limits = (max_output_length(search.config, request.model, n) for n in range(n_positions))

@@ -1,6 +1,7 @@
-"""A beam search of sentences that come and go, as an object in C: from their tokens to those of their outputs.
+"""A search, or sampling, of sentences that come and go, as an object in C: from their tokens to those of their outputs.
 
-Results have the same bits as those of single steps, whatever sentences are searched beside them. No torch at import.
+Results have the same bits as those of single steps, whatever sentences are searched beside them; those of sampling, as
+those of single steps that draw one sample. No torch at import.
 """
 
 from __future__ import annotations
@@ -39,14 +40,17 @@ class StreamSentence(NamedTuple):
     """The target tokens before an output, at least one"""
     state: Sequence[int] = ()
     """Of the settings' automaton, before an output; empty if there is none"""
+    keys: Sequence[int] = ()
+    """Of its `n_best` samples (`SourceSentence.sampling_key`), if tokens are drawn"""
 
 
 class StreamOutput(NamedTuple):
-    """A finished output."""
+    """A finished output, or a sample."""
 
     tokens: list[int]
     """Without eos"""
     score: float
+    """0 of a sample"""
     log_probs: list[float]
     """Of each token, and of eos"""
 
@@ -57,10 +61,14 @@ class StreamResult(NamedTuple):
     number: int
     """Of the sentence"""
     outputs: list[StreamOutput]
-    """Best first; there may be none"""
+    """Best first, or sample by sample; there may be none"""
+    sampled: bool
+    """Whether they are samples"""
 
     def recorded_as(self, sentence: ActiveSentence) -> SearchResult:
         """The result of a search, from the host's record of the sentence."""
+        if self.sampled:
+            return sentence.sampling_result((one.tokens, one.log_probs) for one in self.outputs)
         hypotheses = [sentence.hypothesis(one.tokens, one.score, one.log_probs) for one in self.outputs]
         return SearchResult(sentence.index, hypotheses)
 
@@ -94,13 +102,13 @@ class Stream:
 
     def admit(self, sentences: Sequence[StreamSentence]) -> None:
         """Encode sentences, which join the others; the longest first takes the least time."""
-        tokens, starts, states = (
+        tokens, starts, states, keys = (
             array("q", itertools.chain.from_iterable(getattr(one, name) for one in sentences))
-            for name in ("tokens", "start", "state")
+            for name in ("tokens", "start", "state", "keys")
         )
         n_source, n_start = (array("q", [len(getattr(one, name)) for one in sentences]) for name in ("tokens", "start"))
         columns = (array("q", [getattr(one, name) for one in sentences]) for name in ("limit", "number", "n_best"))
-        arrays = tokens, n_source, *columns, n_start, starts, states
+        arrays = tokens, n_source, *columns, n_start, starts, states, keys
         admission = AdmissionStruct(len(sentences), *(one.buffer_info()[0] for one in arrays))
         call("s2s_stream_admit", self._address, ctypes.byref(admission))
         self.n_sentences += len(sentences)
@@ -115,7 +123,8 @@ class Stream:
         self.n_sentences, self.n_source, self.longest = found.n_sentences, found.n_source, found.longest
         if not found.n_numbers:
             return []
-        return list(_results(found.numbers[: found.n_numbers], found.values[: found.n_values]))
+        sampled = self.settings.sampling.temperature > 0
+        return list(_results(found.numbers[: found.n_numbers], found.values[: found.n_values], sampled))
 
     def cancel(self, numbers: Collection[int]) -> None:
         """Remove the sentences with these numbers, as far as they are not done."""
@@ -124,7 +133,7 @@ class Stream:
         self.run(0)
 
 
-def _results(numbers: Sequence[int], values: Sequence[float]) -> Iterator[StreamResult]:
+def _results(numbers: Sequence[int], values: Sequence[float], sampled: bool) -> Iterator[StreamResult]:
     """Results from numbers one after the other; see stream.h."""
     at = first = 0
     while at < len(numbers):
@@ -134,4 +143,4 @@ def _results(numbers: Sequence[int], values: Sequence[float]) -> Iterator[Stream
             end, last = at + 1 + numbers[at], first + 2 + numbers[at]
             outputs.append(StreamOutput(list(numbers[at + 1 : end]), values[first], list(values[first + 1 : last])))
             at, first = end, last
-        yield StreamResult(number, outputs)
+        yield StreamResult(number, outputs, sampled)

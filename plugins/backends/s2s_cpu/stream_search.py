@@ -5,20 +5,20 @@ Shapes: P positions, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["StreamSearch", "accepts_models", "shortlist_struct", "stream_settings"]
+__all__ = ["StreamSearch", "accepts_models", "shortlist_struct", "stream_settings", "stream_struct"]
 
 import ctypes
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.decoding import ActiveSentence
-from s2s_cpu.beam_search_steps import model_struct, search_settings, search_struct
+from s2s.decoding import ActiveSentence, BeamSearch
+from s2s_cpu.beam_search_steps import model_struct, sampling_settings, search_settings, search_struct
 from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
 from s2s_cpu.prepacked import PrepackedLinear
 from s2s_cpu.search_constraint import automaton_of
 from s2s_cpu.stream import Stream, StreamSentence
-from s2s_cpu.structs import LinearStruct, ShortlistStruct, SourceModelStruct, TokenListsStruct
+from s2s_cpu.structs import LinearStruct, SearchStruct, ShortlistStruct, SourceModelStruct, TokenListsStruct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.backend import fused
-    from s2s.decoding import BeamSearch, SearchRequest, SearchResult, SourceSentence
+    from s2s.decoding import SearchRequest, SearchResult, SourceSentence, StreamingSearch
     from s2s_cpu.automaton import Automaton
     from s2s_cpu.beam_search_steps import SearchSettings
 
@@ -54,9 +54,12 @@ class StreamSearch:
         )
         self.target = model_struct(target, decoder.layers)
 
-    def __call__(self, search: BeamSearch, run: Any) -> SearchStream | None:
-        """None if there are too few tokens to fill the beam, or for a constraint that is not tables alone."""
+    def __call__(self, search: StreamingSearch[Any], run: Any) -> SearchStream | None:
+        """None if there are too few tokens to fill the beam, or for a constraint that is not tables alone, or, in
+        sampling, any."""
         constraint, n_tokens = run.request.constraint, run.request.vocab.tgt
+        if run.sampling:
+            return None if constraint else SearchStream(self, search, run, None)
         automaton = automaton_of(constraint, n_tokens)
         if search.config.beam > n_tokens or (constraint and not (automaton and automaton.first)):
             return None
@@ -66,10 +69,12 @@ class StreamSearch:
 class SearchStream:
     """The stream of a run; see `s2s.backend.fused`."""
 
-    def __init__(self, model: StreamSearch, search: BeamSearch, run: Any, automaton: Automaton | None) -> None:
+    def __init__(
+        self, model: StreamSearch, search: StreamingSearch[Any], run: Any, automaton: Automaton | None
+    ) -> None:
         self.model, self.request = model, run.request  # not the run, which would keep itself alive by its stream
-        self.settings, beam, self.automaton = stream_settings(search, run), search.config.beam, automaton
-        struct = search_struct(self.settings, beam, beam)
+        self.settings, self.automaton, self.seed = stream_settings(search, run), automaton, run.seed
+        struct = stream_struct(search, run, self.settings)
         struct.automaton = automaton.address if automaton else None
         self.shortlist = shortlist_struct(self.request)
         struct.shortlist = ctypes.addressof(self.shortlist) if self.shortlist else None
@@ -98,9 +103,11 @@ class SearchStream:
             start = self.request.starting_tokens(sentence)
             self._extend_tables(len(ids), limit + len(start))
             n_best = min(sentence.nbest or self.request.nbest, self.request.nbest)
-            taken.append(StreamSentence(index, ids, limit, n_best, start, state))
-        self.penalties = run.penalties
-        self.stream.settings.penalty = run.penalties.data_ptr()
+            keys = [sentence.sampling_key(self.seed, k) for k in range(n_best)] if self.settings.sampling else ()
+            taken.append(StreamSentence(index, ids, limit, n_best, start, state, keys))
+        if not self.settings.sampling:
+            self.penalties = run.penalties
+            self.stream.settings.penalty = run.penalties.data_ptr()
         self.stream.admit(taken)
         return others
 
@@ -132,8 +139,11 @@ class SearchStream:
             self.records.pop(index, None)
 
 
-def stream_settings(search: BeamSearch, run: Any) -> SearchSettings:
+def stream_settings(search: StreamingSearch[Any], run: Any) -> SearchSettings:
     """Those of a search whose sentences may differ in how many outputs are wanted, and then in when they are done."""
+    if run.sampling:
+        return sampling_settings(run)
+    assert isinstance(search, BeamSearch)
     settings = search_settings(search, run)
     return settings._replace(stop_rank=0) if search.config.stop == "best" else settings
 
@@ -147,6 +157,12 @@ def shortlist_struct(request: SearchRequest) -> ShortlistStruct | None:
     of_source = TokenListsStruct(lists.offsets.data_ptr(), lists.tokens.data_ptr())
     sizes = len(lists.always), len(lists.offsets) - 1, lists.multiple
     return ShortlistStruct(*sizes, lists.always.data_ptr(), of_source)
+
+
+def stream_struct(search: StreamingSearch[Any], run: Any, settings: SearchSettings) -> SearchStruct:
+    """Those settings as a structure, which points to their memory."""
+    places = run.request.nbest if run.sampling else search.config.beam
+    return search_struct(settings, places, places)
 
 
 def accepts_models(source: fused.FusedSource, target: fused.FusedModel, _: object) -> bool:

@@ -20,6 +20,7 @@ __all__ = [
     "LinearStruct",
     "ModelStruct",
     "NormStruct",
+    "SamplingRuleStruct",
     "SearchStruct",
     "ShortlistStruct",
     "SourceModelStruct",
@@ -121,6 +122,12 @@ class ModelStruct(ctypes.Structure):
     )
 
 
+class SamplingRuleStruct(ctypes.Structure):
+    """A `SamplingRule`; a temperature of 0: tokens are not drawn."""
+
+    _fields_ = (("top_k", c_int64), ("top_p", c_double), ("temperature", c_double))
+
+
 class SearchStruct(ctypes.Structure):
     """The state of a beam search between two steps."""
 
@@ -129,6 +136,7 @@ class SearchStruct(ctypes.Structure):
         *((name, c_void_p) for name in ("banned", "penalty", *SEARCH_WRITTEN)),
         *((name, c_int64) for name in ("n_steps", "n_new")),
         *((name, c_void_p) for name in ("allowed", "automaton", "logit_scale", "logit_bias", "shortlist")),
+        ("sampling", SamplingRuleStruct),
     )
 
 
@@ -197,7 +205,10 @@ class AdmissionStruct(ctypes.Structure):
 
     _fields_ = (
         ("n", c_int64),
-        *((name, c_void_p) for name in ("token", "n_source", "limit", "index", "n_best", "n_start", "start", "state")),
+        *(
+            (name, c_void_p)
+            for name in ("token", "n_source", "limit", "index", "n_best", "n_start", "start", "state", "key")
+        ),
     )
 
 
@@ -233,6 +244,6 @@ STRUCTS = (
     *(LinearStruct, NormStruct, LayerStruct, StepStruct),
     *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
     *(TokenListsStruct, AutomatonStruct, HeadRowsStruct, TrainingAttentionStruct),
-    *(StackStruct, SourceModelStruct, AdmissionStruct, FoundStruct, ShortlistStruct),
+    *(StackStruct, SourceModelStruct, AdmissionStruct, FoundStruct, ShortlistStruct, SamplingRuleStruct),
 )
 """In the order in which `s2s_struct_size` numbers them"""

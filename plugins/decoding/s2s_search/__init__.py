@@ -56,7 +56,7 @@ class SampleConfig(SearchConfig):
 
     def __post_init__(self) -> None:
         shares = Range(0, 1, without_low=True)
-        check_ranges("search", self, temperature=above(0), top_k=at_least(0), top_p=shares)
+        check_ranges("search", self, temperature=above(0), top_k=at_least(0, 2**63 - 1), top_p=shares)
         check_ranges("search", self, seed=at_least(0, 2**63 - 1))
         super().__post_init__()
 

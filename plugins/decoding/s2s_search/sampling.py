@@ -7,26 +7,22 @@ from __future__ import annotations
 
 __all__ = ["Sampling"]
 
-import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from s2s.backend import device_of
+from s2s.backend import device_of, operators
 from s2s.decoding import (
     ActiveBatch,
     ActiveSentence,
-    Hypothesis,
     Run,
     SearchResult,
     StreamingSearch,
     on_host,
     start_sentences,
 )
-from s2s_search.token_sampling import sample_tokens
 
 if TYPE_CHECKING:
     from s2s.decoding import SearchRequest, SourceSentence
@@ -46,12 +42,6 @@ class Sample:
         """Whether it is complete."""
         return bool(self.tokens) and self.tokens[-1] == eos
 
-    def hypothesis(self, sentence: ActiveSentence) -> Hypothesis:
-        """The complete sample as an output of its sentence."""
-        log_prob, tokens = sum(self.log_probs), self.tokens[:-1]
-        finished = sentence.ends_itself(len(tokens), self.log_probs[-1])
-        return Hypothesis(tokens, log_prob, log_prob, self.log_probs, finished=finished)
-
 
 @dataclass(frozen=True)
 class SampledSentence(ActiveSentence):
@@ -63,11 +53,13 @@ class SampledSentence(ActiveSentence):
 class SamplingRun(Run["Samples"]):
     """What all steps of one call share."""
 
-    def __init__(self, request: SearchRequest, *, ban_unk: bool) -> None:
+    def __init__(self, request: SearchRequest, config: SampleConfig) -> None:
         super().__init__(request)
-        unk = [request.vocab.unk] if ban_unk else []
+        unk = [request.vocab.unk] if config.ban_unk else []
         self.banned = torch.tensor([*request.vocab.never_output, *unk], device=request.device)
         """Tokens that no output contains"""
+        self.seed = config.seed
+        self.sampling = self.rule = operators.SamplingRule(config.temperature, config.top_k, config.top_p)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +92,10 @@ class Sampling(StreamingSearch[Samples]):
 
     def begin(self, request: SearchRequest) -> SamplingRun:
         """What the steps of this call share."""
-        return SamplingRun(request.with_options(self.config), ban_unk=self.config.ban_unk)
+        run = SamplingRun(request.with_options(self.config), self.config)
+        has_lists = run.request.shortlist is not None and request.model.reads_shortlists
+        run.whole = type(self) is Sampling and not run.transforms.needs_output and not has_lists
+        return run
 
     def start(self, run: SamplingRun, sentences: list[SourceSentence]) -> Samples:
         """Empty samples, one row for all samples of a sentence."""
@@ -108,9 +103,7 @@ class Sampling(StreamingSearch[Samples]):
         limit = torch.tensor(started.limits, device=device)
         numbers, longest = range(run.request.nbest), max(started.limits) + 1
         n_samples = torch.tensor([sentence.nbest or len(numbers) for sentence in sentences])
-        uniform = [
-            _uniform(self.config.seed, k, list(sentence.ids), longest) for sentence in sentences for k in numbers
-        ]
+        uniform = [_uniform(sentence.sampling_key(run.seed, k), longest) for sentence in sentences for k in numbers]
         return Samples(
             run=run,
             sentences=[
@@ -132,13 +125,11 @@ class Sampling(StreamingSearch[Samples]):
         run, request = batch.run, batch.run.request
         logits, state = request.model.step(batch.token, batch.state)
         logits = run.transforms(logits, batch.output) if request.transforms else logits
-        scores = logits.float().log_softmax(-1) if request.normalize else logits.float()
-        scores = scores.expand(-1, request.nbest, -1)  # [B, K, V]
-        allowed = self.allowed(batch, scores.size(-1))
+        allowed = self.allowed(batch, logits.size(-1))
         now = batch.length[:, None, None].expand(-1, request.nbest, -1)
-        token = sample_tokens(scores, allowed, batch.uniform.gather(2, now)[..., 0], self.config)
-        log_prob = scores.gather(2, token[..., None])[..., 0]
-        possible = batch.live & allowed.any(-1) & log_prob.isfinite()
+        uniform = batch.uniform.gather(2, now)[..., 0]
+        token, log_prob = operators.sample_tokens(logits, uniform, run.banned, allowed, request.normalize, run.rule)
+        possible = batch.live & (log_prob > -torch.inf)
         _append(batch, token, log_prob, possible)
         parents = None
         if batch.token.shape != token.shape:  # after the first step each sample has a state of its own
@@ -155,11 +146,10 @@ class Sampling(StreamingSearch[Samples]):
         )
 
     def allowed(self, samples: Samples, n_tokens: int) -> Tensor:
-        """The tokens that may come next, [B, K, V]; at its limit a sample can only end."""
+        """The tokens that may come next but for banned ones, [B, K, V]; at its limit a sample can only end."""
         run = samples.run
         tokens = torch.arange(n_tokens, device=run.request.device)
-        in_time = (samples.length < samples.limit)[:, None, None] | (tokens == run.request.vocab.eos)
-        allowed = ~torch.isin(tokens, run.banned) & in_time
+        allowed = (samples.length < samples.limit)[:, None, None] | (tokens == run.request.vocab.eos)
         constrained = run.constraint.allowed(samples.constraint_state, n_tokens)
         if constrained is not None:
             allowed = allowed & constrained
@@ -172,8 +162,9 @@ class Sampling(StreamingSearch[Samples]):
     def result(self, batch: Samples, row: int) -> SearchResult:
         """The complete samples, the most probable first."""
         sentence, eos = batch.sentences[row], batch.run.request.vocab.eos
-        outputs = [sample.hypothesis(sentence) for sample in sentence.samples if sample.ends_with(eos)]
-        return SearchResult(sentence.index, sorted(outputs, key=lambda h: -h.score))
+        return sentence.sampling_result(
+            (one.tokens[:-1], one.log_probs) for one in sentence.samples if one.ends_with(eos)
+        )
 
 
 def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -> None:
@@ -190,8 +181,7 @@ def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -
             sample.has_ended = not is_possible or newest == eos
 
 
-def _uniform(seed: int, sample: int, source: list[int], n: int) -> Tensor:
-    """[n] in [0, 1), a function of only the seed, the sample's number and its source."""
-    key = hashlib.blake2b(np.array([seed, sample, *source], dtype="<i8").tobytes(), digest_size=8).digest()
-    generator = torch.Generator().manual_seed(int.from_bytes(key, "little") >> 1)
-    return torch.rand(n, generator=generator, dtype=torch.double)
+def _uniform(key: int, n: int) -> Tensor:
+    """[n] in [0, 1), those of a key of `SourceSentence.sampling_key`; in fp64."""
+    numbers = operators.random_int64(key, n)
+    return ((numbers >> 11) & ((1 << 53) - 1)).double() / (1 << 53)

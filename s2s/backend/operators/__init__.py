@@ -11,6 +11,7 @@ __all__ = [
     "Finished",
     "Kernel",
     "LossAndGradient",
+    "SamplingRule",
     "TreePaths",
     "add_dropout",
     "add_dropout_norm",
@@ -29,6 +30,7 @@ __all__ = [
     "projected_attention",
     "random_int64",
     "reorder_paths",
+    "sample_tokens",
     "search_finished",
     "short_attention",
     "tiled_attention",
@@ -71,6 +73,7 @@ from s2s.backend.operators.operator import Operator
 from s2s.backend.operators.paths import extend_paths, reorder_paths
 from s2s.backend.operators.recurrence import lstm
 from s2s.backend.operators.rows import add_dropout, add_dropout_norm, add_norm, apply_dropout, draw_mask, random_int64
+from s2s.backend.operators.sampling import SamplingRule, sample_tokens
 from s2s.backend.operators.topk import top_k, top_k_log_probs
 
 OPERATORS: dict[str, Operator[Any, Any]] = {

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.reference_operators import use_references
-from s2s.backend.operators import OPERATORS, ConsistencyWeights, TreePaths, add_norm
+from s2s.backend.operators import OPERATORS, ConsistencyWeights, SamplingRule, TreePaths, add_norm
 from s2s.backend.operators.attention import BLOCKED
 from s2s.nn.attention import sdpa
 from s2s_cpu.library import native_library
@@ -91,6 +91,14 @@ def of_search_finished(draw: Draw) -> tuple[Any, ...]:
     length, beam = draw.ints(20, 40), draw.size(1, 4)
     finished, penalties = draw.sorted_scores(40, beam), ((torch.arange(40.0) + 5) / 6) ** 0.6
     return 3 * draw.sorted_scores(40, beam), finished, length, length + 7, penalties, draw.size(1, beam)
+
+
+def of_sample_tokens(draw: Draw) -> tuple[Any, ...]:
+    n_values, n = draw.size(2, 31, 256, 700), draw.size(1, 5)
+    logits, allowed = draw.floats(4, draw.size(1, n), n_values, scale=3), draw.floats(4, n, n_values) > -1
+    uniform = torch.rand(4, n, generator=draw.generator, dtype=torch.double)
+    rule = SamplingRule(draw.size(1, 7) / 2, draw.size(0, 3, 900), draw.size(61, 93, 100) / 100)
+    return logits, uniform, draw.ints(n_values, 2), allowed, bool(draw.size(0, 1)), rule
 
 
 def of_padded_attention(draw: Draw) -> tuple[Any, ...]:
@@ -188,6 +196,7 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "merge_finished": of_merge_finished,
     "unfinished_candidates": of_unfinished_candidates,
     "search_finished": of_search_finished,
+    "sample_tokens": of_sample_tokens,
     "padded_attention": of_padded_attention,
     "tree_attention": of_tree_attention,
     "extend_paths": of_extend_paths,
@@ -237,7 +246,13 @@ def copied(arguments: Any) -> Any:
     """Copies of all tensors, since some operators write into them."""
     if isinstance(arguments, Tensor):
         return arguments.clone(memory_format=torch.preserve_format)
-    return tuple(map(copied, arguments)) if isinstance(arguments, tuple) else arguments
+    return mapped(copied, arguments) if isinstance(arguments, tuple) else arguments
+
+
+def mapped(function: Callable[[Any], Any], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A tuple of the same type."""
+    found = map(function, values)
+    return type(values)(*found) if hasattr(values, "_fields") else tuple(found)
 
 
 def assert_lists_alike(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None:
@@ -300,7 +315,7 @@ def test_other_types_and_devices_go_to_the_reference(name: str, monkeypatch: pyt
     def other(x: Any) -> Any:
         if isinstance(x, Tensor):
             return x.to("meta") if name.endswith("paths") else x.double() if x.is_floating_point() else x
-        return tuple(map(other, x)) if isinstance(x, tuple) else x
+        return mapped(other, x) if isinstance(x, tuple) else x
 
     operator(*other(copied(arguments)))
     assert taken == ["reference"]

@@ -141,7 +141,7 @@ DERIVED: dict[str, type[BeamSearch]] = {
     "steps": Steps,
     "unfinished": Unfinished,
 }
-NO_EFFECT_ON_VALUES = {"admit_whole", "drop", "extend_penalties"}
+NO_EFFECT_ON_VALUES = {"drop", "extend_penalties"}
 """Called where nothing is decided, or where the model has a function for it"""
 
 

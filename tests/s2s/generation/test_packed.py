@@ -65,6 +65,10 @@ def written(folder: Path, *options: str, name: str = "in.txt") -> bytes:
         ["quantization=bf16", "search.ban_unk=true", "search.length_penalty=power", "search.alpha=1"],
         ["mbr=chrf", "candidates=3"],
         ["search.beam=${arch.n_heads}"],
+        ["search=sample"],
+        ["search=sample", "search.top_k=9", "search.top_p=0.9", "search.temperature=1.5", "nbest=3", "format=jsonl"],
+        ["search=sample", "quantization=bf16", "search.seed=7", "threads=2"],
+        ["search=sample", "mbr=chrf", "candidates=5"],
         ["workers=2"],
         ["threads=2"],
     ],
@@ -105,6 +109,13 @@ def test_a_shortlist_is_read_without_a_model(options: list[str], folder: Path, l
     assert loads == ["x", "x", "x"]
 
 
+def test_sampling_with_a_shortlist_needs_the_model(folder: Path, loads: list[str]) -> None:
+    shortlisted(folder)
+    first = written(folder, "search=sample")
+    assert written(folder, "search=sample") == first
+    assert loads == ["x", "x"]
+
+
 @pytest.mark.parametrize("damage", ["cut", "gone", "other tokens"])
 def test_a_damaged_shortlist_is_an_error_in_one_line(
     damage: str, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -129,13 +140,14 @@ def test_a_damaged_shortlist_is_an_error_in_one_line(
     assert not (folder / "out2").exists()
 
 
-def test_torch_is_not_imported(folder: Path) -> None:
-    first = written(folder)
+@pytest.mark.parametrize("search", ["search=beam", "search=sample"])
+def test_torch_is_not_imported(search: str, folder: Path) -> None:
+    first = written(folder, search)
     code = (
         "import sys; from s2s.cli.generate import main; assert main(sys.argv[1:]) == 0;"
         "assert not {'torch', 'numpy'} & sys.modules.keys(), 'imported'"
     )
-    arguments = ["run=x", "input=in.txt", "output=out", "overwrite=true", NATIVE]
+    arguments = ["run=x", "input=in.txt", "output=out", "overwrite=true", NATIVE, search]
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "native kernels with a packed model" in done.stderr
@@ -367,7 +379,7 @@ def test_a_folder_in_the_place_of_a_kept_file_is_named(
         ["bad_words=[hund]"],
         ["search.min_len=2"],
         ["search.repetition_penalty=1.2"],
-        ["search=sample"],
+        ["search=sample", "search.min_len=2"],
         ["search.num_beam_groups=2"],
         ["coverage=0.2"],
         ["format=aligned"],

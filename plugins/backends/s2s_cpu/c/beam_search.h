@@ -48,6 +48,11 @@ typedef struct { /* a StackAutomaton of G counters, with the states of hypothese
     int64_t *state; /* [B, K, width], with room for [B, beam, width] */
 } Automaton;
 
+typedef struct { /* from which distribution tokens are drawn, see s2s.backend.operators */
+    int64_t top_k;
+    double top_p, temperature; /* temperature 0: tokens are not drawn */
+} SamplingRule;
+
 typedef struct { /* steps change the arrays that are not const */
     int64_t beam, E, eos, n, n_finishable, stop_rank, first_k, at_present, normalize, n_banned, first_node;
     int64_t admission_threshold;
@@ -68,6 +73,7 @@ typedef struct { /* steps change the arrays that are not const */
     Automaton *automaton;   /* null: none */
     const float *logit_scale, *logit_bias; /* [V]: logits become logits * scale + bias; null: they stay */
     const Shortlist *shortlist;            /* of the sentences of a stream; null: none */
+    SamplingRule sampling;
 } Search;
 
 typedef struct { /* what a step makes of its logits: n candidates of each sentence, m continuations of a hypothesis */
@@ -111,6 +117,11 @@ int64_t s2s_reorder_paths(const int64_t *path, const int64_t *parents, int64_t B
 void s2s_allowed_lists(const Automaton *a, int64_t R, int64_t *list);
 void s2s_advance_states(Automaton *a, int64_t B, int64_t K, int64_t beam, const int64_t *parent, const int64_t *token,
                         int64_t **spare);
+
+int64_t s2s_sample(const float *x, int64_t rows, int64_t V, const uint8_t *allowed, const int64_t *banned,
+                   int64_t n_banned, int64_t normalize, const SamplingRule *rule, const double *random, int64_t n,
+                   int64_t *token, float *log_prob);
+int64_t s2s_random_numbers(uint64_t seed, int64_t n, uint64_t *out);
 
 int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, const float *score, const int64_t *node,
                              int64_t B, int64_t K, int64_t m, int64_t n, float *best, int64_t *parent, int64_t *token,

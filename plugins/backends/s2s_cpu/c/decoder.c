@@ -12,8 +12,8 @@ int64_t s2s_struct_size(int64_t which) {
                              sizeof(EncoderLayer), sizeof(Encoding),   sizeof(TokenLists),
                              sizeof(Automaton),    sizeof(HeadRows),   sizeof(TrainingAttention),
                              sizeof(Stack),        sizeof(SourceModel), sizeof(Admission),
-                             sizeof(Found),        sizeof(Shortlist)};
-    return which >= 0 && which < 17 ? sizes[which] : -1;
+                             sizeof(Found),        sizeof(Shortlist),   sizeof(SamplingRule)};
+    return which >= 0 && which < 18 ? sizes[which] : -1;
 }
 
 static int64_t self_attention(const void *of, const void *given, const float *x, float *scratch, float *out) {

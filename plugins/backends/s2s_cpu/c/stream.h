@@ -1,4 +1,4 @@
-/* A beam search of sentences that come and go, from their tokens to those of their outputs, as one object.
+/* A beam search, or sampling, of sentences that come and go, from their tokens to those of their outputs, as one object.
 
 Shapes: B sentences, beam hypotheses of each, E finished hypotheses, L layers, D width, h heads of d_k and d_v.
 */
@@ -37,6 +37,7 @@ typedef struct { /* sentences to be admitted */
     const int64_t *n_source, *limit, *index, *n_best, *n_start; /* [n], as in a Stream */
     const int64_t *start;                           /* the tokens before their outputs, one after the other */
     const int64_t *state;                           /* [n, width], at the start, if there is an automaton */
+    const int64_t *key;                             /* n_best of each sentence, if tokens are drawn */
 } Admission;
 
 typedef struct {
@@ -54,13 +55,14 @@ typedef struct {
     int64_t *n_start;      /* [B], starting tokens, at least one */
     int64_t *n_fed;        /* [B], how many of them have nodes: all, before the first token of an output is found */
     int64_t **start;       /* [B], its starting tokens */
-    int64_t *n_live;       /* [B], hypotheses: one before the first step, then `beam` */
+    int64_t *n_live;       /* [B], hypotheses: one before the first step, then `beam`, or samples that have not ended */
+    int64_t *key;          /* [B, beam], of each sample's random numbers, if tokens are drawn */
     float **keys_values;   /* [B], of its source; see SourceMemory */
     Columns **columns;     /* [B], of the tokens of its outputs; null without a shortlist */
-    int64_t *token, *node; /* [B, beam], the newest tokens, and the nodes that are these */
+    int64_t *token, *node; /* [B, beam], the newest tokens, and the nodes that are these; ROOT: no hypothesis is here */
     float *score;          /* [B, beam], log-probabilities, best first */
     int64_t *state;        /* [B, beam, width], of the automaton; width is 0 without one */
-    Finished finished;     /* [B, E] */
+    Finished finished;     /* [B, E], best first; if tokens are drawn, sample by sample, with score 0 */
     Results results;
     void *scratch; /* of a step */
     int64_t scratch_size;
@@ -74,6 +76,16 @@ typedef struct { /* what a call of s2s_stream_run found, valid until the next ca
     int64_t n_sentences, n_source, longest; /* that are not done, their source tokens, tokens of the longest hypothesis
                                               with all starting tokens but one */
 } Found;
+
+typedef struct { /* what drawing tokens writes: of some rows, and of a sentence's samples */
+    float *logits;
+    uint8_t *only_eos; /* [V] */
+    double *random;
+    int64_t *token;
+    float *log_prob;
+} Samples;
+
+static inline int draws(const Stream *s) { return s->settings->sampling.temperature > 0; }
 
 /* Numbers of a hypothesis's state. */
 static inline int64_t state_width(const Stream *s) { return s->settings->automaton ? s->settings->automaton->width : 0; }
@@ -90,6 +102,8 @@ void s2s_tree_free(Tree *t);
 Columns *s2s_columns_of(const Shortlist *of, const Linear *output, const int64_t *source, int64_t n_source);
 int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admission *of, float **keys_values);
 int64_t s2s_stream_step(Stream *s);
+uintptr_t s2s_arrange_samples(uintptr_t at, const Stream *s, int64_t at_once, Samples *w);
+int64_t s2s_draw_token(Stream *s, int64_t place, int64_t node, const float *logits, Samples *w);
 int64_t s2s_write_result(Stream *s, int64_t b);
 
 int64_t s2s_stream_new(const SourceModel *source, const Model *model, const Search *settings, Stream **out);

@@ -27,15 +27,17 @@ static void write_output(const Tree *t, int64_t node, int64_t n_start, float sco
     r->values[r->n_values++] = log_prob;
 }
 
-/* Writes the best outputs of sentence b, best first. */
+/* Writes the best outputs of sentence b, best first, or its samples. */
 int64_t s2s_write_result(Stream *s, int64_t b) {
     const int64_t E = s->settings->E, first = b * E;
     Results *r = &s->results;
     int64_t n = 0;
-    while (n < s->n_best[b] && n < E && s->finished.score[first + n] > -INFINITY) n++;
+    for (int64_t e = first; e < first + E; e++) n += s->finished.score[e] > -INFINITY;
+    n = n < s->n_best[b] ? n : s->n_best[b];
     if (reserve(r, n, s->length[b])) return NO_MEMORY;
     r->numbers[r->n_numbers++] = s->index[b], r->numbers[r->n_numbers++] = n;
-    for (int64_t i = first; i < first + n; i++)
-        write_output(&s->tree, s->finished.node[i], s->n_start[b], s->finished.score[i], s->finished.log_prob[i], r);
+    for (int64_t i = first; n; i++)
+        if (s->finished.score[i] > -INFINITY)
+            n--, write_output(&s->tree, s->finished.node[i], s->n_start[b], s->finished.score[i], s->finished.log_prob[i], r);
     return OK;
 }

@@ -1,5 +1,6 @@
-/* A beam search of sentences that come and go, for one thread; see stream.h. Results have the same bits as those of single
-steps, whatever sentences are searched beside them. If memory runs out, a stream can only be freed.
+/* A beam search, or sampling, of sentences that come and go, for one thread; see stream.h. Results have the same bits as
+those of single steps, in sampling of single samples, whatever sentences are searched beside them. If memory runs out, a
+stream can only be freed.
 */
 
 #include "stream.h"
@@ -32,6 +33,7 @@ static int64_t reserve(Stream *s, int64_t n) {
         s2s_resize(&s->token, room * beam * sizeof(int64_t)) ||
         s2s_resize(&s->node, room * beam * sizeof(int64_t)) || s2s_resize(&s->score, room * beam * sizeof(float)) ||
         s2s_resize(&s->state, room * beam * width * sizeof(int64_t)) ||
+        s2s_resize(&s->key, draws(s) * room * beam * sizeof(int64_t)) ||
         s2s_resize(&s->finished.score, room * E * sizeof(float)) ||
         s2s_resize(&s->finished.node, room * E * sizeof(int64_t)) ||
         s2s_resize(&s->finished.log_prob, room * E * sizeof(float)))
@@ -40,13 +42,17 @@ static int64_t reserve(Stream *s, int64_t n) {
     return OK;
 }
 
-/* Sentence i of those that are admitted, before its first token; source, start: its source and starting tokens. */
-static int64_t append(Stream *s, const Admission *of, int64_t i, const int64_t *source, const int64_t *start) {
+/* Sentence i of those that are admitted, before its first token; its source and starting tokens, and the keys of its
+samples. */
+static int64_t append(Stream *s, const Admission *of, int64_t i, const int64_t *source, const int64_t *start,
+                      const int64_t *key) {
     const Shortlist *lists = s->settings->shortlist;
     const int64_t b = s->B++, at = b * s->settings->beam, E = s->settings->E, width = state_width(s);
     s->index[b] = of->index[i], s->n_source[b] = of->n_source[i], s->limit[b] = of->limit[i];
     s->n_best[b] = of->n_best[i], s->length[b] = 0, s->n_live[b] = s->n_fed[b] = 1, s->n_start[b] = of->n_start[i];
     s->token[at] = start[0], s->score[at] = 0;
+    for (int64_t k = 1; k < s->settings->beam; k++) s->node[at + k] = ROOT;
+    if (draws(s)) memcpy(s->key + at, key, of->n_best[i] * sizeof(int64_t));
     s->node[at] = s2s_tree_add(&s->tree, ROOT, start[0], 0);
     if (width) memcpy(s->state + at * width, of->state + i * width, width * sizeof(int64_t));
     for (int64_t e = b * E; e < (b + 1) * E; e++)
@@ -63,18 +69,21 @@ int64_t s2s_stream_admit(Stream *s, const Admission *of) {
     if (reserve(s, of->n) || s2s_tree_reserve(&s->tree, of->n)) return NO_MEMORY;
     memset(s->keys_values + s->B, 0, of->n * sizeof(float *));
     int64_t failed = s2s_stream_encode(s->source, s->model, of, s->keys_values + s->B);
-    const int64_t *source = of->token, *start = of->start;
-    for (int64_t i = 0; i < of->n; source += of->n_source[i], start += of->n_start[i++])
-        if (append(s, of, i, source, start)) failed = NO_MEMORY;
+    const int64_t *source = of->token, *start = of->start, *key = of->key;
+    for (int64_t i = 0; i < of->n; i++) {
+        if (append(s, of, i, source, start, key)) failed = NO_MEMORY;
+        source += of->n_source[i], start += of->n_start[i];
+        if (draws(s)) key += of->n_best[i];
+    }
     return failed;
 }
 
 /* Frees what only sentence b uses. */
 static void release(Stream *s, int64_t b) {
     const int64_t beam = s->settings->beam, E = s->settings->E;
-    for (int64_t k = 0; k < s->n_live[b]; k++) s2s_tree_release(&s->tree, s->node[b * beam + k]);
-    for (int64_t e = b * E; e < (b + 1) * E && s->finished.score[e] > -INFINITY; e++)
-        s2s_tree_release(&s->tree, s->finished.node[e]);
+    for (int64_t k = 0; k < beam; k++) s2s_tree_release(&s->tree, s->node[b * beam + k]);
+    for (int64_t e = b * E; e < (b + 1) * E; e++)
+        if (s->finished.score[e] > -INFINITY) s2s_tree_release(&s->tree, s->finished.node[e]);
     free(s->keys_values[b]), free(s->start[b]), free(s->columns[b]);
 }
 
@@ -87,6 +96,7 @@ static void move(Stream *s, int64_t from, int64_t to) {
     memcpy(s->token + to * beam, s->token + from * beam, beam * sizeof(int64_t));
     memcpy(s->node + to * beam, s->node + from * beam, beam * sizeof(int64_t));
     memcpy(s->score + to * beam, s->score + from * beam, beam * sizeof(float));
+    if (draws(s)) memcpy(s->key + to * beam, s->key + from * beam, beam * sizeof(int64_t));
     if (n_state) memcpy(s->state + to * n_state, s->state + from * n_state, n_state * sizeof(int64_t));
     memcpy(s->finished.score + to * E, s->finished.score + from * E, E * sizeof(float));
     memcpy(s->finished.node + to * E, s->finished.node + from * E, E * sizeof(int64_t));
@@ -123,6 +133,7 @@ static int64_t longest(const Stream *s) {
 static uint8_t is_done(const Stream *s, int64_t b) {
     Search of = *s->settings;
     uint8_t done;
+    if (draws(s)) return !s->n_live[b];
     of.score = s->score + b * of.beam, of.finished.score = s->finished.score + b * of.E;
     of.length = s->length + b, of.limit = s->limit + b;
     if (!of.stop_rank) of.stop_rank = s->n_best[b];
@@ -174,7 +185,7 @@ int64_t s2s_stream_free(Stream *s) {
     free(s->tree.layers), free(s->keys_values), free(s->columns), free(s->scratch);
     free(s->index), free(s->n_source), free(s->limit), free(s->n_best), free(s->length), free(s->n_live);
     free(s->n_start), free(s->n_fed), free(s->start);
-    free(s->token), free(s->node), free(s->score), free(s->state);
+    free(s->token), free(s->node), free(s->score), free(s->state), free(s->key);
     free(s->finished.score), free(s->finished.node), free(s->finished.log_prob);
     free(s->results.numbers), free(s->results.values);
     free(s);

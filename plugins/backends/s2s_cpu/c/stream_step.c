@@ -1,5 +1,6 @@
 /* A step of a stream: one more token for each hypothesis of all sentences. The decoder computes all rows together; what
-is made of its output is done for a few sentences after the other, so that their logits stay in the caches. See stream.h.
+is made of its output is done for a few sentences after the other, so that their logits stay in the caches, or for a few
+samples. See stream.h.
 R rows, V tokens.
 */
 
@@ -10,13 +11,16 @@ enum { LOGITS_AT_ONCE = 1 << 17, LEAST_ROWS = 64 }; /* of rows whose logits are 
 typedef struct { /* rows of hypotheses, sentence by sentence */
     int64_t R, longest;                    /* rows; nodes of the longest path */
     int64_t *token, *node, *length, *path; /* [R], [R], [R], [R, longest] */
+    int64_t *place;                        /* [R], in the stream's arrays [B, beam] */
     float *score, *x;                      /* [R], [R, D] */
     int64_t *state;                        /* [R, width], of the automaton, if there is one */
-    SourceMemory *sources;                 /* [B] */
+    SourceMemory *sources;                 /* of each sentence; of each row if tokens are drawn, so that a sample's */
+    int64_t n_sources;                     /* attention, whose sums differ by how many rows it is of, is its own */
     uint8_t *seen;                         /* [S], ones */
-    int64_t at_once;                       /* sentences whose logits are computed together */
+    int64_t at_once;                       /* sentences, or samples, whose logits are computed together */
     float *part;                           /* [beam, U], logits of the most columns that a sentence has, if any does */
-    Expansion expansion;
+    Expansion expansion;                   /* of a beam search */
+    Samples samples;                       /* if tokens are drawn */
 } Rows;
 
 /* Their sizes, and memory from `at` on; returns its end. */
@@ -32,14 +36,18 @@ static uintptr_t arrange(uintptr_t at, const Stream *s, Rows *w) {
         longest_source = s->n_source[b] > longest_source ? s->n_source[b] : longest_source;
         n_columns = s->columns[b] && s->columns[b]->output.O > n_columns ? s->columns[b]->output.O : n_columns;
     }
-    w->at_once = (n_rows > least_rows ? n_rows : least_rows) / beam;
-    w->at_once = w->at_once < 1 ? 1 : w->at_once < s->B ? w->at_once : s->B;
+    const int64_t most = draws(s) ? w->R : s->B, rows = n_rows > least_rows ? n_rows : least_rows;
+    w->at_once = draws(s) ? rows : rows / beam;
+    w->at_once = w->at_once < 1 ? 1 : w->at_once < most ? w->at_once : most;
     w->token = take(&at, w->R * sizeof(int64_t)), w->node = take(&at, w->R * sizeof(int64_t));
     w->length = take(&at, w->R * sizeof(int64_t)), w->path = take(&at, w->R * w->longest * sizeof(int64_t));
+    w->place = take(&at, w->R * sizeof(int64_t));
     w->score = take(&at, w->R * sizeof(float)), w->x = take(&at, w->R * s->source->decoder->D * sizeof(float));
     w->state = take(&at, w->R * state_width(s) * sizeof(int64_t));
-    w->sources = take(&at, s->B * sizeof(SourceMemory)), w->seen = take(&at, longest_source);
+    w->n_sources = draws(s) ? w->R : s->B;
+    w->sources = take(&at, w->n_sources * sizeof(SourceMemory)), w->seen = take(&at, longest_source);
     w->part = take(&at, beam * n_columns * sizeof(float));
+    if (draws(s)) return s2s_arrange_samples(at, s, w->at_once, &w->samples);
     return s2s_arrange_expansion(at, s->model, s->settings, w->at_once, &w->expansion);
 }
 
@@ -60,15 +68,16 @@ static void gather(const Stream *s, Rows *w) {
     const int64_t beam = s->settings->beam, width = state_width(s);
     int64_t r = 0;
     for (int64_t b = 0; b < s->B; b++) {
-        const int64_t first = b * beam, n = s->n_live[b] * sizeof(int64_t);
-        memcpy(w->token + r, s->token + first, n), memcpy(w->node + r, s->node + first, n);
-        memcpy(w->score + r, s->score + first, s->n_live[b] * sizeof(float));
-        if (width) memcpy(w->state + r * width, s->state + first * width, n * width);
         memset(w->seen, 1, s->n_source[b]);
-        w->sources[b] = (SourceMemory){s->keys_values[b], s->n_source[b], s->n_live[b]};
-        for (int64_t k = 0; k < s->n_live[b]; k++, r++) {
+        if (!draws(s)) w->sources[b] = (SourceMemory){s->keys_values[b], s->n_source[b], s->n_live[b]};
+        for (int64_t at = b * beam; at < (b + 1) * beam; at++) {
+            if (s->node[at] == ROOT) continue;
+            w->place[r] = at, w->token[r] = s->token[at], w->node[r] = s->node[at], w->score[r] = s->score[at];
+            if (width) memcpy(w->state + r * width, s->state + at * width, width * sizeof(int64_t));
             w->length[r] = s->length[b] + s->n_fed[b];
             s2s_tree_path(&s->tree, w->node[r], w->length[r], w->path + r * w->longest);
+            if (draws(s)) w->sources[r] = (SourceMemory){s->keys_values[b], s->n_source[b], 1};
+            r++;
         }
     }
 }
@@ -76,7 +85,7 @@ static void gather(const Stream *s, Rows *w) {
 static int64_t decode(const Stream *s, const Model *m, Rows *w) {
     const Step step = {
         .B = w->R, .K = 1, .L = w->longest, .path = w->path, .length = w->length, .seen = w->seen,
-        .stack = s->source->decoder, .sources = w->sources, .n_sources = s->B,
+        .stack = s->source->decoder, .sources = w->sources, .n_sources = w->n_sources,
     };
     return s2s_decode(m, &step, w->token, w->x);
 }
@@ -150,6 +159,33 @@ static void feed(Stream *s, int64_t b) {
     s->node[at] = s2s_tree_add(&s->tree, s->node[at], s->token[at], 0);
 }
 
+/* Each hypothesis of every sentence that is not fed a starting token is extended by the best ones. */
+static int64_t extend(Stream *s, const Model *m, Rows *w) {
+    for (int64_t b = 0, n, K, r = 0; b < s->B; b += n, r += n * K) {
+        const int64_t most = s->B - b < w->at_once ? s->B - b : w->at_once;
+        for (n = 0, K = s->n_live[b]; n < most && s->n_live[b + n] == K && !has_start(s, b + n);) n++;
+        if (n && advance(s, m, b, n, K, r, w)) return NO_MEMORY;
+        if (!n) feed(s, b), n = 1;
+    }
+    return OK;
+}
+
+/* The same by one that is drawn. */
+static int64_t draw(Stream *s, const Model *m, Rows *w) {
+    const int64_t beam = s->settings->beam, V = m->output.O, D = s->source->decoder->D;
+    for (int64_t r = 0, n; r < w->R; r += n) {
+        const int64_t most = w->R - r < w->at_once ? w->R - r : w->at_once;
+        for (n = 0; n < most && !has_start(s, w->place[r + n] / beam);) n++;
+        if (n && s2s_logits(m, s->settings, w->x + r * D, n, 1, 0, w->samples.logits)) return NO_MEMORY;
+        for (int64_t i = 0; i < n; i++)
+            if (s2s_draw_token(s, w->place[r + i], w->node[r + i], w->samples.logits + i * V, &w->samples)) return NO_MEMORY;
+        if (!n) w->length[r] = 0, feed(s, w->place[r] / beam), n = 1;
+    }
+    for (int64_t r = 0; r < w->R; r++)
+        if (w->length[r]) s->length[w->place[r] / beam] = w->length[r] - s->n_start[w->place[r] / beam] + 1;
+    return OK;
+}
+
 /* Each hypothesis of every sentence is extended by one token. */
 int64_t s2s_stream_step(Stream *s) {
     Rows w;
@@ -158,12 +194,7 @@ int64_t s2s_stream_step(Stream *s) {
     gather(s, &w);
     m.layers = s->tree.layers;
     if (decode(s, &m, &w)) return NO_MEMORY;
-    for (int64_t b = 0, n, K, r = 0; b < s->B; b += n, r += n * K) {
-        const int64_t most = s->B - b < w.at_once ? s->B - b : w.at_once;
-        for (n = 0, K = s->n_live[b]; n < most && s->n_live[b + n] == K && !has_start(s, b + n);) n++;
-        if (n && advance(s, &m, b, n, K, r, &w)) return NO_MEMORY;
-        if (!n) feed(s, b), n = 1;
-    }
+    if (draws(s) ? draw(s, &m, &w) : extend(s, &m, &w)) return NO_MEMORY;
     for (int64_t r = 0; r < w.R; r++) s2s_tree_release(&s->tree, w.node[r]);
     return OK;
 }

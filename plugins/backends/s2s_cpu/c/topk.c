@@ -5,6 +5,7 @@ V values of a row, of which the n largest are found.
 */
 
 #include "decoder.h"
+#include "log_sum_exp.h"
 
 #include <float.h>
 
@@ -23,32 +24,6 @@ static int64_t group_depth(int64_t V, int64_t n) {
     int64_t depth = DEEPEST;
     while (depth > 1 && V < 4 * n * depth) depth /= 2;
     return depth;
-}
-
-/* 2^x of x <= 0; 0 far below, NaN for NaN; accurate to 1e-7. The minimax polynomial of degree 5 in the difference
-between x and the nearest integer. */
-static inline vf power_of_two(vf x) {
-    const vf low = splat(-126.0f), shift = splat(12582912.0f + 127); /* 1.5 * 2^23: the last bits hold the integer */
-    x = larger(low, x);
-    vf whole = x + shift, f = x - (whole - shift), p = splat(1.3276471990e-3f);
-    p = p * f + splat(9.6755413344e-3f);
-    p = p * f + splat(5.5507132735e-2f);
-    p = p * f + splat(2.4022119724e-1f);
-    p = p * f + splat(6.9314696706e-1f);
-    p = p * f + splat(1.0000000717f);
-    return p * (vf)((vi)whole << 23);
-}
-
-static float log_sum_exp(const float *x, int64_t V, float max) {
-    const float log2e = 1.44269504f;
-    vf sums[4] = {splat(0), splat(0), splat(0), splat(0)};
-    int64_t i = 0;
-    for (; i + 4 * W <= V; i += 4 * W)
-        for (int j = 0; j < 4; j++)
-            sums[j] += power_of_two((load(x + i + j * W) - splat(max)) * splat(log2e));
-    float s = sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
-    for (; i < V; i++) s += expf(x[i] - max);
-    return max + logf(s);
 }
 
 /* The maxima of each lane over a group of `depth` vectors, group by group; returns the largest. The last group is
