@@ -27,6 +27,7 @@ from s2s.io.atomic_folder import new_folder
 from s2s.io.lock import FileLock
 from s2s.io.user_cache import cache_folder
 from s2s.run.hub import CARDS, download, is_hub_name
+from s2s.run.known_models import VERSION, known_run, record_run, stamps
 from s2s.run.new_vocabulary import change_vocabulary
 from s2s.run.origin import RECORD, Origin
 from s2s.run.paths import find_run
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 NO_LANGUAGES: Mapping[str, str | None] = MappingProxyType({})
 NO_ROWS: Mapping[str, Sequence[str]] = MappingProxyType({})
 BLOBS, MAX_CARD = "blobs", 1 << 23
-VERSION = 3
-"""Raised when models are imported in another way than before, so that those in the cache are made again"""
 
 
 class PublishedModel(ABC):
@@ -152,11 +151,15 @@ def find_model(name: str, plugins: Plugins, option: str = "run") -> Path:
     except CheckpointError as error:
         if not name or not (os.path.lexists(Path(name).expanduser()) or is_hub_name(name)):
             raise
+        if (known := known_run(Path(name).expanduser(), plugins)) is not None:
+            return known
         try:
             published = open_published(name, plugins.registry)
         except CheckpointError as other:
             raise CheckpointError(f"{error}{'' if str(error).endswith('.') else '.'} {other}") from None
-    return _cached(published, plugins)
+    directory = _cached(published, plugins)
+    record_run(Path(name).expanduser(), plugins, published.files, directory)
+    return directory
 
 
 def import_model(
@@ -226,8 +229,7 @@ def _set_place(model: PublishedModel, folder: Path) -> None:
 
 def _cached(published: PublishedModel, plugins: Plugins) -> Path:
     """The run in the cache that was made of these files as they are now."""
-    stamps = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in published.files]
-    identity = hashlib.sha256(json.dumps([VERSION, stamps]).encode()).hexdigest()
+    identity = hashlib.sha256(json.dumps([VERSION, stamps(published.files)]).encode()).hexdigest()
     try:
         cache = cache_folder("models")
         cache.mkdir(parents=True, exist_ok=True)

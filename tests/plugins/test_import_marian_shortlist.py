@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import random
-from typing import TYPE_CHECKING, Any
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,6 +20,9 @@ from harness.marian_npz import SSRU, Equations, marian_options, random_tensors
 from harness.published import LINES
 from s2s.decoding.shortlist import Shortlist
 from s2s.errors import CheckpointError
+from s2s.plugin import load_plugins
+from s2s.run import published
+from s2s_cpu.prepacked import has_linear
 from s2s_import.marian_shortlist import find_shortlist, read_shortlist
 from s2s_import.marian_vocabularies import Vocabulary
 
@@ -138,7 +144,18 @@ def greedy(model: Equations, source: list[int], tokens: set[int]) -> list[int]:
     return output
 
 
-def test_a_folder_of_firefox_writes_what_its_shortlist_has(tmp_path: Path) -> None:
+class Firefox(NamedTuple):
+    """A folder "ende" as Firefox has them, of random numbers."""
+
+    folder: Path
+    vocab: Any
+    lists: list[list[int]]
+    options: dict[str, Any]
+    tensors: dict[str, Any]
+
+
+@pytest.fixture
+def firefox(tmp_path: Path) -> Firefox:
     folder, spm = tmp_path / "ende", io.BytesIO()
     folder.mkdir()
     special = {"eos_id": 0, "unk_id": 1, "bos_id": -1, "pad_id": -1, "hard_vocab_limit": False, "minloglevel": 2}
@@ -151,6 +168,11 @@ def test_a_folder_of_firefox_writes_what_its_shortlist_has(tmp_path: Path) -> No
     options = marian_options(**SSRU, **{"tied-embeddings": False, "tied-embeddings-all": True})
     tensors = random_tensors(options, len(vocab), len(vocab))
     (folder / "model.ende.bin").write_bytes(bin_file(options, tensors))
+    return Firefox(folder, vocab, lists, options, tensors)
+
+
+def test_a_folder_of_firefox_writes_what_its_shortlist_has(firefox: Firefox) -> None:
+    _, vocab, lists, options, tensors = firefox
     ours, theirs = s2s.load("ende"), Equations(options, tensors)
     search = {"name": "greedy", "max_len_a": 0, "max_len_b": LONGEST}
     for shortlist in (True, False):
@@ -162,3 +184,48 @@ def test_a_folder_of_firefox_writes_what_its_shortlist_has(tmp_path: Path) -> No
             tokens |= {next(following) for _ in range(-len(tokens) % 8)} if shortlist else {*range(len(vocab))}
             output = greedy(theirs, source, tokens)
             assert text == "".join("⁇" if i == 1 else vocab.id_to_piece(i) for i in output).replace("▁", " ").strip()
+
+
+def test_a_folder_is_opened_again_when_a_file_has_changed(firefox: Firefox, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugins, opened, open_published = load_plugins(), list[str](), published.open_published
+
+    def recorded(name: str, *given: Any) -> Any:
+        opened.append(name)
+        return open_published(name, *given)
+
+    monkeypatch.setattr(published, "open_published", recorded)
+    run = published.find_model("ende", plugins)
+    assert published.find_model("ende", plugins) == run
+    assert published.find_model(str(firefox.folder), plugins) == run
+    assert len(opened) == 1
+    (firefox.folder / "lex.50.50.ende.s2t.bin").write_bytes(shortlist_file(5, firefox.lists))
+    other = published.find_model("ende", plugins)
+    assert other != run
+    assert published.find_model("ende", plugins) == other
+    assert len(opened) == 2
+    shutil.rmtree(other)
+    for record in run.parent.glob(".*.json"):
+        assert published.find_model("ende", plugins) == other
+        record.write_text("[]")
+        assert published.find_model("ende", plugins) == other
+    assert 3 <= len(opened) <= 4  # of the records that of the folder as it was is not read
+    (firefox.folder / "model.second.bin").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="2 models"):
+        published.find_model("ende", plugins)
+
+
+@pytest.mark.skipif(not has_linear(), reason="no functions in C")
+def test_a_line_is_decoded_with_a_shortlist_without_torch(firefox: Firefox, tmp_path: Path) -> None:
+    """By the second command; the first makes a run of the folder."""
+    (tmp_path / "in.txt").write_text("\n".join(LINES["src"][:6]) + "\n")
+    code = (
+        "import sys; from s2s.cli.generate import main; code = main(sys.argv[1:]); print('torch' in sys.modules, code)"
+    )
+    options = ["matmul=native", "search.max_len_a=0", "search.max_len_b=8", "workers=1"]
+    command = [sys.executable, "-c", code, f"run={firefox.folder.name}", "input=in.txt", *options]
+    done = [
+        subprocess.run([*command, f"output=out{i}"], capture_output=True, text=True, check=True).stdout.split()[-2:]
+        for i in range(2)
+    ]
+    assert done == [["True", "0"], ["False", "0"]]
+    assert (tmp_path / "out0").read_bytes() == (tmp_path / "out1").read_bytes()
