@@ -87,8 +87,9 @@ benchmarks: $(READY)
 # What depends on the installation (commands, presets, C sources, plugins), against the wheel as a user gets it: run from
 # another folder, so that the sources are out of sight.
 WHEEL_COMMANDS := average blocked_commands cli_train command completion first_commands generate_run import_time prepare score
-WHEEL_TESTS := $(addprefix ../tests/,test_third_party.py plugins/s2s_cpu s2s/test_plugin.py s2s/compose/test_presets.py \
-	$(WHEEL_COMMANDS:%=s2s/cli/test_%.py))
+WHEEL_OPERATORS := implementations library linear_levels packed
+WHEEL_TESTS := $(addprefix ../tests/,test_third_party.py s2s/test_plugin.py s2s/compose/test_presets.py \
+	$(WHEEL_COMMANDS:%=s2s/cli/test_%.py) $(WHEEL_OPERATORS:%=plugins/s2s_cpu/test_%.py))
 test-wheel: $(READY)
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m build --wheel --outdir build/wheel . > build/wheel.log 2>&1 || (cat build/wheel.log; exit 1)
