@@ -179,10 +179,11 @@ class CrossAttention(nn.Module):
     def forward(self, x: Tensor, memory: Tensor | KeysValues, layout: Layout) -> Tensor:
         """[..., T, D], memory [..., S, D] or its keys and values -> [..., T, D]"""
         dropout = self.dropout if self.training else 0.0
-        if isinstance(memory, Tensor):
+        if isinstance(memory, Tensor) and type(self).keys_values is CrossAttention.keys_values:
             whole = attend_in_one(x, memory, (self.q, self.kv, self.out), self.heads, layout, dropout)
             if whole is not None:
                 return whole
+        if isinstance(memory, Tensor):
             memory = self.keys_values(memory)
         q = split_heads(self.q(x), self.heads.n)
         return self.out(merge_heads(layout.attend(q, *memory, dropout)))
@@ -205,8 +206,8 @@ def attend_in_one(
     n_keys = (x if memory is None else memory).size(-2)
     if not x.is_cpu or n_keys > SHORT or not torch.is_grad_enabled() or torch.compiler.is_compiling():
         return None
-    if not all(module.is_plain for module in maps if module):
-        return None
+    if not all(isinstance(module, Linear | Projections) and module.is_plain for module in maps if module):
+        return None  # also of a module that a plugin has put in its place
     queries, keys_values, out = (module.weight_and_bias() if module else None for module in maps)
     assert queries
     assert out

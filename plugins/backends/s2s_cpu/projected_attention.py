@@ -46,7 +46,9 @@ def accepts_projected_attention(
     linear_maps = [(inputs, *map_) for inputs, map_ in given if inputs is not None and map_ is not None]
     out, out_bias = maps.out
     parameters = [t for _, *both in linear_maps for t in both] + [out, out_bias]
-    if x.dim() != 3 or not all(t.requires_grad for t in parameters if t is not None):
+    if x.dim() != 3 or (memory is not None and (memory.dim() != 3 or len(memory) != len(x))):
+        return False
+    if not all(t.requires_grad for t in parameters if t is not None):
         return False
     in_c = all(uses_bf16_linear(t.size(-1)) for t in parameters if t is not None and t.dim() > 1)
     if not in_c or not all(accepts_linear(*each) for each in linear_maps):

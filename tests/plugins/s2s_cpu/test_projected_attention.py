@@ -93,6 +93,17 @@ def in_parts(case: Case, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
 
 
 @needs_bf16
+@pytest.mark.parametrize("n_sentences", [2, 16])
+def test_a_memory_of_other_sentences_is_left_to_torch(n_sentences: int, calls: list[bool]) -> None:
+    """Which refuses it, where the function would read beyond it."""
+    case = Case("to memory")
+    case.memory, case.bias = torch.randn(n_sentences, 21, WIDTH).requires_grad_(), None
+    with pytest.raises(RuntimeError, match="size"):
+        case.in_bf16()
+    assert calls == [False]
+
+
+@needs_bf16
 @MODES
 @DTYPES
 @pytest.mark.parametrize("heads", HEADS, ids=str)

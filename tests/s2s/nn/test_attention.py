@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from s2s.backend.operators import attention as operators
-from s2s.nn import attention
+from s2s.nn import CrossAttention, Heads, KeysValues, SelfAttention, attention
 from s2s.nn.attention import SHORT, PaddedLayout, PaddedLayoutWithWeights, auto, math_attention
 
 SETTINGS = list(
@@ -37,6 +38,39 @@ def test_the_kernel_is_the_fastest_that_does_what_is_asked(monkeypatch: pytest.M
         k: Any = torch.zeros(1, 1, n_keys, 4, dtype=dtype, device=device)
         with torch.set_grad_enabled(grad):
             assert auto(q, k, k, None, causal, dropout) == rule(device, dtype, n_keys, causal, dropout, grad)
+
+
+class Adapter(nn.Module):
+    """As a plugin wraps a linear map."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Any:
+        return self.inner(x)
+
+
+@pytest.mark.parametrize("name", ["q", "kv", "out", "qkv"])
+def test_a_linear_map_may_be_replaced(name: str) -> None:
+    heads, layout, x = Heads(2, 8, 8), PaddedLayout(auto, None, causal=False), torch.randn(2, 5, 16)
+    module = SelfAttention(16, heads, 0.0) if name == "qkv" else CrossAttention(16, heads, 0.0)
+    inputs = (x,) if name == "qkv" else (x, torch.randn(2, 7, 16))
+    with torch.autocast("cpu", torch.bfloat16):
+        expected = module(*inputs, layout)
+        setattr(module, name, Adapter(getattr(module, name)))
+        torch.testing.assert_close(module(*inputs, layout), expected)
+
+
+def test_keys_and_values_of_a_subclass_are_those_of_its_method() -> None:
+    class Negated(CrossAttention):
+        def keys_values(self, memory: Tensor) -> KeysValues:
+            return super().keys_values(-memory)
+
+    module, layout = Negated(16, Heads(2, 8, 8), 0.0), PaddedLayout(auto, None, causal=False)
+    x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(module(x, memory, layout), module(x, module.keys_values(memory), layout))
 
 
 @pytest.mark.parametrize(("dtype", "device", "own"), [
