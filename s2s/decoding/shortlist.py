@@ -43,12 +43,19 @@ class Shortlist(NamedTuple):
             made = cls(**{name: tensor.long() for name, tensor in tensors.items()})
         except TypeError as error:
             raise CheckpointError(f"a shortlist has other tensors: {error}") from None
-        ids = torch.cat([made.always, made.tokens])
-        ends = made.offsets[[0, -1]].tolist() if len(made.offsets) else []
-        ordered = ends == [0, len(made.tokens)] and not bool((made.offsets.diff() < 0).any())
-        if not ordered or bool(((ids < 0) | (ids >= n_target)).any()):
-            raise CheckpointError("a shortlist has tokens or offsets that are outside of it")
+        try:
+            made.check(n_target)
+        except ValueError as error:
+            raise CheckpointError(str(error)) from None
         return made
+
+    def check(self, n_target: int) -> None:
+        """Raise ValueError for tokens from `n_target` on, or offsets outside of `tokens`."""
+        ids = torch.cat([self.always, self.tokens])
+        ends = self.offsets[[0, -1]].tolist() if len(self.offsets) else []
+        ordered = ends == [0, len(self.tokens)] and not bool((self.offsets.diff() < 0).any())
+        if not ordered or bool(((ids < 0) | (ids >= n_target)).any()):
+            raise ValueError("a shortlist has tokens or offsets that are outside of it")
 
     def listed(self, sources: Iterable[Sequence[int] | None], n_target: int) -> Tensor:
         """[B, V], True at the tokens that each source's output may have; None: all tokens.

@@ -181,3 +181,14 @@ def test_some_outputs_of_a_map_have_the_bits_of_all(make: Any, ids: list[int]) -
 def test_outputs_that_a_map_does_not_have_are_an_error(ids: list[int]) -> None:
     with pytest.raises(IndexError, match="of 70"):
         Fp32Linear(WEIGHT, BIAS).select(torch.tensor(ids))
+
+
+@pytest.mark.skipif(not has_linear(), reason="no functions in C")
+@pytest.mark.parametrize("token", [-1, V, 10**11])
+def test_a_stream_refuses_tokens_that_the_output_lacks(token: int) -> None:
+    """A program may make a shortlist by itself."""
+    search, one = BeamSearch(BeamConfig(beam=3, max_len_b=4)), model()
+    lists = shortlist()
+    for other in (lists._replace(always=torch.tensor([token])), lists._replace(offsets=lists.offsets + 1)):
+        with pytest.raises(ValueError, match="outside of it"):
+            outputs(search, one, [*range(N)], 25, nbest=3, shortlist=other)

@@ -149,11 +149,16 @@ def stream_settings(search: StreamingSearch[Any], run: Any) -> SearchSettings:
 
 
 def shortlist_struct(request: SearchRequest) -> ShortlistStruct | None:
-    """The structure of a request's shortlist, whose memory it points to; None if the model has none, or reads none."""
+    """The structure of a request's shortlist, whose memory it points to; None if the model has none, or reads none.
+
+    Raises ValueError for another than the functions can read.
+    """
     lists = request.shortlist
     if lists is None or not request.model.reads_shortlists:
         return None
-    assert all(x.dtype is torch.int64 and x.is_contiguous() for x in lists)
+    if not all(x.dtype is torch.int64 and x.is_contiguous() for x in lists):
+        raise ValueError("a shortlist has tensors that are not int64 and contiguous")
+    lists.check(request.vocab.tgt)
     of_source = TokenListsStruct(lists.offsets.data_ptr(), lists.tokens.data_ptr())
     sizes = len(lists.always), len(lists.offsets) - 1, lists.multiple
     return ShortlistStruct(*sizes, lists.always.data_ptr(), of_source)
