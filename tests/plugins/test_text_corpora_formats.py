@@ -304,6 +304,23 @@ def test_keys_that_the_first_record_lacks_are_found(options: dict[str, Any], lac
         read(file, **options)
 
 
+def test_languages_that_the_first_object_lacks_are_found_in_others(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"translation": {"en": "a", "de": "b"}}\n{"translation": {"en": "d", "de": "e", "ja": "f"}}\n')
+    for options in ({"columns": ["en", "ja"]}, {"src_lang": "en", "tgt_lang": "ja"}):
+        assert read(file, **options, invalid="drop") == [("d", "f")]
+
+
+def test_the_only_two_texts_are_not_taken_for_other_languages(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"en": "a", "de": "b"}\n{"en": "d", "de": "e", "ja": "f"}\n')
+    assert read(file, src_lang="en", tgt_lang="ja", invalid="drop") == [("d", "f")]
+    file.write_text('{"en": "a", "de": "b"}\n')
+    assert read(file, src_lang="en", tgt_lang="de") == read(file) == [("a", "b")]
+    with pytest.raises(DataError, match="which of en, de are source and target"):
+        read(file, src_lang="en", tgt_lang="ja")
+
+
 def test_units_without_a_translation_are_counted(tmp_path: Path) -> None:
     (tmp_path / "a.po").write_bytes(
         po(PAIRS[:1]) + b'#, fuzzy\nmsgid "a"\nmsgstr "b"\n\nmsgid "c"\nmsgstr ""\n\n#~ msgid "d"\n#~ msgstr "e"\n'

@@ -44,10 +44,16 @@ def choose(names: Sequence[str], reading: Reading, place: str) -> tuple[str, str
     ]
     if len(roles[0]) == len(roles[1]) == 1:
         return roles[0][0], roles[1][0]
-    if len(names) == 2:
+    if len(names) == 2 and not any(_is_other_language(name, reading) for name in names):
         return names[0], names[1]
     listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     raise DataError(f"{place}: which of {listed} are source and target? Say task.columns=[SOURCE,TARGET]")
+
+
+def _is_other_language(name: str, reading: Reading) -> bool:
+    """Whether a name is a language, but none of the task's, if it has both."""
+    is_other = not any(matching(language, [name]) for language in reading.languages)
+    return all(reading.languages) and is_other and is_language(name.rpartition(".")[2].lower())
 
 
 def _named(column: str, names: Sequence[str], place: str) -> str:

@@ -95,10 +95,15 @@ class RecordFile(PairFile):
 
 
 def _joined(records: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """All keys, each with its first value that is not null."""
+    """All keys, each with its first value that is not null; of objects in records, all keys, too."""
     joined: dict[str, Any] = {}
     for record in records:
-        joined |= {key: value for key, value in record.items() if joined.get(key) is None}
+        for key, value in record.items():
+            before = joined.get(key)
+            if isinstance(before, Mapping) and isinstance(value, Mapping):
+                joined[key] = _joined([before, value])
+            elif before is None:
+                joined[key] = value
     return joined
 
 
