@@ -47,7 +47,7 @@ def sample_tokens(
     token = torch.searchsorted(cumulative, uniform[..., None] * cumulative[..., -1:], right=True)[..., 0]
     token = token.clamp(max=scores.size(-1) - 1)  # for rows that are not finite
     log_prob = possible.gather(2, token[..., None])[..., 0]
-    is_possible = log_prob.isfinite()
+    is_possible = log_prob.isfinite() & cumulative[..., -1].isfinite()
     return token.where(is_possible, 0), log_prob.where(is_possible, -torch.inf)
 
 

@@ -37,10 +37,18 @@ static float largest_of(const float *x, int64_t V) {
 }
 
 /* Scores of possible tokens. */
-static void mask(const float *x, const uint8_t *allowed, const int64_t *banned, int64_t n_banned, Row *w) {
-    for (int64_t i = 0; i < w->V; i++) w->scores[i] = !allowed || allowed[i] ? x[i] : -INFINITY;
+static int64_t mask(const float *x, const uint8_t *allowed, const int64_t *banned, int64_t n_banned, Row *w) {
+    int64_t n_nan = 0;
+    for (int64_t i = 0; i < w->V; i++) {
+        w->scores[i] = !allowed || allowed[i] ? x[i] : -INFINITY;
+        n_nan += w->scores[i] != w->scores[i];
+    }
     for (int64_t i = w->V; i < w->n_blocks * BLOCK; i++) w->scores[i] = -INFINITY;
-    for (int64_t i = 0; i < n_banned; i++) w->scores[banned[i]] = -INFINITY;
+    for (int64_t i = 0; i < n_banned; i++) {
+        n_nan -= w->scores[banned[i]] != w->scores[banned[i]];
+        w->scores[banned[i]] = -INFINITY;
+    }
+    return n_nan;
 }
 
 /* Weights 2^(factor * (score - max)) */
@@ -112,10 +120,10 @@ static int64_t invert(double random, const Row *w) {
 static int64_t draw(const float *x, const uint8_t *allowed, const int64_t *banned, int64_t n_banned, int64_t normalize,
                     const SamplingRule *rule, const double *random, int64_t n, Row *w, int64_t *token, float *log_prob) {
     const float lse = normalize ? log_sum_exp(x, w->V, largest_of(x, w->V)) : 0;
-    mask(x, allowed, banned, n_banned, w);
+    const int64_t n_nan = mask(x, allowed, banned, n_banned, w);
     const float max = largest_of(w->scores, w->V);
     for (int64_t i = 0; i < n; i++) token[i] = 0, log_prob[i] = -INFINITY;
-    if (!isfinite(lse) || !isfinite(max)) return OK;
+    if (!isfinite(lse) || !isfinite(max) || n_nan) return OK;
     const double factor = 1.4426950408889634 / rule->temperature; /* log2(e) */
     weigh(max, factor < 1e30 ? factor : 1e30, w);
     if (rule->top_k || rule->top_p < 1) {

@@ -134,8 +134,12 @@ def test_any_temperature_draws_a_possible_token(temperature: float) -> None:
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize(
     "change",
-    [{"logits": torch.full((1, 1, 5), torch.nan)}, {"logits": torch.full((1, 1, 5), -torch.inf)}, {"allowed": False}],
-    ids=["NaN", "-inf", "nothing allowed"],
+    [
+        *({"logits": torch.full((1, 1, 5), value)} for value in (torch.nan, -torch.inf)),
+        *({"logits": torch.tensor([[[0.0, 0, value, 0, 0]]])} for value in (torch.nan, torch.inf)),
+        {"allowed": False},
+    ],
+    ids=["NaN", "-inf", "one NaN", "one inf", "nothing allowed"],
 )
 def test_where_no_token_is_possible_the_log_probability_is_minus_infinity(
     change: dict[str, Any], normalize: bool
@@ -146,6 +150,13 @@ def test_where_no_token_is_possible_the_log_probability_is_minus_infinity(
     token, log_prob = sample_tokens(logits, uniform, NONE, allowed, normalize, SamplingRule(top_k=2))
     assert token.tolist() == [[0, 0]]
     assert log_prob.tolist() == [[-math.inf, -math.inf]]
+
+
+def test_a_token_that_is_not_allowed_may_have_no_number() -> None:
+    logits, uniform = torch.tensor([[[-1.0, torch.nan, -1.0]]]), torch.tensor([[0.9]], dtype=torch.double)
+    allowed = torch.tensor([[[True, False, True]]])
+    for banned, may in ((NONE, allowed), (torch.tensor([1]), torch.ones_like(allowed))):
+        assert sample_tokens(logits, uniform, banned, may, False, SamplingRule())[0].item() == 2
 
 
 def test_without_normalisation_logits_are_log_probabilities() -> None:
