@@ -16,6 +16,7 @@ from s2s.cli.command import Options, run_command
 from s2s.cli.outputs import check_output
 from s2s.config import GenerateConfig
 from s2s.config.length_advice import length_advice
+from s2s.errors import UserError
 from s2s.lasting import lasting_objects
 from s2s.run import find_model, find_run
 from s2s.run.origin import Origin
@@ -128,7 +129,15 @@ def _finished(options: Options, decoding: PackedDecoding, loaded: LoadedGenerato
     how_much = generator.counts.describe(generator.task.counts, time.monotonic() - started)
     _report(options, f"{how_much}; on {loaded.description}")
     if generator.counts.doubt("") and os.environ.get("RANK", "0") == "0":
-        logger.warning(generator.counts.doubt(length_advice(decoding.search_config())))
+        logger.warning(generator.counts.doubt(_advice(decoding)))
+
+
+def _advice(decoding: PackedDecoding) -> str:
+    """The options that may help against short outputs; empty also where the run has been removed meanwhile."""
+    try:
+        return length_advice(decoding.search_config())
+    except UserError:
+        return ""
 
 
 def _report(options: Options, line: str) -> None:

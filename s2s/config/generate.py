@@ -49,7 +49,7 @@ class GenerateConfig:
     """Continue the output file of a killed command."""
     overwrite: bool = field(default=False, metadata=Mark.OF_FILES | Mark.NEUTRAL)
     """Replace a file that s2s did not write, or that has been changed since; never one that the command reads."""
-    input_fields: dict[str, Any] = field(default_factory=dict, metadata=Mark.OF_TEXTS | Mark.ADDED)
+    input_fields: dict[str, Any] = field(default_factory=dict, metadata=Mark.ADDED)
     """Fields that the task reads of inputs, for all that do not have them themselves, such as input_fields.language=de;
     the objects of a jsonl file may have them as keys."""
     raw: bool | None = field(default=None, metadata=Mark.OF_TEXTS)

@@ -273,7 +273,6 @@ def test_a_changed_run_is_loaded(change: Callable[[Path], None], folder: Path, l
 
 
 OF_TEXTS = {
-    "input_fields": ["input_fields={}"],
     "raw": ["raw=true"],
     "fields": ["format=jsonl", "fields=[tokens,pieces,log_probs]"],
     "tokens": ["tokens=20"],
