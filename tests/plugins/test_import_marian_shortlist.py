@@ -18,6 +18,7 @@ import s2s
 from harness.marian_bin import bin_file, shortlist_file
 from harness.marian_npz import SSRU, Equations, marian_options, random_tensors
 from harness.published import LINES
+from harness.recorded_loads import use_empty_cache
 from s2s.decoding.shortlist import Shortlist
 from s2s.errors import CheckpointError
 from s2s.plugin import load_plugins
@@ -36,7 +37,7 @@ LISTS = [random.Random(i).sample(range(N), i % 4) for i in range(N)]
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    use_empty_cache(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
 
 
