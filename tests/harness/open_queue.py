@@ -1,4 +1,4 @@
-"""A custom queue, with no more than `SentenceQueue` requires."""
+"""Custom queues, with no more than `SentenceQueue` requires."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from s2s.decoding import SentenceQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import random
+    from collections.abc import Iterable, Sequence
 
     from s2s.decoding import SourceSentence
 
@@ -26,3 +27,19 @@ class OpenQueue(SentenceQueue):
     def pop(self, sentence: SourceSentence) -> bool:
         self.sentences.popleft()
         return True
+
+
+class CancellingQueue(OpenQueue):
+    """A queue that is polled after every third step, and cancels each sentence whose number it draws."""
+
+    steps_at_once = 3
+
+    def __init__(self, sentences: Sequence[SourceSentence], draw: random.Random) -> None:
+        super().__init__(sentences, draw.choice([1, 9, 30, 1000]))
+        self.draw, self.indices, self.cancelled = draw, [one.index for one in sentences], set[int]()
+
+    def take_cancelled(self) -> set[int]:
+        drawn = set(self.draw.sample(self.indices, self.draw.choice([0, 0, 1, 3])))
+        drawn -= {one.index for one in self.sentences}
+        self.cancelled |= drawn
+        return drawn

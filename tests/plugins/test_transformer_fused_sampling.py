@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from harness.allocated_memory import n_bytes_allocated
-from harness.open_queue import OpenQueue
+from harness.open_queue import CancellingQueue
 from harness.packed_models import VARIANTS, model, needs_bytes, recorded_stream_calls, source_rows
 from harness.search_calls import find_queued
 from harness.token_wishes import Wish
@@ -221,27 +221,11 @@ def test_samples_come_as_often_as_single_tokens_are_probable() -> None:
     check([first], [[*one.tokens, VOCAB.eos][1] for one in found if one.tokens[:1] == [first]])
 
 
-class QueueOfTurns(OpenQueue):
-    """A queue that is polled after every third step, and cancels each sentence whose number it draws."""
-
-    steps_at_once = 3
-
-    def __init__(self, sentences: Sequence[SourceSentence], draw: random.Random) -> None:
-        super().__init__(sentences, draw.choice([1, 9, 30, 1000]))
-        self.draw, self.indices, self.cancelled = draw, [one.index for one in sentences], set[int]()
-
-    def take_cancelled(self) -> set[int]:
-        drawn = set(self.draw.sample(self.indices, self.draw.choice([0, 0, 1, 3])))
-        drawn -= {one.index for one in self.sentences}
-        self.cancelled |= drawn
-        return drawn
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_sentences_come_and_are_cancelled_at_any_step(seed: int) -> None:
     one, search = model(), Sampling(config())
     expected = outputs(search, one)
-    queue = QueueOfTurns(SENTENCES, random.Random(seed))
+    queue = CancellingQueue(SENTENCES, random.Random(seed))
     request = SearchRequest(model=one, vocab=VOCAB, queue=queue, device=torch.device("cpu"), nbest=4)
     found = {result.index: result.hypotheses for some in search(request) for result in some}
     assert {i for i in range(9) if i not in queue.cancelled} <= found.keys()

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from harness.allocated_memory import n_bytes_allocated
-from harness.open_queue import OpenQueue
+from harness.open_queue import CancellingQueue, OpenQueue
 from harness.packed_models import SEARCH_OPTIONS, VARIANTS, model, needs_bytes, recorded_stream_calls, source_rows
 from harness.search_calls import StepByStep, find_queued
 from harness.token_wishes import Wish
@@ -220,22 +220,6 @@ def test_an_overridden_penalty_is_that_of_a_stream(calls: list[str]) -> None:
     assert "run" in calls
 
 
-class QueueOfTurns(OpenQueue):
-    """A queue that is polled after every third step, and cancels each sentence whose number it draws."""
-
-    steps_at_once = 3
-
-    def __init__(self, sentences: Sequence[SourceSentence], draw: random.Random) -> None:
-        super().__init__(sentences, draw.choice([1, 9, 30, 1000]))
-        self.draw, self.indices, self.cancelled = draw, [one.index for one in sentences], set[int]()
-
-    def take_cancelled(self) -> set[int]:
-        drawn = set(self.draw.sample(self.indices, self.draw.choice([0, 0, 1, 3])))
-        drawn -= {one.index for one in self.sentences}
-        self.cancelled |= drawn
-        return drawn
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_sentences_come_and_are_cancelled_at_any_step(seed: int, calls: list[str]) -> None:
     """In a random order and batch, with a random beam and model."""
@@ -248,7 +232,7 @@ def test_sentences_come_and_are_cancelled_at_any_step(seed: int, calls: list[str
     starts = [draw.choices(range(VOCAB.tgt), k=draw.choice([0, 0, 1, 2, 5])) for _ in ROWS]
     kept = expected(config, one, starts=starts)
     order = draw.sample(range(len(ROWS)), len(ROWS))
-    queue = QueueOfTurns([SourceSentence(i, ROWS[i], starting_tokens=starts[i]) for i in order], draw)
+    queue = CancellingQueue([SourceSentence(i, ROWS[i], starting_tokens=starts[i]) for i in order], draw)
     request = SearchRequest(model=one, vocab=VOCAB, queue=queue, device=torch.device("cpu"), nbest=beam)
     found = [result for results in BeamSearch(config)(request) for result in results]
     assert all(result.hypotheses == kept[result.index] for result in found)

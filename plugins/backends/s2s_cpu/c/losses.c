@@ -28,15 +28,6 @@ static float maximum_in_16_bits(const uint16_t *x, int64_t V) {
     return widened(ORDERED(max));
 }
 
-static float maximum(const float *x, int64_t V) {
-    vf m = splat(-INFINITY);
-    int64_t i = 0;
-    for (; i + W <= V; i += W) m = larger(load(x + i), m);
-    float max = largest(m);
-    for (; i < V; i++) max = x[i] > max ? x[i] : max;
-    return max;
-}
-
 /* The softmax of a row: the largest logit (max), exps [V] = exp(x - max), their sum and its log. */
 typedef struct {
     float *x; /* the logits as floats, only for functions of two rows */
@@ -49,7 +40,7 @@ static inline float value_of(const void *x, int64_t i, int64_t bits) {
 
 /* Computes all from logits x [V] of `bits` bits, which may be the same row as exps; returns the sum of x - max. */
 INLINE float softmax(Softmax *s, const void *x, const int64_t bits, int64_t V) {
-    float max = s->max = bits == 16 ? maximum_in_16_bits(x, V) : maximum(x, V);
+    float max = s->max = bits == 16 ? maximum_in_16_bits(x, V) : largest_of(x, V);
     vf exps = splat(0), all = splat(0), shift = splat(max);
     int64_t i = 0;
     for (; i + W <= V; i += W) {

@@ -27,15 +27,6 @@ static uintptr_t arrange(uintptr_t at, int64_t V, Row *w) {
     return at;
 }
 
-static float largest_of(const float *x, int64_t V) {
-    vf max = splat(-INFINITY);
-    int64_t i = 0;
-    for (; i + W <= V; i += W) max = larger(load(x + i), max);
-    float found = largest(max);
-    for (; i < V; i++) found = x[i] > found ? x[i] : found;
-    return found;
-}
-
 /* Scores of possible tokens. */
 static int64_t mask(const float *x, const uint8_t *allowed, const int64_t *banned, int64_t n_banned, Row *w) {
     int64_t n_nan = 0;

@@ -131,6 +131,16 @@ static inline float largest(vf v) {
 #endif
 }
 
+/* The largest of V numbers; -inf of none. */
+static inline float largest_of(const float *x, int64_t V) {
+    vf max = splat(-INFINITY);
+    int64_t i = 0;
+    for (; i + W <= V; i += W) max = larger(load(x + i), max);
+    float found = largest(max);
+    for (; i < V; i++) found = x[i] > found ? x[i] : found;
+    return found;
+}
+
 /* 0, 1, ..., W - 1 */
 static inline vi lanes(void) {
     vi lane;
