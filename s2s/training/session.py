@@ -11,6 +11,7 @@ import torch
 
 from s2s.backend.host import training_threads
 from s2s.checkpoint import directory as checkpoint
+from s2s.compose.settings import COMMAND_LINE, DEFAULT
 from s2s.compose.yaml12 import to_text
 from s2s.errors import CheckpointError, Preempted, UserError
 from s2s.io.json_files import read_checked
@@ -129,7 +130,7 @@ def _n_averaged(path: Path) -> int:
 def startup_facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
     """What is shown before the first update: configuration, data, model, device, directory."""
     config, model, world = trainer.config, trainer.train_step.model, trainer.world
-    chosen = [f"{group}={name}" for group, name in composed.chosen.items()]
+    chosen = [f"{group}={_trained_name(composed, group)}" for group in composed.chosen]
     set_by_user = [key for key, origin in composed.origins.items() if _is_set_by_user(key, origin)]
     chosen += [f"{key}={to_text(_value(config, key))}" for key in set_by_user]
     yield "config", "  ".join(chosen)
@@ -171,6 +172,15 @@ def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) ->
         kept = f"nothing is kept but the prepared data in {config.data.prepared}"
         trainer.log.show_facts([("dry run", time), *planner.facts(trainer, seconds), ("dry run", kept)])
     return 0
+
+
+def _trained_name(composed: ComposedConfig[Config], group: str) -> str:
+    """The name that a group was chosen by; its entry's where a plan has changed options of that preset."""
+    named = (DEFAULT, "preset ", "file ", COMMAND_LINE)
+    planned = (key for key, origin in composed.origins.items() if not origin.startswith(named))
+    if any(key.startswith(f"{group}.") for key in planned):
+        return str(getattr(composed.config, group).name)
+    return composed.chosen[group]
 
 
 def _is_set_by_user(key: str, origin: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from s2s.compose import compose
+from s2s.compose import Setting, compose
 from s2s.config import Config, TrainConfig
 from s2s.config.run import ValidConfig
 from s2s.plugin import load_plugins
@@ -82,6 +82,31 @@ def test_the_first_screen_has_options_model_device_update_and_directory() -> Non
     assert topic == "config"
     assert "train.tokens=3000" in options.split("  ")
     assert "train.clip" not in options, "a default is not shown"
+
+
+@pytest.mark.parametrize(
+    ("preset", "decided", "name"),
+    [
+        ("transformer_base", "", "transformer_base"),
+        ("transformer_base", "arch.d_model=64", "transformer"),
+        ("transformer_base", "train.clip=2", "transformer_base"),
+    ],
+)
+def test_a_preset_that_a_plan_has_changed_is_not_named(preset: str, decided: str, name: str) -> None:
+    """`arch=transformer_base` beside a width of 64 would name another model than the one that is trained."""
+    key, _, value = decided.partition("=")
+    settings = [Setting(tuple(key.split(".")), int(value), "recipe=auto: 8,000 pairs")] if decided else []
+    composed = compose(
+        Config,
+        ["task=translation_tiny", f"arch={preset}", "run=x", "train.micro_tokens=null"],
+        load_plugins(),
+        settings,
+    )
+    plugins: Any = SimpleNamespace(loaded={})
+    (options,) = (
+        text for topic, text in startup_facts(composed, trainer(composed.config), plugins) if topic == "config"
+    )
+    assert options.split("  ")[:2] == ["task=translation_tiny", f"arch={name}"]
 
 
 def test_what_is_special_has_a_line_of_its_own() -> None:
