@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +26,7 @@ from s2s import ConfigError
 from s2s.cli import generate, score
 from s2s.generation import Segment
 from s2s.generation.writing import Writer
-from s2s_serve import command
+from s2s_serve import ServeConfig, command
 from s2s_serve.app import create_app
 from s2s_serve.body_limit import BodyLimit
 from s2s_serve.engine import SHORT
@@ -564,7 +565,7 @@ def test_a_part_of_the_extra_that_is_missing_is_named(run: str, module: str) -> 
 def test_a_signal_before_the_first_request_can_be_answered_ends_the_server(run: str) -> None:
     code = """if True:
         import signal, sys
-        from s2s_serve import command
+        from s2s_serve import ServeConfig, command
         listen = command._listen
         command._listen = lambda config: (signal.raise_signal(signal.SIGTERM), listen(config))[1]
         sys.exit(command.main())
@@ -628,6 +629,19 @@ def test_a_misspelled_option_of_the_server_is_not_looked_for_among_those_of_gene
 ) -> None:
     assert command.main([f"run={run}", f"{given}=5"]) == 2
     assert capfd.readouterr().err == f"s2s-serve: error: {given}: no such option. Did you mean '{meant}'?\n"
+
+
+def test_of_an_option_that_is_like_none_the_server_names_its_own(run: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command.main([f"run={run}", "zzzz=1"]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("s2s-serve: error: zzzz: no such option. Of the server there are apis, client_rate, ")
+    assert all(item.name in line for item in fields(ServeConfig))
+    assert line.endswith("; all others are options of s2s-generate: s2s-generate --help")
+
+
+def test_an_option_that_is_like_one_of_generation_is_suggested(run: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command.main([f"run={run}", "serach.beam=1"]) == 2
+    assert capfd.readouterr().err == "s2s-serve: error: serach: no such option. Did you mean 'search'?\n"
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,11 @@ def _check_options(config: ServeConfig, plugins: Plugins) -> None:
     for name in (name for name in config.generate if name not in known):
         if near := difflib.get_close_matches(name, own, n=1, cutoff=0.75):
             raise ConfigError(f"{name}: no such option. Did you mean '{near[0]}'?")
+        if not difflib.get_close_matches(name, known):  # else that one is suggested when they are composed
+            raise ConfigError(
+                f"{name}: no such option. Of the server there are {', '.join(sorted(own))}; all others are options of "
+                "s2s-generate: s2s-generate --help"
+            )
     file_options = Mark.options(schema, Mark.OF_FILES)
     reasons = dict.fromkeys(file_options, "a server reads and writes no files; leave it out")
     reasons |= dict.fromkeys(("raw", "fields"), "every request has its own; leave it out")
