@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from harness.folders import ROOT
 from harness.small_server import Served, served, train_run
 from s2s import ConfigError, PluginError, load_plugins
 from s2s_serve import ServeConfig
+from s2s_serve.errors import Errors
 from s2s_serve.server import load_server
 
 if TYPE_CHECKING:
@@ -118,17 +120,53 @@ def test_the_server_asks_for_a_key_where_an_api_does_not(server: Served) -> None
 
 
 @pytest.mark.parametrize(
-    ("path", "error"),
+    ("path", "form"),
     [
-        ("/v1/chat/none", {"message": "Not Found", "type": "invalid_request_error", "code": "not_found"}),
-        ("/v1/none", {"message": "Not Found", "code": "not_found"}),
-        ("/none", "Not Found"),
+        ("/v1/chat/none", {"type": "invalid_request_error", "code": "not_found"}),
+        ("/v1/none", {"code": "not_found"}),
+        ("/none", {"code": "not_found"}),
+        ("/", {"code": "not_allowed"}),
+        ("/translate/none", None),
     ],
 )
-def test_a_path_without_a_route_has_the_errors_of_the_api_that_it_begins_with(
-    server: Served, path: str, error: Any
+def test_a_path_without_a_route_has_the_errors_of_its_api_or_of_the_first(
+    server: Served, path: str, form: dict[str, str] | None
 ) -> None:
-    assert server.post(path, {}).json() == {"error": error}
+    error = server.post(path, {}).json()["error"]
+    if form is None:  # LibreTranslate's errors are texts
+        assert isinstance(error, str)
+    else:
+        assert {name: value for name, value in error.items() if name != "message"} == form
+
+
+def test_the_error_of_an_unknown_path_names_the_paths_that_there_are(server: Served, libretranslate: Served) -> None:
+    """These are those of the server's reference; each answers."""
+    for served_apis in (server, libretranslate):
+        error = served_apis.post("/generate", {}).json()["error"]
+        message = error if isinstance(error, str) else error["message"]
+        before, _, listed = message.partition("; there are ")
+        paths = listed.removesuffix("; /docs describes them").split(", ")
+        assert before == "no such path"
+        documented = served_apis.ask(lambda client: client.get("/openapi.json")).json()["paths"]
+        assert sorted(paths) == sorted(documented)
+
+
+def test_a_route_that_does_not_find_something_is_no_unknown_path() -> None:
+    import httpx
+    from fastapi import FastAPI, HTTPException
+
+    app = FastAPI()
+    Errors([]).add_handlers(app)
+
+    @app.get("/models/{name}")
+    async def model(name: str) -> None:
+        raise HTTPException(404, f"no model {name}")
+
+    async def talk() -> Any:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            return await client.get("/models/a")
+
+    assert asyncio.run(talk()).json() == {"error": {"code": "not_found", "message": "no model a"}}
 
 
 @pytest.mark.parametrize(("path", "status"), [("/", 404), ("/v1/runs", 404), ("/languages", 200), ("/healthz", 200)])

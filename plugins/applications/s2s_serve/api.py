@@ -32,7 +32,8 @@ class ServeApi(NamedTuple):
     """What a factory of the group `serve_api` returns."""
 
     router: APIRouter
-    """The routes. A path's errors have the form of the API with the longest prefix that the path begins with"""
+    """The routes. A path's errors have the form of the API with the longest prefix that the path begins with; of an API
+    without a prefix, at its own routes; of the first API at all other paths"""
     error_body: Callable[[RefusedError], Any] = error_body
     """The JSON body of an error"""
     checks_keys: bool = False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -44,18 +45,36 @@ class Errors:
         return self.answer(_refusal(error), path)
 
     def add_handlers(self, app: FastAPI) -> None:
-        """Answer whatever the routes of `app` raise."""
+        """Answer whatever the routes of `app` raise, and requests for a path that has no route."""
 
         async def answer(request: Request, error: Exception) -> Response:
+            if getattr(error, "status_code", 0) == 404 and "endpoint" not in request.scope:
+                error = RefusedError(404, CODES[404], f"no such path; {self._paths()}")
             return self.response(error, request.url.path)
 
         for kind in (RefusedError, RequestValidationError, HTTPException, ClientDisconnect, Exception):
             app.add_exception_handler(kind, answer)
 
+    def _paths(self) -> str:
+        """Which paths there are, in words."""
+        routes = [route for api in self.apis for route in api.router.routes]
+        own = dict.fromkeys(route.path for route in routes if isinstance(route, APIRoute) and route.include_in_schema)
+        return f"there are {', '.join([*own, *SHARED_ROUTES[2:]])}; /docs describes them"
+
     def _form(self, path: str) -> Callable[[RefusedError], Any]:
-        """The form of errors at a path: that of the API with the longest prefix."""
-        matching = [] if path in SHARED_ROUTES else [api for api in self.apis if path.startswith(api.router.prefix)]
-        return max(matching, key=lambda api: len(api.router.prefix)).error_body if matching else error_body
+        """The form of errors at a path: that of its API, or of the first API for a path of none."""
+        if path in SHARED_ROUTES or not self.apis:
+            return error_body
+        matching = [api for api in self.apis if _belongs_to(path, api)] or self.apis[:1]
+        return max(matching, key=lambda api: len(api.router.prefix)).error_body
+
+
+def _belongs_to(path: str, api: ServeApi) -> bool:
+    """Whether a path begins with an API's prefix; if it has none, as one of its routes."""
+    if api.router.prefix:
+        return path.startswith(api.router.prefix)
+    routes = [route.path for route in api.router.routes if isinstance(route, APIRoute)]
+    return path.split("/")[1:2] in [route.split("/")[1:2] for route in routes]
 
 
 def _refusal(error: Exception) -> RefusedError:
