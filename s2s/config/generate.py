@@ -118,8 +118,9 @@ class GenerateConfig:
     matmul=torch and with other backends, threads of each product. 0: one, or torch's default without functions in C."""
     workers: int | None = field(default=None, metadata=Mark.OF_MODELS | Mark.NEUTRAL)
     """Processes on a CPU that share the weights and the buffered inputs; with more than one, each has one thread.
-    0: as many as there are idle cores, measured at the start. null: on Linux 0 for an input file of more than a few
-    lines, if no threads are given, else 1. No more of them search at a time than fit in memory."""
+    0: as many as there are idle cores, measured at the start. null, if no threads are given either: for an input file
+    of more than a few lines, a thread for each core where functions in C are the whole search, else on Linux 0; for
+    others 1. No more of them search at a time than fit in memory."""
     matmul: Literal["auto", "exact", "torch", "onednn", "native"] = field(default="auto", metadata=Mark.OF_MODELS)
     """Library for fp32 products with weights on a CPU. onednn: prepacked weights, bitwise the same in every batch.
     native: the same by functions in C, with a fused decoding step where the architecture has one. exact:

@@ -190,7 +190,8 @@ class PackedDecoding:
         composed, plugins = self.composed, self.plugins
         (directory,) = self._directories
         of_run = RunTask.load_for_texts(directory, plugins)
-        of_models = resolve_workers(replace(composed.config, quantization=record["quantization"]), "cpu")
+        of_models = replace(composed.config, quantization=record["quantization"])
+        of_models = resolve_workers(of_models, "cpu", search_in_c=True)
         if of_models.matmul == "exact" or not measures_products(of_models):
             of_models = replace(of_models, matmul="native")
         try:

@@ -37,12 +37,17 @@ BYTES_PER_WORKER = 2**29
 """Memory that a search may need besides the weights, which all share"""
 
 
-def resolve_workers(config: GenerateConfig, device_type: str) -> GenerateConfig:
-    """The configuration with the number of processes that search.
+def resolve_workers(config: GenerateConfig, device_type: str, *, search_in_c: bool = False) -> GenerateConfig:
+    """The configuration with the number of processes that search, or of threads where functions in C are the search.
 
-    With several, this process must have one thread only until they are started.
+    With several processes, this process must have one thread only until they are started. search_in_c: threads of such
+    a search seldom wait for each other, need no copies of results, and cost nothing while a core is busy otherwise.
     """
     if config.workers == 1 or (config.workers is None and not (device_type == "cpu" and _worth_sharing(config))):
+        return config
+    if search_in_c and config.workers is None:
+        return replace(config, workers=1, threads=_most_workers(config))
+    if config.workers is None and sys.platform != "linux":  # where system libraries may not survive a fork
         return config
     if device_type != "cpu":
         if config.n_processes > 1:
@@ -73,14 +78,14 @@ def search_shared(
 
 
 def _worth_sharing(config: GenerateConfig) -> bool:
-    """Whether to use several processes by default: they must be useful and change nothing else.
+    """Whether to use several processes or threads by default: they must be useful and change nothing else.
 
-    Outside Linux, system libraries may not survive a fork; torch's own products and those in bf16 depend on the other
-    sentences of a batch; each of several ranks on this machine has its own share of the cores.
+    torch's own products and those in bf16 depend on the other sentences of a batch; each of several ranks on this
+    machine has its own share of the cores.
     """
     is_only_rank = os.environ.get("LOCAL_WORLD_SIZE", "1") == "1"
-    can_fork = sys.platform == "linux" and is_only_rank and config.is_batch_invariant
-    return can_fork and not config.threads and _size_of(config.input) > MIN_SHARED_BYTES
+    can_share = is_only_rank and config.is_batch_invariant and not config.threads
+    return can_share and _size_of(config.input) > MIN_SHARED_BYTES
 
 
 def _size_of(path: str) -> int:
@@ -88,15 +93,19 @@ def _size_of(path: str) -> int:
     return Path(path).stat().st_size if Path(path).is_file() else 0
 
 
+def _most_workers(config: GenerateConfig) -> int:
+    """Number of cores that this process may use, but no more than an input file keeps busy."""
+    cores, n_bytes = usable_cores(), _size_of(config.input)
+    return min(cores, n_bytes // (MIN_SHARED_BYTES // 2)) if n_bytes else cores
+
+
 def _idle_cores(config: GenerateConfig) -> int:
-    """Number of idle cores that this process may use, but no more than an input file keeps busy.
+    """How many of these cores are idle.
 
     Measured with a hash function that keeps all arithmetic units of a core busy, as products do: one core with two
     threads is no faster for both than for one.
     """
-    cores, n_bytes = usable_cores(), _size_of(config.input)
-    most = min(cores, n_bytes // (MIN_SHARED_BYTES // 2)) if n_bytes else cores
-    return n_useful_processes(most, lambda: hashlib.blake2b(HASHED).digest())
+    return n_useful_processes(_most_workers(config), lambda: hashlib.blake2b(HASHED).digest())
 
 
 def _shares(sentences: Sequence[SourceSentence], n: int) -> list[Sequence[SourceSentence]]:

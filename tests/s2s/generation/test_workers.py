@@ -22,7 +22,7 @@ from s2s.generation import processes, workers
 from s2s.generation.acceleration import share_cores, torch_threads
 from s2s.generation.processes import n_useful_processes, run_in_processes
 from s2s.generation.threads import run_in_threads
-from s2s.generation.workers import describe_workers
+from s2s.generation.workers import describe_workers, resolve_workers
 from s2s.io import end_with_parent
 
 if TYPE_CHECKING:
@@ -172,6 +172,32 @@ def test_some_lines_are_searched_by_one_process(cores: list[int], tmp_path: Path
     assert completed(input=str(path)).n_processes == 1
     path.write_text("a sentence of words\n" * 101)
     assert completed(input=str(path)).n_processes == 2  # one for each 1,000 bytes
+
+
+def test_threads_share_a_file_where_functions_in_c_search_it(cores: list[int], source: str) -> None:
+    """One for each core, busy or not, since a thread that waits for a core costs nothing."""
+    config = resolve_workers(GenerateConfig(input=source), "cpu", search_in_c=True)
+    assert (config.n_processes, config.n_search_threads, cores) == (1, 7, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({"workers": 2}, (2, 1)), ({"workers": 0}, (7, 1)), ({"threads": 3}, (1, 3)), ({"input": "-"}, (1, 1))],
+    ids=str,
+)
+def test_given_workers_are_processes_there_too(
+    cores: list[int], source: str, options: dict[str, Any], expected: tuple[int, int]
+) -> None:
+    config = resolve_workers(GenerateConfig(**{"input": source} | options), "cpu", search_in_c=True)
+    assert (config.n_processes, config.n_search_threads) == expected
+
+
+def test_processes_are_no_default_where_a_fork_is_unsafe(
+    cores: list[int], source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers.sys, "platform", "darwin")
+    assert completed(input=source).n_processes == 1
+    assert resolve_workers(GenerateConfig(input=source), "cpu", search_in_c=True).n_search_threads == 7
 
 
 def test_a_gpu_is_not_shared(cores: list[int], source: str) -> None:
