@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 torch.set_num_threads(1)
+gc.set_threshold(5_000, 10, 20)  # a collection of all that the process holds takes 0.3 s
 
 # An example's time says more about who else is at work on the machine than about the code.
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
