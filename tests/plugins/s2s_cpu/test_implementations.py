@@ -12,6 +12,7 @@ from harness.reference_operators import use_references
 from s2s.backend.operators import OPERATORS, ConsistencyWeights, SamplingRule, TreePaths, add_norm
 from s2s.backend.operators.attention import BLOCKED
 from s2s.nn.attention import sdpa
+from s2s_cpu.compiled import SOURCES
 from s2s_cpu.library import native_library
 from s2s_cpu.quantization import dequantize_rows, quantize_rows
 
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
 
 native = pytest.mark.skipif(native_library().functions is None, reason=native_library().reason)
 
+MAX_WIDTH = 120  # of a line, as ruff has it for Python
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+
+
+def test_lines_of_c_are_no_longer_than_those_of_python() -> None:
+    lines = [(source.name, n, line) for source in SOURCES for n, line in enumerate(source.read_text().splitlines(), 1)]
+    assert len(lines) > 1000
+    assert [(name, n) for name, n, line in lines if len(line) > MAX_WIDTH] == []
 
 
 class Draw:

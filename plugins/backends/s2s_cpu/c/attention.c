@@ -150,8 +150,8 @@ INLINE void weigh(const int g, const int parts, const Source *source, int64_t o,
             store_part(sums[r][c] / splat(totals[r]), n - c * W, out + r * stride + o + c * W);
 }
 
-/* Attention of g queries [g, d_k] over a source -> out [g, d_v], `stride` floats apart. w: [g, width], where width is at
-least n + W. */
+/* Attention of g queries [g, d_k] over a source -> out [g, d_v], `stride` floats apart. w: [g, width], where width is
+at least n + W. */
 INLINE void attend_source(const int g, const Source *source, const float *query, float *w, int64_t width, float *out,
                           int64_t stride) {
     const int most = GROUP / g; /* vectors at once: sums of one alone would wait for one another */

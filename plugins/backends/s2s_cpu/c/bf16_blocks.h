@@ -1,5 +1,5 @@
-/* Operands of products in bf16, in blocks of SIDE x DEPTH values, each of two tiles: a tile of the left operand is 16 rows
-of 32 values, one of the right operand 16 pairs of values of 16 columns. K is the dimension that is summed over. */
+/* Operands of products in bf16, in blocks of SIDE x DEPTH values, each of two tiles: a tile of the left operand is 16
+rows of 32 values, one of the right operand 16 pairs of values of 16 columns. K is the dimension that is summed over. */
 
 #ifndef S2S_BF16_BLOCKS_H
 #define S2S_BF16_BLOCKS_H

@@ -39,8 +39,8 @@ INLINE void finish(const Finish *f, int64_t at, int64_t c, __mmask32 lanes, __m5
     }
 }
 
-/* Writes n rows of a block of sums, finished, to those of the matrix m from row r and column c on. It writes whole cache
-lines: to write half of one, the processor would read it first. */
+/* Writes n rows of a block of sums, finished, to those of the matrix m from row r and column c on. It writes whole
+cache lines: to write half of one, the processor would read it first. */
 static void store_sums(const float *sums, int64_t stride, const Finish *f, int64_t n, int64_t r, int64_t c,
                        const Matrix *m) {
     const int64_t columns = m->columns - c;
@@ -61,8 +61,8 @@ static void store_sums(const float *sums, int64_t stride, const Finish *f, int64
     }
 }
 
-/* Prefetches the first line of each of n rows of a block, which `store_sums` will write: each is on a page of its own if
-rows are long. */
+/* Prefetches the first line of each of n rows of a block, which `store_sums` will write: each is on a page of its own
+if rows are long. */
 static inline void prefetch_rows(const Matrix *m, int64_t r, int64_t n, int64_t c) {
     const char *at = (const char *)m->values + (r * m->stride + c) * (m->bits / 8);
     for (int64_t i = 0; i < n; i++, at += m->stride * (m->bits / 8)) __builtin_prefetch(at, 1);
@@ -90,8 +90,9 @@ static int pack_right(Right *right, int64_t R) {
     return right->packed != 0;
 }
 
-/* How many of n blocks of a left operand can be read in place from the matrix: whole ones, in bf16, whose rows do not map
-to the same place in the cache, nor, where tiles load 16 rows at once, are so far apart that each costs a TLB miss. */
+/* How many of n blocks of a left operand can be read in place from the matrix: whole ones, in bf16, whose rows do not
+map to the same place in the cache, nor, where tiles load 16 rows at once, are so far apart that each costs a TLB
+miss. */
 static inline int64_t n_in_place(const Matrix *x, int64_t r, int64_t k, int64_t n) {
     const int is_near = x->stride < FAR_STRIDE || !s2s_may_use_tiles();
     const int may_be = x->bits == 16 && x->stride % 512 && is_near && r + SIDE <= x->rows;
@@ -162,7 +163,8 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
     for (int64_t r = 0; allocated && r < R; r += most * DEPTH) {
         const int64_t n = smaller(most, blocks(R - r));
         for (int64_t i = 0; i < I; i += SIDE)
-            for (int64_t k = 0; k < n; k++) s2s_columns_to_right(x, r + k * DEPTH, i, right + (i / SIDE * n + k) * BLOCK);
+            for (int64_t k = 0; k < n; k++)
+                s2s_columns_to_right(x, r + k * DEPTH, i, right + (i / SIDE * n + k) * BLOCK);
         for (int64_t o = 0; o < O; o += STRIP * SIDE) {
             const int64_t in_strip = smaller(STRIP, blocks(O - o));
             for (int64_t k = 0; k < n; k++)

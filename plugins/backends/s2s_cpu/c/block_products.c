@@ -82,8 +82,8 @@ INLINE void add_tile(const float *a, int64_t row, int64_t column, const float *b
         UNROLLED for (int c = 0; c < VECTORS; c++) *(vf *)(out + i * stride + c * W) = sums[i][c];
 }
 
-void s2s_add_product(LeftOperand a, RightOperand b, int64_t R, int64_t K, int64_t C_, int64_t bits, int first, float *out,
-                     int64_t stride) {
+void s2s_add_product(LeftOperand a, RightOperand b, int64_t R, int64_t K, int64_t C_, int64_t bits, int first,
+                     float *out, int64_t stride) {
     for (int64_t c = 0; c < C_; c += SIDE) {
         const void *panel = value_at(b.data, c / SIDE * b.panel, bits);
 #ifdef BF16_VECTORS

@@ -1,7 +1,8 @@
-/* Products of operands in floats or, where the processor multiplies such values, in bf16. All sizes are multiples of SIDE.
+/* Products of operands in floats or, where the processor multiplies such values, in bf16. All sizes are multiples of
+SIDE.
 
-A right operand [K, C] lies in panels of SIDE columns, each of K * SIDE values. Every sum adds its terms in the same order
-wherever it stands, so that a row's result has the same bits in a product of any size. */
+A right operand [K, C] lies in panels of SIDE columns, each of K * SIDE values. Every sum adds its terms in the same
+order wherever it stands, so that a row's result has the same bits in a product of any size. */
 
 #ifndef S2S_BLOCK_PRODUCTS_H
 #define S2S_BLOCK_PRODUCTS_H
@@ -42,8 +43,8 @@ RightOperand s2s_transposed_right(const void *x, int64_t n, int64_t d, int64_t b
 LeftOperand s2s_transposed_left(const void *x, int64_t n, int64_t d, int64_t bits, void *out);
 /* a [R, K] times b [K, C], added to out [R, C] unless it is the `first`; rows of out are `stride` floats apart. Between
 s2s_begin_products and s2s_end_products. */
-void s2s_add_product(LeftOperand a, RightOperand b, int64_t R, int64_t K, int64_t C, int64_t bits, int first, float *out,
-                     int64_t stride);
+void s2s_add_product(LeftOperand a, RightOperand b, int64_t R, int64_t K, int64_t C, int64_t bits, int first,
+                     float *out, int64_t stride);
 void s2s_begin_products(int64_t bits);
 void s2s_end_products(int64_t bits);
 

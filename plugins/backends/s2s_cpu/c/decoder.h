@@ -68,8 +68,8 @@ typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, 
     const int64_t *path, *length; /* [B, K, L], [B] */
     uint8_t *seen;                /* [B, S], where a source has a token */
     const Stack *stack;
-    const SourceMemory *sources; /* of all rows, in order; null: they are the layers' keys and values. Then N may be 0, as all
-                              sentences have nodes in common, and a sentence is a row: K is 1 */
+    const SourceMemory *sources; /* of all rows, in order; null: they are the layers' keys and values. Then N may be 0,
+                                    as all sentences have nodes in common, and a sentence is a row: K is 1 */
     int64_t n_sources;
 } Step;
 
@@ -93,15 +93,16 @@ int64_t s2s_rounds_rows_to_bf16(void);
 int64_t s2s_unit_linear(const Linear *linear, const float *x, int64_t R, float *out);
 int64_t s2s_norm(const float *x, int64_t R, int64_t D, const Norm *norm, float *out);
 int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const Norm *norm, float *out);
-int64_t s2s_feed_forward(const FeedForward *f, int64_t activation, const float *x, int64_t R, float *scratch, float *out);
+int64_t s2s_feed_forward(const FeedForward *f, int64_t activation, const float *x, int64_t R, float *scratch,
+                         float *out);
 int64_t s2s_feed_forward_width(const FeedForward *f);
 int64_t s2s_recurrent_unit(const void *layer, const void *given, const float *x, float *scratch, float *out);
 int64_t s2s_residual(Sublayer sublayer, const void *layer, const void *given, const Norm *norm, const Stack *stack,
                      int64_t R, float *x, float *scratch);
 int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x);
 int64_t s2s_encoder(const EncoderLayer *layers, int64_t n_layers, const Encoding *e, float *x);
-int64_t s2s_encode_rows(const EncoderLayer *layers, int64_t n_layers, const Stack *stack, const int64_t *begin, int64_t B,
-                        float *x);
+int64_t s2s_encode_rows(const EncoderLayer *layers, int64_t n_layers, const Stack *stack, const int64_t *begin,
+                        int64_t B, float *x);
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
                   int64_t n_banned, const float *score, int64_t K, int64_t n_best, float *lse, float *values,
                   int64_t *ids);

@@ -70,12 +70,13 @@ static int64_t encode(const EncoderLayer *layers, int64_t n_layers, const Rows *
 }
 
 /* x, the rows of B sentences, becomes the last layer's output, normalised if there is a norm. */
-int64_t s2s_encode_rows(const EncoderLayer *layers, int64_t n_layers, const Stack *stack, const int64_t *begin, int64_t B,
-                        float *x) {
+int64_t s2s_encode_rows(const EncoderLayer *layers, int64_t n_layers, const Stack *stack, const int64_t *begin,
+                        int64_t B, float *x) {
     return encode(layers, n_layers, &(Rows){.stack = stack, .begin = begin, .B = B}, x);
 }
 
-/* x [B, S, D] becomes the last layer's output, normalised if there is a norm, with zeros at padding after a sentence. */
+/* x [B, S, D] becomes the last layer's output, normalised if there is a norm, with zeros at padding after a
+sentence. */
 int64_t s2s_encoder(const EncoderLayer *layers, int64_t n_layers, const Encoding *e, float *x) {
     const int64_t S = e->S, D = e->stack->D;
     int64_t *begin = allocate((e->B + 1) * sizeof(int64_t));

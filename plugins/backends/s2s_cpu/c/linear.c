@@ -2,9 +2,9 @@
 
 The outputs are cut into panels of C columns. A panel's weights lie in the order in which they are read, so that few
 rows, which are bound by memory, run at its bandwidth. A block of sums of up to ROWS rows stays in registers, so that
-many rows run at the rate of arithmetic; they take some inputs and GROUP panels at a time, so that inputs and sums stay in
-the caches: with a vocabulary of 256,000, sums fill 131 MB for 128 rows. Weights are floats,
-or bf16 in half the bytes, which are widened to floats where the processor cannot multiply them (unit_linear.c). The order
+many rows run at the rate of arithmetic; they take some inputs and GROUP panels at a time, so that inputs and sums stay
+in the caches: with a vocabulary of 256,000, sums fill 131 MB for 128 rows. Weights are floats, or
+bf16 in half the bytes, which are widened to floats where the processor cannot multiply them (unit_linear.c). The order
 of a sum depends on I alone, not on R, so that a row's result has the same bits whatever the other rows are. R rows, I
 inputs, O outputs.
 */
@@ -15,7 +15,8 @@ inputs, O outputs.
 #include <sys/mman.h>
 #endif
 
-enum { DEPTH = 256, AT_ONCE = 128 * DEPTH, GROUP = 8 }; /* least inputs and values of rows at a time; panels of a group */
+/* Least inputs and values of rows at a time; panels of a group. */
+enum { DEPTH = 256, AT_ONCE = 128 * DEPTH, GROUP = 8 };
 
 int64_t s2s_panel_width(void) { return C; }
 
@@ -133,7 +134,8 @@ INLINE void float_linear(const int bits, const Linear *linear, const float *x, i
 
 /* x [R, I] -> [R, O] */
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out) {
-    if (linear->bits == 8 || (linear->bits == 16 && s2s_rounds_rows_to_bf16())) return s2s_unit_linear(linear, x, R, out);
+    if (linear->bits == 8 || (linear->bits == 16 && s2s_rounds_rows_to_bf16()))
+        return s2s_unit_linear(linear, x, R, out);
     if (linear->bits == 16)
         float_linear(16, linear, x, R, out);
     else

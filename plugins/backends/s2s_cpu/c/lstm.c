@@ -12,8 +12,8 @@ static inline vf hyperbolic_tangent(vf x) { /* absolute error 1e-7, not relative
     return (vf)((vi)y | ((vi)x & (int32_t)0x80000000));
 }
 
-/* One step: part of `bits` bits and product [B, 4 H], cell state `before` it [B, H] -> cell state c and output h [B, H],
-and the gates [B, 4 H] themselves, unless null. */
+/* One step: part of `bits` bits and product [B, 4 H], cell state `before` it [B, H] -> cell state c and output h
+[B, H], and the gates [B, 4 H] themselves, unless null. */
 INLINE void step(const void *part, const int64_t bits, const float *product, int64_t B, int64_t H, const float *before,
                  float *gates, float *c, float *h) {
     for (int64_t b = 0; b < B; b++)
@@ -51,9 +51,9 @@ int64_t s2s_lstm(const Linear *weight, const void *parts, int64_t bits, int64_t 
     return failure;
 }
 
-/* The gradient d_gates [B, 4 H] of a step's part and product. d_output, d_cell [B, H] are the gradients of its output and
-cell state (null: none), d_h and d_c those that come to them from the next step. d_c is overwritten by the gradient of the
-cell state before this step. */
+/* The gradient d_gates [B, 4 H] of a step's part and product. d_output, d_cell [B, H] are the gradients of its output
+and cell state (null: none), d_h and d_c those that come to them from the next step. d_c is overwritten by the gradient
+of the cell state before this step. */
 static void step_backward(const float *d_output, const float *d_cell, const float *d_h, int64_t B, int64_t H,
                           const float *gates, const float *before, const float *c, float *d_c, float *d_gates) {
     for (int64_t b = 0; b < B; b++)
@@ -73,9 +73,9 @@ static void step_backward(const float *d_output, const float *d_cell, const floa
         }
 }
 
-/* The gradients d_parts [T, B, 4 H] of `bits` bits, and those of the initial output and cell state, d_h, d_c [B, H], which
-are 0 before. d_outputs, d_cells [T, B, H]: those of outputs and cell states (null: none); weight: the recurrent weights
-transposed, [H, 4 H]; c: the initial cell state. */
+/* The gradients d_parts [T, B, 4 H] of `bits` bits, and those of the initial output and cell state, d_h, d_c [B, H],
+which are 0 before. d_outputs, d_cells [T, B, H]: those of outputs and cell states (null: none); weight: the recurrent
+weights transposed, [H, 4 H]; c: the initial cell state. */
 int64_t s2s_lstm_backward(const Linear *weight, const float *d_outputs, const float *d_cells, int64_t bits, int64_t T,
                           int64_t B, int64_t stride, int64_t H, const float *gates, const float *c, const float *cells,
                           float *d_h, float *d_c, void *d_parts) {

@@ -24,9 +24,9 @@ typedef struct {
     float on_target, on_each;
     int64_t D, V, n_inputs, n_columns;    /* the last two in blocks */
     uint16_t *forward, *back;             /* w as the right operands [D, V] and [V, D] */
-    uint16_t *left, *scaled, *transposed; /* a chunk's rows: as a left operand, scaled, as the left operand [D, CHUNK] */
+    uint16_t *left, *scaled, *transposed; /* a chunk's rows: as left operand, scaled, as the left operand [D, CHUNK] */
     uint16_t *exps;                       /* the right operand [CHUNK, V] */
-    float *dx, *dw;                       /* sums of products with e: [CHUNK, D]; a block [D, SIDE] for each of columns */
+    float *dx, *dw;                       /* sums of products with e: [CHUNK, D]; [D, SIDE] for each of the columns */
     float *sum_of_w, *sum_of_x;           /* [D] */
     float *at_target;                     /* [R], logits of targets, then what is added to their gradients */
     vf max[CHUNK], total[CHUNK];
@@ -34,7 +34,8 @@ typedef struct {
     int64_t rows[CHUNK], n; /* which rows of x the chunk has */
 } OutputLoss;
 
-/* The exponentials of logits of the chunk's rows r and r + 1, WIDTH apart, in n blocks, of which the last has `lanes`. */
+/* The exponentials of logits of the chunk's rows r and r + 1, WIDTH apart, in n blocks, of which the last has
+`lanes`. */
 INLINE void exponentials(OutputLoss *o, int64_t r, const float *logits, int64_t n, __mmask32 lanes, uint16_t *left,
                          uint16_t *right) {
     vf max[2] = {o->max[r], o->max[r + 1]}, total[2] = {o->total[r], o->total[r + 1]};
@@ -92,7 +93,8 @@ static void multiply_exponentials(OutputLoss *o) {
     }
 }
 
-/* Whether all exponentials are accurate; in rows where they might not be, the largest logit is subtracted from now on. */
+/* Whether all exponentials are accurate; in rows where they might not be, the largest logit is subtracted from now
+on. */
 static int are_accurate(OutputLoss *o) {
     int accurate = 1;
     for (int64_t r = 0; r < o->n; r++) {
@@ -183,8 +185,8 @@ static void *allocate_all(OutputLoss *o) {
 }
 #endif
 
-/* x [R, D] of `bits` bits, w [V, D], target and counts [R] -> loss and -log p[target] [R], and the gradients dx of `bits`
-bits and dw of the sum; all are 0 for a row that does not count. D is a multiple of 32. */
+/* x [R, D] of `bits` bits, w [V, D], target and counts [R] -> loss and -log p[target] [R], and the gradients dx of
+`bits` bits and dw of the sum; all are 0 for a row that does not count. D is a multiple of 32. */
 int64_t s2s_output_loss(const void *x, int64_t bits, int64_t R, int64_t D, const float *w, int64_t V,
                         const int64_t *target, const uint8_t *counts, float on_target, float on_each, float *loss,
                         float *nll, void *dx, float *dw) {

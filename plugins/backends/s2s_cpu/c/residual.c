@@ -73,7 +73,8 @@ int64_t s2s_dropout(const float *x, const void *y, int64_t y_bits, int64_t n, co
 static inline __attribute__((always_inline)) void normalize_rows(const float *x, const void *y, int64_t bits, int64_t R,
                                                                  int64_t D, const int16_t *random, int64_t threshold,
                                                                  float scale, const float *weight, const float *bias,
-                                                                 float eps, float *total, float *statistics, float *out) {
+                                                                 float eps, float *total, float *statistics,
+                                                                 float *out) {
     for (int64_t r = 0; r < R; r++, x += D, total += D, out += D) {
         vf all = splat(0), squares = splat(0);
         for (int64_t i = 0; i < D; i += W) {

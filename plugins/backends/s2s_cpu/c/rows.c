@@ -71,8 +71,8 @@ static void store_bytes(const float *x, int64_t I, float factor, float offset, u
     for (; i < I; i++) out[i] = (uint8_t)(int32_t)(x[i] * factor + offset);
 }
 
-/* Rows x [R, I] as unsigned 8-bit integers around `zero`, `stride` bytes apart, and their scales [R]; the scale of a row
-with NaN or infinity is NaN. The largest values of some rows are found first, so that no row waits for its own. */
+/* Rows x [R, I] as unsigned 8-bit integers around `zero`, `stride` bytes apart, and their scales [R]; the scale of a
+row with NaN or infinity is NaN. The largest values of some rows are found first, so that no row waits for its own. */
 int64_t s2s_quantize_rows(const float *x, int64_t R, int64_t I, int64_t stride, int64_t zero, uint8_t *out,
                           float *scale) {
     enum { AT_ONCE = 16 };

@@ -1,5 +1,5 @@
-/* Tokens drawn at random by inversion: the first, in the order of ids, at which the cumulative probability of those that
-remain exceeds a random number. A row's result has the same bits whatever the other rows are. For one thread.
+/* Tokens drawn at random by inversion: the first, in the order of ids, at which the cumulative probability of those
+that remain exceeds a random number. A row's result has the same bits whatever the other rows are. For one thread.
 
 V tokens. Weights are probabilities in proportion, in fp32; their sums are in fp64 but for those within a vector's lanes
 of a block, so that a token's probability is off by at most some 1e-7 of itself.
@@ -73,8 +73,8 @@ static int64_t count_kept(const SamplingRule *rule, int64_t n, double total, con
     return rule->top_k || reached >= rule->top_p * total || n == w->V ? kept : -1;
 }
 
-/* Weights become 0 but for the tokens that top_k keeps, and of those the ones that top_p keeps; of equal scores the first
-stay. */
+/* Weights become 0 but for the tokens that top_k keeps, and of those the ones that top_p keeps; of equal scores the
+first stay. */
 static int64_t narrow(const SamplingRule *rule, double total, Row *w) {
     int64_t kept = -1, n_equal = 0;
     for (int64_t n = rule->top_k ? rule->top_k : FIRST; kept < 0; n *= 4) {
@@ -109,7 +109,8 @@ static int64_t invert(double random, const Row *w) {
 
 /* n tokens for a row x [V], and their log-probabilities. */
 static int64_t draw(const float *x, const uint8_t *allowed, const int64_t *banned, int64_t n_banned, int64_t normalize,
-                    const SamplingRule *rule, const double *random, int64_t n, Row *w, int64_t *token, float *log_prob) {
+                    const SamplingRule *rule, const double *random, int64_t n, Row *w, int64_t *token,
+                    float *log_prob) {
     const float lse = normalize ? log_sum_exp(x, w->V, largest_of(x, w->V)) : 0;
     const int64_t n_nan = mask(x, allowed, banned, n_banned, w);
     const float max = largest_of(w->scores, w->V);
@@ -136,7 +137,8 @@ int64_t s2s_sample(const float *x, int64_t rows, int64_t V, const uint8_t *allow
     int64_t failed = !memory;
     if (memory) arrange(((uintptr_t)memory + 63) / 64 * 64, V, &w);
     for (int64_t r = 0; r < rows && !failed; r++, x += V, random += n, token += n, log_prob += n)
-        failed = draw(x, allowed ? allowed + r * V : 0, banned, n_banned, normalize, rule, random, n, &w, token, log_prob);
+        failed = draw(x, allowed ? allowed + r * V : 0, banned, n_banned, normalize, rule, random, n, &w, token,
+                      log_prob);
     free(memory);
     return failed ? NO_MEMORY : OK;
 }

@@ -2,8 +2,8 @@
 
 A block of up to ROWS queries holds the sums of PARTS vectors of keys in registers, and then of PARTS vectors of values,
 so that each key and value is read once for all of them; their weights stay in the caches in between. The order of a
-query's sums does not depend on the other queries, nor on keys that are BLOCKED: a sentence's result has the same bits in
-any batch. Shapes: B sentences, T queries, S keys, h heads of d_k and d_v.
+query's sums does not depend on the other queries, nor on keys that are BLOCKED: a sentence's result has the same bits
+in any batch. Shapes: B sentences, T queries, S keys, h heads of d_k and d_v.
 */
 
 #include "panels.h"

@@ -38,8 +38,8 @@ INLINE void tile(const int n, const int m, Left a, const float *b, int64_t strid
 }
 
 /* The same for any number of rows up to TILE_HEIGHT. */
-INLINE void tile_of(const int m, int64_t n, Left a, const float *b, int64_t stride, int64_t from, int64_t to, float *out,
-                    int64_t out_stride) {
+INLINE void tile_of(const int m, int64_t n, Left a, const float *b, int64_t stride, int64_t from, int64_t to,
+                    float *out, int64_t out_stride) {
     switch (n) {
     case 1: tile(1, m, a, b, stride, from, to, out, out_stride); break;
     case 2: tile(2, m, a, b, stride, from, to, out, out_stride); break;
@@ -52,8 +52,8 @@ INLINE void tile_of(const int m, int64_t n, Left a, const float *b, int64_t stri
     }
 }
 
-/* a [R, I] times b [I, C] -> out [R, C]; the rows of b and out are `stride` and `out_stride` floats apart. Each row sums
-over what `terms` says; with `square`, the columns after a row's own need not be computed. */
+/* a [R, I] times b [I, C] -> out [R, C]; the rows of b and out are `stride` and `out_stride` floats apart. Each row
+sums over what `terms` says; with `square`, the columns after a row's own need not be computed. */
 static void product(Left a, const float *b, int64_t stride, int64_t R, int64_t I, int64_t C_, int terms, int square,
                     float *out, int64_t out_stride) {
     int64_t n_tiles = (R + TILE_HEIGHT - 1) / TILE_HEIGHT;
@@ -120,8 +120,8 @@ static inline vi kept_lanes(const int16_t *random, const int16_t *end, int64_t t
 
 /* Turns a row's scores x into weights, of which only the first n are not 0: x gets them after dropout, and `undropped`
 before it, negative if dropped. bias: that of each key, -INFINITY from the n-th on; random: null if none is dropped. */
-static void softmax(const TrainingAttention *s, float *x, int64_t n, int64_t S, const float *bias, const int16_t *random,
-                    const int16_t *end, float *undropped) {
+static void softmax(const TrainingAttention *s, float *x, int64_t n, int64_t S, const float *bias,
+                    const int16_t *random, const int16_t *end, float *undropped) {
     vf max = splat(-INFINITY), exps = splat(0), by = splat((float)s->kept_factor);
     for (int64_t i = 0; i < n; i += W) {
         vf b = load(bias + i), score = choose(b == splat(-INFINITY), b, load(x + i) + b); /* x may be NaN there */

@@ -4,8 +4,8 @@
 #include "beam_search.h"
 #include "panels.h"
 
-/* out [n, D] = scale * embedding of each token, in rows of `table`, or if that is null of the fp32 map `packed`. Functions
-that add to it are apart: otherwise the compiler would contract both and round once instead of twice. */
+/* out [n, D] = scale * embedding of each token, in rows of `table`, or if that is null of the fp32 map `packed`.
+Functions that add to it are apart: otherwise the compiler would contract both and round once instead of twice. */
 __attribute__((noinline)) void s2s_embed(const float *table, const Linear *packed, float scale, const int64_t *token,
                                          int64_t n, int64_t D, float *out) {
     for (int64_t r = 0; r < n; r++, out += D) {

@@ -1,4 +1,5 @@
-/* A beam search, or sampling, of sentences that come and go, from their tokens to those of their outputs, as one object.
+/* A beam search, or sampling, of sentences that come and go, from their tokens to those of their outputs, as one
+object.
 
 Shapes: B sentences, beam hypotheses of each, E finished hypotheses, L layers, D width, h heads of d_k and d_v.
 */
@@ -13,7 +14,7 @@ enum { ROOT = -1 }; /* the node before the first */
 /* The tokens of all outputs, finished and unfinished: the nodes of trees. A node is used by the nodes after it, by a
 hypothesis that ends in it, and by a finished one. Unused ones are free for other tokens, of any sentence. */
 typedef struct {
-    int64_t room, n_taken, n_free, first_free; /* the first n_taken have been in use; n_free of them are free, as a list */
+    int64_t room, n_taken, n_free, first_free; /* the first n_taken have been used; of these a list of n_free is free */
     int64_t *parent, *token, *n_uses;          /* [room]; of a free one, parent is the next in the list */
     float *log_prob;                           /* [room], of the token */
     Layer *layers;                             /* whose nodes have as much room */
@@ -70,7 +71,7 @@ typedef struct {
 
 typedef struct { /* what a call of s2s_stream_run found, valid until the next call */
     int64_t n_numbers;
-    const int64_t *numbers; /* for each result: index, number of outputs, and for each output its tokens: how many, which */
+    const int64_t *numbers; /* for each result: index, number of outputs, and for each its tokens: how many, which */
     const float *values;    /* for each output: its score, and the log-probabilities of its tokens and of eos */
     int64_t n_values;
     int64_t n_sentences, n_source, longest; /* that are not done, their source tokens, tokens of the longest hypothesis
@@ -88,7 +89,9 @@ typedef struct { /* what drawing tokens writes: of some rows, and of a sentence'
 static inline int draws(const Stream *s) { return s->settings->sampling.temperature > 0; }
 
 /* Numbers of a hypothesis's state. */
-static inline int64_t state_width(const Stream *s) { return s->settings->automaton ? s->settings->automaton->width : 0; }
+static inline int64_t state_width(const Stream *s) {
+    return s->settings->automaton ? s->settings->automaton->width : 0;
+}
 
 int64_t s2s_resize(void *pointer, int64_t n_bytes);
 

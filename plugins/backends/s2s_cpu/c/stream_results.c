@@ -36,8 +36,9 @@ int64_t s2s_write_result(Stream *s, int64_t b) {
     n = n < s->n_best[b] ? n : s->n_best[b];
     if (reserve(r, n, s->length[b])) return NO_MEMORY;
     r->numbers[r->n_numbers++] = s->index[b], r->numbers[r->n_numbers++] = n;
+    const Finished *f = &s->finished;
     for (int64_t i = first; n; i++)
-        if (s->finished.score[i] > -INFINITY)
-            n--, write_output(&s->tree, s->finished.node[i], s->n_start[b], s->finished.score[i], s->finished.log_prob[i], r);
+        if (f->score[i] > -INFINITY)
+            n--, write_output(&s->tree, f->node[i], s->n_start[b], f->score[i], f->log_prob[i], r);
     return OK;
 }

@@ -1,5 +1,5 @@
-/* A stream's step where tokens are drawn: each place of a sentence is a sample, whose node is ROOT once it has ended. See
-stream.h.
+/* A stream's step where tokens are drawn: each place of a sentence is a sample, whose node is ROOT once it has ended.
+See stream.h.
 */
 
 #include "stream.h"

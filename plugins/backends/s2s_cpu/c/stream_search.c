@@ -1,6 +1,6 @@
-/* A beam search, or sampling, of sentences that come and go, for one thread; see stream.h. Results have the same bits as
-those of single steps, in sampling of single samples, whatever sentences are searched beside them. If memory runs out, a
-stream can only be freed.
+/* A beam search, or sampling, of sentences that come and go, for one thread; see stream.h. Results have the same bits
+as those of single steps, in sampling of single samples, whatever sentences are searched beside them. If memory runs
+out, a stream can only be freed.
 */
 
 #include "stream.h"

@@ -26,7 +26,7 @@ typedef struct { /* rows of hypotheses, sentence by sentence */
 /* Their sizes, and memory from `at` on; returns its end. */
 static uintptr_t arrange(uintptr_t at, const Stream *s, Rows *w) {
     const int64_t V = s->model->output.O, beam = s->settings->beam, n_rows = LOGITS_AT_ONCE / V;
-    const int64_t least_rows = s->settings->shortlist ? 0 : LEAST_ROWS; /* else each sentence has a product of its own */
+    const int64_t least_rows = s->settings->shortlist ? 0 : LEAST_ROWS; /* 0: each sentence has a product of its own */
     int64_t longest_source = 0, n_columns = 0;
     w->R = w->longest = 0;
     for (int64_t b = 0; b < s->B; b++) {
@@ -141,7 +141,8 @@ static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t 
     if (s2s_expand(&part, n, K, V, &w->expansion) || s2s_finish(&part, n, &w->expansion)) return NO_MEMORY;
     if (width) {
         int64_t *after = s->state + b * s->settings->beam * width;
-        s2s_advance_states(&automaton, n, K, s->settings->beam, w->expansion.live.parent, w->expansion.live.token, &after);
+        s2s_advance_states(&automaton, n, K, s->settings->beam, w->expansion.live.parent, w->expansion.live.token,
+                           &after);
     }
     for (int64_t i = 0; i < n; i++) {
         keep_finished(s, b + i, &w->expansion.finished, i);
@@ -178,7 +179,8 @@ static int64_t draw(Stream *s, const Model *m, Rows *w) {
         for (n = 0; n < most && !has_start(s, w->place[r + n] / beam);) n++;
         if (n && s2s_logits(m, s->settings, w->x + r * D, n, 1, 0, w->samples.logits)) return NO_MEMORY;
         for (int64_t i = 0; i < n; i++)
-            if (s2s_draw_token(s, w->place[r + i], w->node[r + i], w->samples.logits + i * V, &w->samples)) return NO_MEMORY;
+            if (s2s_draw_token(s, w->place[r + i], w->node[r + i], w->samples.logits + i * V, &w->samples))
+                return NO_MEMORY;
         if (!n) w->length[r] = 0, feed(s, w->place[r] / beam), n = 1;
     }
     for (int64_t r = 0; r < w->R; r++)

@@ -44,8 +44,8 @@ INLINE void prefetch(Ahead *ahead) {
 }
 
 /* Sums of up to 16 rows, for all outputs of the panel. */
-INLINE void sums_of_block(const int bits, const char *x, int64_t stride, const char *weight, int64_t n_tiles, Ahead ahead,
-                          int32_t sums[TILE_ROWS][C]) {
+INLINE void sums_of_block(const int bits, const char *x, int64_t stride, const char *weight, int64_t n_tiles,
+                          Ahead ahead, int32_t sums[TILE_ROWS][C]) {
     STORED;
     _tile_zero(0);
     _tile_zero(1);
@@ -79,7 +79,8 @@ INLINE Ahead read_ahead(int64_t bits, const PaddedRows *rows, int64_t first, con
     return (Ahead){weight + rows->n_tiles * (PANEL_TILE + before), share, 1};
 }
 
-void s2s_tile_sums(int64_t bits, const PaddedRows *rows, int64_t first, const char *weight, int32_t sums[TILE_ROWS][C]) {
+void s2s_tile_sums(int64_t bits, const PaddedRows *rows, int64_t first, const char *weight,
+                   int32_t sums[TILE_ROWS][C]) {
     const char *x = rows->x + first * rows->stride;
     const Ahead ahead = read_ahead(bits, rows, first, weight);
     if (bits == 8)

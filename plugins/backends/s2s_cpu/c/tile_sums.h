@@ -16,7 +16,9 @@ typedef struct { /* R rows, `stride` bytes apart, each of `n_tiles` times TILE_B
 } PaddedRows;
 
 /* Tiles along the inputs of a map with weights of 8 or 16 bits. */
-INLINE int64_t tiles_along(const Linear *linear) { return (linear->I * linear->bits / 8 + TILE_BYTES - 1) / TILE_BYTES; }
+INLINE int64_t tiles_along(const Linear *linear) {
+    return (linear->I * linear->bits / 8 + TILE_BYTES - 1) / TILE_BYTES;
+}
 
 /* Allocates R rows, padded with rows of zeros to a multiple of TILE_ROWS if R is larger. Returns 0 if memory runs out.
 Each row begins on a cache line, and rows do not all map to the same cache set. */

@@ -1,5 +1,5 @@
-/* Attention of long sentences in training: for each block of queries it goes over the keys, and corrects its sums whenever
-it meets a larger score. */
+/* Attention of long sentences in training: for each block of queries it goes over the keys, and corrects its sums
+whenever it meets a larger score. */
 
 #include "tiled_attention.h"
 
@@ -25,8 +25,8 @@ static int64_t lay_out(Head *m, Buffers *f, uintptr_t memory) {
     return next - memory;
 }
 
-/* Query t's scores x [columns] of keys from s on, of which it sees the first n -> weights over the largest score so far,
-which is `largest`, and their sum, added to `total`. Returns the factor of what was summed before. */
+/* Query t's scores x [columns] of keys from s on, of which it sees the first n -> weights over the largest score so
+far, which is `largest`, and their sum, added to `total`. Returns the factor of what was summed before. */
 INLINE float weigh(const Head *m, const int64_t bits, int64_t t, int64_t s, int64_t n, int64_t columns, float *x,
                    void *weights, float *most, float *total) {
     const vf scale = splat((float)m->s->scale);

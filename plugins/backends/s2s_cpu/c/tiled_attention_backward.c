@@ -1,6 +1,6 @@
-/* The gradient of attention of long sentences: it goes over the queries of a block of keys, and computes the weights again
-from the statistics of each query. Tiles are transposed, [KEYS, QUERIES], so that only one of five products has an operand
-to transpose. */
+/* The gradient of attention of long sentences: it goes over the queries of a block of keys, and computes the weights
+again from the statistics of each query. Tiles are transposed, [KEYS, QUERIES], so that only one of five products has an
+operand to transpose. */
 
 #include "tiled_attention.h"
 
@@ -106,7 +106,8 @@ static void attend(const Head *m, const Buffers *f, int64_t s, int64_t n) {
         const int64_t columns = up_to_blocks(smaller(QUERIES, m->s->T - t));
         const int64_t rows = up_to_blocks(m->s->causal ? smaller(n, t + QUERIES - s) : n);
         s2s_add_product(k, right_from(f->q_transposed, 0, t, bits), rows, d_k, columns, bits, 1, f->scores, QUERIES);
-        s2s_add_product(v, right_from(f->d_out_transposed, 0, t, bits), rows, d_v, columns, bits, 1, f->d_weights, QUERIES);
+        s2s_add_product(v, right_from(f->d_out_transposed, 0, t, bits), rows, d_v, columns, bits, 1, f->d_weights,
+                        QUERIES);
         if (bits == 16)
             weigh_tile(m, f, 16, s, rows, t, columns);
         else
@@ -117,7 +118,8 @@ static void attend(const Head *m, const Buffers *f, int64_t s, int64_t n) {
         }
         if (!m->s->grad_q.data) continue;
         const LeftOperand by_query = s2s_transposed_left(f->d_scores, rows, QUERIES, bits, f->transposed);
-        s2s_add_product(by_query, right_from(f->k_right, s, 0, bits), columns, rows, d_k, bits, 0, f->grad_q + t * d_k, d_k);
+        s2s_add_product(by_query, right_from(f->k_right, s, 0, bits), columns, rows, d_k, bits, 0, f->grad_q + t * d_k,
+                        d_k);
     }
     if (!m->s->grad_k.data) return;
     put_rows(m, f->grad_k, n, m->s->d_k, m->s->scale, &m->s->grad_k, s);

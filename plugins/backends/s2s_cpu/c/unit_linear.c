@@ -1,4 +1,5 @@
-/* Linear maps with prepacked weights in 8-bit integers or bf16, for one thread, on processors that multiply such values.
+/* Linear maps with prepacked weights in 8-bit integers or bf16, for one thread, on processors that multiply such
+values.
 
 Rows and weights lie in units of four bytes: n = 4 integers or 2 values in bf16. A panel of C outputs is [I / n, C, n]:
 for n inputs at a time, the weights of all outputs. AMX tiles and vectors read this layout. Rows are converted here.
@@ -73,7 +74,8 @@ static void quantize_by(float multiplier, const float *x, int64_t R, int64_t I, 
     }
 }
 
-/* x [R, I] as rows for products with weights of `bits` bits; scale [R]: those of integers. Returns 0 if memory runs out. */
+/* x [R, I] as rows for products with weights of `bits` bits; scale [R]: those of integers. Returns 0 if memory runs
+out. */
 static int64_t convert_rows(const Linear *linear, const float *x, int64_t R, PaddedRows *rows, float *scale) {
     if (!padded_rows(linear, R, rows)) return 0;
 #ifdef BF16_VECTORS
@@ -171,7 +173,8 @@ INLINE void multiply(const int bits, const Linear *linear, const PaddedRows *row
 }
 #endif
 
-/* x [R, I] -> [R, O], with weights in 8-bit integers or bf16; NO_INSTRUCTIONS if this processor does not multiply them */
+/* x [R, I] -> [R, O], with weights in 8-bit integers or bf16; NO_INSTRUCTIONS if this processor does not multiply
+them */
 int64_t s2s_unit_linear(const Linear *linear, const float *x, int64_t R, float *out) {
 #if defined(INT8_VECTORS) || defined(BF16_VECTORS)
 #ifndef BF16_VECTORS

@@ -19,7 +19,8 @@ typedef int16_t vpairs __attribute__((vector_size(4 * W), aligned(4)));
 compiler would multiply for all rows first, so that the sums of six rows would no longer fit into registers. */
 INLINE void add_pair(vi sums[2], const char *x, const vpairs w[2]) {
     vi pair, products;
-    __asm__("vpbroadcastd %4, %2\n\tvpmaddwd %5, %2, %3\n\tvpaddd %3, %0, %0\n\tvpmaddwd %6, %2, %2\n\tvpaddd %2, %1, %1"
+    __asm__("vpbroadcastd %4, %2\n\tvpmaddwd %5, %2, %3\n\tvpaddd %3, %0, %0\n\t"
+            "vpmaddwd %6, %2, %2\n\tvpaddd %2, %1, %1"
             : "+&v"(sums[0]), "+&v"(sums[1]), "=&v"(pair), "=&v"(products)
             : "m"(*(const char(*)[4])x), "v"(w[0]), "v"(w[1]));
 }
@@ -43,8 +44,8 @@ INLINE void add_unit(const int bits, const int n, vi sums[ROWS][PARTS], const ch
 #else
 enum { ROW_UNIT = 4 }; /* bytes */
 
-/* As one piece of assembly, since the compiler would read the units of all rows first, so that the sums of six rows would
-no longer fit into registers, and its intrinsics for the products move them twice. */
+/* As one piece of assembly, since the compiler would read the units of all rows first, so that the sums of six rows
+would no longer fit into registers, and its intrinsics for the products move them twice. */
 #define ADD_UNIT(product)                                                                                              \
     __asm__("vpbroadcastd %5, %4\n\t" product " %6, %4, %0\n\t" product " %7, %4, %1\n\t" product                    \
             " %8, %4, %2\n\t" product " %9, %4, %3"                                                                    \

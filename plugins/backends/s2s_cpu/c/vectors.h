@@ -162,8 +162,8 @@ static inline vf exponential(vf x) {
     const vf shifted = x * splat(46.166241308f) + splat(12582912.0f), n = shifted - splat(12582912.0f);
     const vf r = x - n * splat(0.021660849f) + n * splat(5.9520458e-11f); /* log(2) / 32, and its rounding error */
     const vf p = r * (r * splat(0.5000045f) + splat(1.00001466f)) + splat(1);
-    const __m512i table = _mm512_permutex2var_epi32(_mm512_loadu_si512(POWERS), (__m512i)shifted, /* by the lowest bits */
-                                                    _mm512_loadu_si512(POWERS + 16));
+    const __m512i low = _mm512_loadu_si512(POWERS), high = _mm512_loadu_si512(POWERS + 16);
+    const __m512i table = _mm512_permutex2var_epi32(low, (__m512i)shifted, high); /* by the lowest bits */
     const __m512i power = _mm512_add_epi32(table, _mm512_slli_epi32((__m512i)shifted, 18));
     return _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(x, splat(-87), _CMP_NLT_UQ), p, (vf)power);
 }
