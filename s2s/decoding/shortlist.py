@@ -58,7 +58,7 @@ class Shortlist(NamedTuple):
             raise ValueError("a shortlist has tokens or offsets that are outside of it")
 
     def listed(self, sources: Iterable[Sequence[int] | None], n_target: int) -> Tensor:
-        """[B, V], True at the tokens that each source's output may have; None: all tokens.
+        """[B, V], True at the tokens that each source's output may have; None, or if there are none: all tokens.
 
         They do not depend on the other sentences, where Marian has one set for all sentences of a batch.
         """
@@ -72,6 +72,8 @@ class Shortlist(NamedTuple):
         n_source = len(self.offsets) - 1
         for token in {token for token in source if token < n_source}:
             listed[self.tokens[self.offsets[token] : self.offsets[token + 1]]] = True
+        if not listed.any():  # the list has nothing about this source, and an output needs tokens
+            return ~listed
         missing = -int(listed.sum()) % self.multiple
         others = len(self.always) + (~listed[len(self.always) :]).nonzero()[:missing, 0]
         listed[others] = True

@@ -35,12 +35,17 @@ N = 9
 
 
 def expected_tokens(lists: Shortlist, source: list[int]) -> set[int]:
-    """As Marian puts it: frequent tokens, those of the source, and then frequent ones up to a multiple of eight."""
+    """As Marian puts it: frequent tokens, those of the source, and then frequent ones up to a multiple of eight.
+
+    All tokens where these are none: Marian's lists of frequent tokens are never empty.
+    """
     always, offsets, tokens = (x.tolist() for x in lists)
     found = {*always}
     for token in source:
         if token + 1 < len(offsets):
             found |= {*tokens[offsets[token] : offsets[token + 1]]}
+    if not found:
+        return {*range(V)}
     following = len(always)
     while len(found) % MULTIPLE and following < V:
         found.add(following)
@@ -122,6 +127,23 @@ def test_outputs_are_those_of_masked_logits_in_any_batch(
 def test_a_stream_has_the_tokens_of_any_shortlist(n_always: int) -> None:
     one, lists, search = model(), shortlist(n_always), BeamSearch(BeamConfig(beam=3, max_len_b=4))
     assert outputs(search, one, [*range(N)], 25, nbest=3, shortlist=lists) == masked(search, one, lists, nbest=3)
+
+
+@pytest.mark.skipif(not has_linear(), reason="no functions in C")
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("n_sources", [0, V // 2])
+def test_a_source_without_any_token_in_the_list_may_have_all_of_them(n_sources: int, beam: int) -> None:
+    """In a batch of such sentences alone and with others, in streams, in batches and step by step."""
+    full, one, config = shortlist(0), model(), BeamConfig(beam=beam, max_len_b=4)
+    offsets = full.offsets.clamp(max=int(full.offsets[n_sources]))
+    lists = Shortlist(full.always, offsets, full.tokens[: int(offsets[-1])])
+    sizes = lists.listed(source_rows(N), V).sum(1)
+    assert (sizes == V).any()
+    assert (sizes < V).any() == (n_sources > 0)
+    expected = masked(BeamSearch(config), one, lists, nbest=beam)
+    for room in (1000, 1):
+        for search in (BeamSearch(config), InBatches(config), StepByStep(config)):
+            assert outputs(search, one, [*range(N)], room, nbest=beam, shortlist=lists) == expected
 
 
 @pytest.mark.skipif(not has_linear(), reason="no functions in C")

@@ -39,6 +39,7 @@ static int64_t list_tokens(const Shortlist *of, int64_t V, const int64_t *source
             for (int64_t j = of->of_source.begin[source[i]]; j < of->of_source.begin[source[i] + 1]; j++)
                 listed[of->of_source.token[j]] = 1;
     for (int64_t v = 0; v < V; v++) n += listed[v];
+    if (!n) memset(listed, 1, n = V);
     for (int64_t v = of->n_always; v < V && n % of->multiple; v++) n += !listed[v], listed[v] = 1;
     return n;
 }
