@@ -7,6 +7,7 @@ __all__ = ["Linear", "Projections", "must_be_called"]
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from s2s.backend.linear import apply_linear
 
@@ -67,6 +68,6 @@ def is_plain(module: Linear | Projections) -> bool:
 
 
 def must_be_called(module: nn.Module) -> bool:
-    """Whether calling a module does more than its class says: it has hooks, or a `forward` of its own."""
+    """Whether calling a module does more than its class says: it or all modules have hooks, or it a `forward`."""
     hooks = module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks
-    return any(hooks) or "forward" in vars(module)
+    return any(hooks) or "forward" in vars(module) or bool(_has_any_global_hook())

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 
 from harness.allocated_memory import n_bytes_allocated
 from harness.open_queue import CancellingQueue, OpenQueue
 from harness.packed_models import SEARCH_OPTIONS, VARIANTS, model, needs_bytes, recorded_stream_calls, source_rows
-from harness.search_calls import StepByStep, find_queued
+from harness.search_calls import InBatches, StepByStep, find_queued
 from harness.token_wishes import Wish
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, GreedyConfig, SearchRequest, SourceSentence, greedy
 from s2s.decoding.queue import FixedQueue
 from s2s.decoding.token_constraints import MinLength
+from s2s.nn import Linear
 from s2s_cpu import replacing
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_int8_linear, has_linear
@@ -193,6 +196,36 @@ def test_a_changed_model_is_called(change: Callable[[Transformer], None], calls:
     change(one)
     assert outputs(BeamSearch(config), one) == expected(config, one)
     assert not calls
+
+
+def test_hooks_of_the_decoder_are_called(calls: list[str]) -> None:
+    one, config = model(), BeamConfig(max_len_b=4)
+    before = outputs(BeamSearch(config), one)
+    calls.clear()
+    one.decoder[0].feed_forward.register_forward_hook(lambda _module, _args, out: 2 * out)
+    found = outputs(BeamSearch(config), one)
+    assert found == expected(config, one)
+    assert found != before
+    assert not calls
+
+
+@pytest.mark.parametrize("search", [BeamSearch, InBatches, StepByStep])
+def test_hooks_of_all_modules_are_called_and_change_nothing(search: type[BeamSearch], calls: list[str]) -> None:
+    one, config, seen = model(), BeamConfig(max_len_b=4), set[nn.Module]()
+    before = outputs(search(config), one)
+    hook = register_module_forward_hook(lambda module, *_: seen.add(module))
+    calls.clear()
+    try:
+        found = outputs(search(config), one)
+    finally:
+        hook.remove()
+    assert not calls
+    parts = [part for layer in (*one.encoder, *one.decoder) for part in layer.children()]
+    assert seen >= {*parts, *(part for each in parts for part in each.modules() if isinstance(part, Linear))}
+    for ours, theirs in zip(found, before, strict=True):
+        assert [each.tokens for each in ours] == [each.tokens for each in theirs]
+        assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-5)
+    assert outputs(search(config), one) == before
 
 
 OWN = {name for name, _ in inspect.getmembers(BeamSearch, inspect.isfunction) if not name.startswith("_")}

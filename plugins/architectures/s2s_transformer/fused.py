@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 __all__ = [
-    "encoder_must_be_called",
     "first_positions",
     "fused_decoder",
     "fused_encoder",
     "fused_model",
     "fused_source",
     "fused_state",
+    "must_call_layers",
 ]
 
 from dataclasses import replace
@@ -54,10 +54,9 @@ def fused_encoder(
     return fused.fused_encoder([s for s in sublayers if s], _stack(last_norm, config, relative))
 
 
-def encoder_must_be_called(layers: Iterable[EncoderLayer]) -> bool:
+def must_call_layers(layers: Iterable[nn.Module]) -> bool:
     """Whether a layer, its attention or its feed-forward network does more than its class says, such as by hooks."""
-    modules = (module for layer in layers for module in (layer, layer.attention, layer.feed_forward))
-    return any(map(must_be_called, modules))
+    return any(must_be_called(module) for layer in layers for module in (layer, *layer.children()))
 
 
 def _is_fusible(config: TransformerConfig) -> bool:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s.backend import linear, operators
-from s2s.nn import CrossAttention, Dropout, Heads, KeysValues, Layout, Linear, SelfAttention
+from s2s.nn import CrossAttention, Dropout, Heads, KeysValues, Layout, Linear, SelfAttention, must_be_called
 from s2s_transformer.scores import AdaptedCrossAttention, AdaptedSelfAttention
 from s2s_transformer.ssru import SSRU
 
@@ -119,7 +119,7 @@ class ResidualConnection(nn.Module):
         p = self.dropout.p_now
         if self.pre:
             return operators.add_dropout(x, sublayer(self.norm(x)), p)
-        if isinstance(self.norm, nn.LayerNorm):
+        if isinstance(self.norm, nn.LayerNorm) and not must_be_called(self.norm):
             return operators.add_dropout_norm(x, sublayer(x), p, self.norm)
         return self.norm(operators.add_dropout(x, sublayer(x), p))
 

@@ -33,13 +33,13 @@ from s2s_transformer.attention_weights import attention_maps, cross_attention_we
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.decoding import GuidedMemory, TransformerState, first_state, listed_logits
 from s2s_transformer.fused import (
-    encoder_must_be_called,
     first_positions,
     fused_decoder,
     fused_encoder,
     fused_model,
     fused_source,
     fused_state,
+    must_call_layers,
 )
 from s2s_transformer.initialization import init_weights
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, norm, stack, stack_norm
@@ -160,7 +160,7 @@ class Transformer(Seq2Seq):
     def _encode_padded(self, x: Tensor, pad: Tensor) -> Tensor:
         """x [B, S, D], pad [B, S] -> [B, S, D], by one function if a plugin has it and no hook is to be called"""
         may_fuse = not (self.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
-        if may_fuse and not encoder_must_be_called(self.encoder) and (encoder := self._fuse_encoder()):
+        if may_fuse and not must_call_layers(self.encoder) and (encoder := self._fuse_encoder()):
             return encoder(x, pad)
         return self._encode(x, source_layout(self.config, self.kernel, pad, x.dtype, self.src_bias))
 
@@ -291,6 +291,8 @@ class Transformer(Seq2Seq):
         same = self._computes("step", "project") and not self.training and not self.guidance
         if not same or not isinstance(state, TransformerState) or self.fused_decoder is None:
             return None
+        if must_call_layers(self.decoder):
+            return None
         model = fused_model(self.fused_decoder, self.embeddings, self.tgt_embedding_norm, self.config)
         if model is None:
             return None
@@ -303,7 +305,7 @@ class Transformer(Seq2Seq):
         """See `HasStreamSearch`; not available if the steps are not, or if the encoder's input or output are read."""
         plain = isinstance(self.src_embedding_norm, nn.Identity) and not (self.pooled or self.labels or self.guidance)
         same = self._computes("encode", "start", "step", "project", "fused_state") and not self.training
-        if not plain or not same or encoder_must_be_called(self.encoder):
+        if not plain or not same or must_call_layers([*self.encoder, *self.decoder]):
             return None
         self.fused_search = self.fused_search or self._fuse_search()
         return self.fused_search
@@ -324,7 +326,7 @@ class Transformer(Seq2Seq):
     def _step(self, x: Tensor, state: TransformerState) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
         sources, seen, *_ = state.sentence
-        if self.fused_decoder is not None and not self.training:
+        if self.fused_decoder is not None and not self.training and not must_call_layers(self.decoder):
             return self.fused_decoder(x, fused.TreeCache(state.nodes, state.hypothesis, state.length, sources, seen))
         memory_layout = PaddedLayout.from_padding(~seen, x.dtype, self.kernel)
         layouts = step_layouts(self.config, self.kernel, state, self.tgt_bias)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from harness.reference_operators import references
 from s2s.backend import Operator
 from s2s.backend.linear import apply_feed_forward
+from s2s.nn import Linear
 from s2s.plugin import load_plugins
 from s2s_cpu.bf16_linear import has_bf16_linear
 from s2s_cpu.training_feed_forward import accepts_feed_forward
+from s2s_testing import VOCAB
 from s2s_transformer import TransformerConfig
-from s2s_transformer.layers import FeedForward
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, FeedForward
+from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,3 +186,35 @@ def test_a_hook_or_an_option_makes_the_layer_call_its_modules(monkeypatch: pytes
     nn.utils.parametrize.register_parametrization(layer.out, "weight", nn.Identity())
     torch.testing.assert_close(layer(x), plain)
     assert calls == 1, "neither a module with hooks nor one whose weight is computed is passed by"
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("register", [register_module_forward_pre_hook, register_module_forward_hook])
+def test_hooks_of_all_modules_are_called_in_training(register: Callable[..., Any], norm: Any) -> None:
+    """Of those that the references call; with the same dropout, loss and gradients."""
+    config = TransformerConfig(d_model=256, d_ff=512, n_heads=4, n_encoder_layers=1, n_decoder_layers=1, norm=norm)
+    torch.manual_seed(0)
+    one, src, tgt = Transformer(config, VOCAB).train(), torch.randint(4, 10, (300, 5)), torch.randint(4, 10, (300, 4))
+
+    def gradients() -> list[Tensor]:
+        torch.manual_seed(1)
+        one.zero_grad()
+        one(src, src == VOCAB.pad, tgt).square().sum().backward()
+        return [p.grad for p in one.parameters() if p.grad is not None]
+
+    def seen() -> set[nn.Module]:
+        modules = set[nn.Module]()
+        hook = register(lambda module, *_: modules.add(module))
+        try:
+            found = gradients()
+        finally:
+            hook.remove()
+        for ours, theirs in zip(found, plain, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+        return modules
+
+    plain = gradients()
+    modules = seen()
+    with references():
+        assert modules == seen()
+    assert {type(module) for module in modules} >= {nn.LayerNorm, Linear, FeedForward, EncoderLayer, DecoderLayer}
