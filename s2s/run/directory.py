@@ -45,6 +45,8 @@ REPLACED = (
         "train.log",
         "report.html",
         "report.md",
+        "training_report.html",
+        "training_report.md",
     ),
     *("tokenizer", "best", "last"),
 )

@@ -67,6 +67,31 @@ def test_a_run_ends_with_a_report_of_its_training(here: Path) -> None:
     assert "s2s-report run=x" in page
 
 
+def test_a_run_that_ends_again_keeps_a_fuller_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own it replaces; what a user has put there is kept as well."""
+    arguments = ["task.valid=[a.en,a.de]", "valid.every=2"]
+    train_tiny(tmp_path, *arguments)
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "runs" / "x"
+    first = (run / "report.html").read_bytes()
+    train_tiny(tmp_path, *arguments, "train.steps=6")
+    own = (run / "report.html").read_bytes()
+    assert own != first
+    assert not list(run.glob("training_report.*"))
+    assert command.main(["run=x", "sentences=3", "samples=10", "pairs=20", "attention=0", "--quiet"]) == 0
+    fuller = {file.name: file.read_bytes() for file in run.glob("report.*")}
+    assert {*fuller} == {"report.html", "report.md"}
+    for steps in (6, 8):  # nothing is left to be done; more is
+        train_tiny(tmp_path, *arguments, f"train.steps={steps}")
+        assert {file.name: file.read_bytes() for file in run.glob("report.*")} == fuller
+    assert b"s2s-report run=x" in (run / "training_report.html").read_bytes()
+    assert "stays as it is; of this training: " in (run / "train.log").read_text()
+    (run / "report.md").unlink()
+    (run / "report.html").write_bytes(b"\xff")
+    train_tiny(tmp_path, *arguments, "train.steps=10")
+    assert (run / "report.html").read_bytes() == b"\xff"
+
+
 def test_a_report_needs_nothing_else_and_is_the_same_each_time(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(here)
     arguments = ["run=x", "sentences=6", "samples=20", "pairs=50", "attention=2", "--quiet"]

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from s2s_report.outcome import DataStatistics, Outcome
 
 
+MADE_BY = "Made by: "
+"""Before the command, in what s2s-report writes"""
+MORE = "With outputs, scores and sentences: "
+"""The same in the report that ends a run"""
 SPLITS = {"test": "test", "valid": "development"}
 
 
@@ -63,7 +67,7 @@ def _report_files(composed: ComposedConfig[ReportConfig], plugins: Plugins, opti
     if options.dry_run:
         return
     said = of_outputs.verdict(outcome, Path(config.ref).name)
-    sections = [Section("Verdict", [Text(said, strong=True), Text(f"Made by: {again(config)}")])]
+    sections = [Section("Verdict", [Text(said, strong=True), Text(f"{MADE_BY}{again(config)}")])]
     sections += _score_sections(outcome)
     sections += _outcome_sections(outcome, config, file_statistics(config, outcome), {})
     _finish(target, f"{', '.join(outcome.outputs)}: report", sections, options)
@@ -141,7 +145,7 @@ def _sections(
     said += [f"{name}: {origin.sentence()}" for name, origin in origins.items() if origin]
     verdict: list[Block] = [
         *(Text(each, strong=i == 0) for i, each in enumerate(said)),
-        Text(f"Made by: {again(config)}"),
+        Text(f"{MADE_BY}{again(config)}"),
     ]
     sections = [Section("Verdict", verdict), *(_score_sections(outcome) if outcome else [])]
     sections.append(of_training.curves(logs))
@@ -192,18 +196,35 @@ def _listed(names: list[str]) -> str:
 
 
 def write_training_report(trainer: TrainerView) -> None:
-    """Write the report that ends every run: from its log alone, without decoding."""
+    """Write the report that ends every run: from its log alone, without decoding.
+
+    A report by s2s-report, which has more, is kept: the new one has another name then.
+    """
     from s2s_report.document import Section, Text
     from s2s_report.ledger_section import ledger_section
     from s2s_report.run_log import read_log
     from s2s_report.training_sections import configuration, cost, curves, training_verdict
 
-    log = read_log(trainer.directory)
-    more = f"With outputs, scores and sentences: s2s-report run={log.name}"
+    log, target = read_log(trainer.directory), trainer.directory / "report"
+    if not all(map(_is_of_training, _files(target))):
+        kept, target = target, trainer.directory / "training_report"
+        trainer.log.info(f"report  {kept}.html, which has more, stays as it is; of this training: {target}.html")
+    more = f"{MORE}s2s-report run={log.name}"
     verdict = Section("Verdict", [Text(training_verdict(log, trainer.config.valid.best), strong=True), Text(more)])
     size = sum(parameter.numel() for parameter in trainer.train_step.model.parameters())
     sections = [ledger_section([log]), cost([log], {log.name: size}), configuration({log.name: trainer.config})]
-    _write(trainer.directory / "report", f"{log.name}: report", [verdict, curves([log]), *sections], write_file)
+    _write(target, f"{log.name}: report", [verdict, curves([log]), *sections], write_file)
+
+
+def _is_of_training(file: Path) -> bool:
+    """Whether a file is a report that a run has ended with, or does not exist."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return True
+    except ValueError:  # no report of s2s
+        return False
+    return MORE in text and MADE_BY not in text
 
 
 def _write(target: Path, title: str, sections: list[Section], write: Callable[[Path, bytes], None]) -> None:
