@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import math
+import re
 import sys
 import zlib
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
+from harness.folders import ROOT
 from s2s.cli.score import main
 from s2s.cli.scoring.report import as_json, as_text
 from s2s.metrics import Comparison, Score
@@ -40,6 +42,38 @@ def score(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
     code = main(["task=translation", "samples=50", *arguments])
     out = capsys.readouterr()
     return code, out.out, out.err
+
+
+SHOWN = re.compile(r"^\d+ sentences, 1 reference$.*?(?=^\n?\$ |^```)", re.MULTILINE | re.DOTALL)
+"""What a page shows of a command's output"""
+FIGURE = re.compile(r"\d[\d.,]*")
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [
+        ("README.md", "s2s-score task=translation hyp=test.hyp ref=test.de metrics=bleu"),
+        ("docs/first_hour.md", "s2s-score hyp=test.hyp ref=test.de"),
+    ],
+)
+def test_pages_show_what_the_command_prints(
+    page: str, command: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With other figures; a line is cut at …, which by itself stands for more lines."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert f"{command}\n" in text
+    (shown,) = SHOWN.findall(text)
+    (here / "hyp").rename("test.hyp")
+    (here / "ref").rename("test.de")
+    assert main(command.split()[1:]) == 0
+    printed = FIGURE.sub("0", capsys.readouterr().out).split("\n")
+    for line in FIGURE.sub("0", shown).rstrip().split("\n"):
+        begin, cut, _ = line.partition("…")
+        if line == "…":
+            return
+        ours = printed.pop(0)
+        assert ours.startswith(begin) if cut else ours == begin
+    assert not "".join(printed)
 
 
 def test_indented_trees_are_refused_with_the_command_that_joins_them(
