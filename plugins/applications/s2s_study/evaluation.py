@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
 EXAMPLES = 32
 """Number of examples in which operations are counted"""
-NOT_MEASURES = ("step", "best", "search", "signatures", "path", "kind", "seconds", "length_ratio")
+NOT_MEASURES = (
+    *("step", "best", "search", "signatures", "path", "kind", "seconds"),
+    *("sentences", "of_sentences", "empty", "length_ratio"),
+)
+"""What the record of a validation has besides the measures of a model"""
 
 
 def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
@@ -121,7 +125,7 @@ def _sums(costs: Sequence[Mapping[str, float | None]]) -> dict[str, float | None
 
 
 def _validation(directory: Path, run: Run) -> dict[str, float]:
-    """The values of the last validation of the decoded checkpoint: nll, ppl, the objective's extra values."""
+    """The measures of the last validation of the decoded checkpoint: nll, ppl, the objective's extra values."""
     status = _read(directory / "status.json")
     records = [r for r in _records(directory, "valid") if r["step"] == _step(run.checkpoint_path)]
     if run.checkpoint_path.name == "average":

@@ -135,8 +135,7 @@ def _unknown_measure(config: StudyConfig, results: Sequence[Mapping[str, Any]]) 
     known = {name for result in results for name in result["values"]}
     for measure in (*config.measures, *config.compare):
         if results and measure not in known:
-            hint = did_you_mean(measure, sorted(known))
-            return f"measures: {measure}: no run gives it.{hint} Known: {', '.join(sorted(known))}"
+            return f"measures: {measure}: no run gives it.{did_you_mean(measure, known)}"
     return ""
 
 
