@@ -11,6 +11,7 @@ __all__ = [
     "LEVELS",
     "SHIPPED",
     "Level",
+    "cache_warning",
     "compile_library",
     "compiled_library",
     "find_library",
@@ -75,25 +76,44 @@ def compiled_library(*, recompile: bool, shipped: bool = True) -> Iterator[tuple
     first if it is missing or damaged, or if `recompile`. Where another user could write to the cache, it is compiled
     into a private folder that is deleted after the block.
     """
-    from s2s.io import private_cache  # not there when a wheel is built
-
     if shipped and not recompile and (shipped_path := shipped_library(SHIPPED, instructions())):
         yield shipped_path, ""
         return
     try:
-        folder, warning = private_cache(), ""
+        path, usable, warning = _cached(recompile=recompile)
     except OSError as error:
         import tempfile  # which a start without compiling does without
 
         with tempfile.TemporaryDirectory(prefix="s2s-") as folder_name:
-            yield compile_library(Path(folder_name) / _name()), f"{error}; compiled for this process alone"
+            yield compile_library(Path(folder_name) / _name()), cache_warning(error)
         return
-    path = folder / _name()
+    yield (path if usable else compile_library(path)), warning
+
+
+def _cached(*, recompile: bool) -> tuple[Path, bool, str]:
+    """The library's path in the cache, whether it can be used as it is, and a warning or "".
+
+    Raises OSError if it cannot be used, and no other can be put there.
+    """
+    from s2s.io import private_cache  # not there when a wheel is built
+
+    path, warning = private_cache() / _name(), ""
     try:
         usable = find_library(path) and not recompile
     except PermissionError as error:
         usable, warning = False, f"{error}; compiled again"
-    yield (path if usable else compile_library(path)), warning
+    if not usable and not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"{path.parent} cannot be written to")
+    return path, usable, warning
+
+
+def cache_warning(error: OSError) -> str:
+    """What follows from a cache that cannot be used, and what to do, in a line."""
+    reason = f"{error.filename} ({error.strerror})" if error.filename and error.strerror else str(error)
+    return (
+        f"each command starts more slowly, since nothing can be kept in the cache: {reason}; make its folder writable "
+        "for you alone, or name another one with XDG_CACHE_HOME"
+    )
 
 
 def shipped_library(folder: Path, has: frozenset[str]) -> Path | None:

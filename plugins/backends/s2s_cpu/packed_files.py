@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.io import check_trusted, private_cache
+from s2s_cpu.compiled import cache_warning
 from s2s_cpu.library import native_library
 from s2s_cpu.packed_model import DIGEST, PackedModel
 from s2s_cpu.packed_search import PackedSearch
@@ -85,7 +86,8 @@ class PackedFiles:
         except IsADirectoryError as error:
             logger.warning("nothing is kept for the next command, which loads the model again: %s; remove it", error)
             return False
-        except OSError:  # the cache cannot be written to, or is full
+        except OSError as error:  # the cache cannot be written to, or is full
+            logger.warning(cache_warning(error))
             return False
         return True
 

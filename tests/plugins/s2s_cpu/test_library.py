@@ -108,6 +108,26 @@ def test_a_link_for_a_cache_is_not_used(cache: Path, tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("place", ["file/cache", "file", "cache"])
+def test_a_cache_that_cannot_be_written_to_is_named_with_what_to_do(
+    place: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that exists, and lacks the library."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "cache" / "s2s").mkdir(mode=0o700, parents=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / place))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with compiled.compiled_library(recompile=False) as (path, warning):
+        assert path.is_file()
+        assert tmp_path not in path.parents
+    assert not path.exists()
+    begin, _, rest = warning.partition(f": {tmp_path / place}")
+    assert begin == "each command starts more slowly, since nothing can be kept in the cache"
+    assert rest.endswith("; make its folder writable for you alone, or name another one with XDG_CACHE_HOME")
+    assert "\n" not in warning
+
+
+@needs_compiler
 @pytest.mark.parametrize("suffix", [".so", ".sha256"])
 @pytest.mark.parametrize("mode", [0o720, 0o702])
 def test_a_file_that_others_may_write_to_is_compiled_again(cache: Path, suffix: str, mode: int) -> None:

@@ -264,6 +264,20 @@ def test_what_was_kept_is_used_where_nothing_may_be_written(
     assert loads == ["x"]
 
 
+def test_a_cache_that_cannot_be_written_to_is_a_warning_with_what_to_do(
+    folder: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = written(folder)
+    assert not caplog.messages
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    what = "each command starts more slowly, since nothing can be kept in the cache: /dev/null/s2s (Not a directory)"
+    advice = "make its folder writable for you alone, or name another one with XDG_CACHE_HOME"
+    for n_commands in (1, 2):
+        assert written(folder) == expected
+        assert caplog.messages == [f"{what}; {advice}"] * n_commands
+    assert loads == ["x"] * 3
+
+
 @pytest.mark.parametrize("change", [run_touched, checkpoint_touched, tokenizer_replaced, best_chosen])
 def test_a_changed_run_is_loaded(change: Callable[[Path], None], folder: Path, loads: list[str]) -> None:
     written(folder)
