@@ -5,9 +5,9 @@ And tensors of a device whose values the host has, since it has made them or rea
 
 from __future__ import annotations
 
-__all__ = ["host_copy", "list_tensors", "map_tensors", "remember_copy", "to_device"]
+__all__ = ["host_copies", "host_copy", "list_tensors", "map_tensors", "remember_copy", "to_device"]
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -73,6 +73,24 @@ def host_copy(x: Tensor, part: Part = whole) -> Tensor:
     return part(x).cpu() if known is None else known
 
 
+def host_copies(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The values of several tensors of one device, integers, booleans or fp32, bit for bit; see `host_copy`.
+
+    Those that the host does not have yet are read in one transfer, since each one waits for the device, and remembered.
+    """
+    known = [x if x.is_cpu else known_copy(x) for x in tensors]
+    unknown = [x for x, copy in zip(tensors, known, strict=True) if copy is None]
+    if unknown:
+        copied = torch.cat([_bits(x).flatten() for x in unknown]).cpu().split([x.numel() for x in unknown])
+        read = [_from_bits(bits, x) for x, bits in zip(unknown, copied, strict=True)]
+        for x, copy in zip(unknown, read, strict=True):
+            if not x.is_inference():  # torch does not count writes to it
+                remember_copy(x, copy)
+        rest = iter(read)
+        known = [next(rest) if copy is None else copy for copy in known]
+    return [copy for copy in known if copy is not None]
+
+
 def remember_copy(x: Any, copy: Tensor, part: Part = whole) -> None:
     """From now on, until x is written to, the host has the values of part(x), x a tensor of a device: those of `copy`.
 
@@ -88,6 +106,17 @@ def known_copy(x: Tensor, part: Part = whole) -> Tensor | None:
     """The values of part(x), if the host has them."""
     copy, n_writes = getattr(x, "host_copies", {}).get(part, (None, 0))
     return copy if n_writes == _n_writes(x) else None
+
+
+def _bits(x: Tensor) -> Tensor:
+    assert not x.is_floating_point() or x.dtype == torch.float32
+    return (x.contiguous().view(torch.int32) if x.is_floating_point() else x).long()
+
+
+def _from_bits(bits: Tensor, like: Tensor) -> Tensor:
+    if like.is_floating_point():
+        return bits.int().view(torch.float32).view(like.shape)
+    return bits.to(like.dtype).view(like.shape)
 
 
 def _n_writes(x: Tensor) -> int:

@@ -32,7 +32,6 @@ __all__ = [
     "fused_steps",
     "greedy",
     "max_output_length",
-    "on_host",
     "search_all",
     "start_sentences",
 ]
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
     from s2s.decoding.constraints import ConstraintSet, FixedWidthConstraint, StackAutomaton
     from s2s.decoding.contract import Search, SearchRequest, search_all
-    from s2s.decoding.history import on_host
     from s2s.decoding.queue import SentenceQueue
     from s2s.decoding.sentences import ActiveSentence, Hypothesis, SearchResult, SourceSentence
     from s2s.decoding.starting import max_output_length, start_sentences

@@ -32,11 +32,12 @@ from s2s.backend.operators.operator import Operator
 from s2s.decoding.beams import BeamRun, Beams, BeamSentence
 from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
 from s2s.decoding.config import BeamConfig, GreedyConfig
-from s2s.decoding.history import ROOT, on_host
+from s2s.decoding.history import ROOT
 from s2s.decoding.sentences import Hypothesis, SearchResult
 from s2s.decoding.starting import start_sentences
 from s2s.decoding.streaming import StreamingSearch
 from s2s.errors import ConfigError, PluginError
+from s2s.tensors import host_copies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,7 +192,7 @@ class BeamSearch(StreamingSearch[Beams]):
         eos, allocation = beams.run.request.vocab.eos, beams.run.constraint.allocation
         if not allocation or beams.constraint_state is None:
             return Candidates(*unfinished_candidates(candidates, eos, n))
-        known = Candidates(*on_host(candidates))  # where `expand` has left them
+        known = Candidates(*host_copies(candidates))  # where `expand` has left them
         live = unfinished_candidates(known, eos, known.token.size(1))
         return allocation.select(beams.constraint_state, Candidates(*live), n)
 

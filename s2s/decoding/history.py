@@ -5,7 +5,7 @@ Shapes: B sentences, K hypotheses per sentence.
 
 from __future__ import annotations
 
-__all__ = ["ROOT", "History", "on_host"]
+__all__ = ["ROOT", "History"]
 
 import functools
 from collections import deque
@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.tensors import known_copy, remember_copy
+from s2s.tensors import host_copies
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -72,7 +70,7 @@ class History:
         """Move to the host what is not there yet, and with it, in the same transfer, copies of other tensors."""
         steps = [step for step in self.steps if not step.token.is_cpu]
         fields = [x for step in steps for x in (step.token, step.log_prob, step.parent)]
-        copies = on_host([*fields, *others])
+        copies = host_copies([*fields, *others])
         for i, step in enumerate(steps):
             step.token, step.log_prob, step.parent = copies[3 * i : 3 * i + 3]
         return copies[len(fields) :]
@@ -92,32 +90,3 @@ class History:
                 log_probs.append(float(log_prob[position]))
                 node = int(parent[position])
         return tokens[::-1], log_probs[::-1]
-
-
-def on_host(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The same integers, booleans and fp32 numbers, bit for bit, in tensors of the CPU; all are of one device.
-
-    Those that the host does not have yet are read in one transfer, since each one waits for the device.
-    """
-    known = [x if x.is_cpu else known_copy(x) for x in tensors]
-    unknown = [x for x, copy in zip(tensors, known, strict=True) if copy is None]
-    if unknown:
-        copied = torch.cat([_bits(x).flatten() for x in unknown]).cpu().split([x.numel() for x in unknown])
-        read = [_from_bits(bits, x) for x, bits in zip(unknown, copied, strict=True)]
-        for x, copy in zip(unknown, read, strict=True):
-            if not x.is_inference():  # torch does not count writes to it
-                remember_copy(x, copy)
-        rest = iter(read)
-        known = [next(rest) if copy is None else copy for copy in known]
-    return [copy for copy in known if copy is not None]
-
-
-def _bits(x: Tensor) -> Tensor:
-    assert not x.is_floating_point() or x.dtype == torch.float32
-    return (x.contiguous().view(torch.int32) if x.is_floating_point() else x).long()
-
-
-def _from_bits(bits: Tensor, like: Tensor) -> Tensor:
-    if like.is_floating_point():
-        return bits.int().view(torch.float32).view(like.shape)
-    return bits.to(like.dtype).view(like.shape)

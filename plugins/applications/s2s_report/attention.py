@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from s2s import ConfigError, make_batch
-from s2s.decoding import on_host
 from s2s.generation import OutputFormat
+from s2s.tensors import host_copies
 from s2s_report.attention_lines import figures
 from s2s_report.figure_files import FigureFolder
 
@@ -65,7 +65,7 @@ def attention_of(model: Seq2Seq, task: Task, device: torch.device, src: str, tok
         _names(task, task.vocab.ended(ids), "src"),
         [*task.pieces([*task.vocab.starting_tokens[1:], *tokens], src), "</s>"],
     )
-    weights = on_host([one.weights[0].float() for one in maps])
+    weights = host_copies([one.weights[0].float() for one in maps])
     pair_maps = [one._replace(weights=of_map) for one, of_map in zip(maps, weights, strict=True)]
     return PairAttention(names, pieces, pair_maps)
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s.decoding import on_host
+from s2s.tensors import host_copies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,7 @@ class Stack(NamedTuple):
 
     def read(self, change: Change) -> HostChange:
         """What the host needs of a change, for which it waits once."""
-        return HostChange(*on_host([change.base, change.closes, change.innermost, self.depth]))
+        return HostChange(*host_copies([change.base, change.closes, change.innermost, self.depth]))
 
     def closing(self, change: HostChange) -> Closing | None:
         """None: no bracket closes."""

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.decoding import on_host
-from s2s.tensors import to_device
+from s2s.tensors import host_copies, to_device
 from s2s_constraints.automaton import TextAutomaton, text_states
 from s2s_constraints.bad_words import NONE
 
@@ -63,7 +62,7 @@ class PhraseAllocation:
         If a round does not fit entirely, banks that lack the fewest tokens come first. All on the host, which needs
         the tokens: it reads the candidates once, and those that it has selected before not again.
         """
-        known = type(candidates)(*on_host(candidates))
+        known = type(candidates)(*host_copies(candidates))
         missing = self.texts.missing_after(text_states(states), known.token, known.parents)
         n_tokens = int(missing.max()) + 1
         bank = missing.masked_fill(known.score == -torch.inf, n_tokens)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.decoding import on_host
-from s2s.tensors import host_copy, to_device
+from s2s.tensors import host_copies, host_copy, to_device
 from s2s_constraints.text_state import FREE, TextState
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class TextAutomaton:
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]."""
-        known, tokens = on_host([state, token])
+        known, tokens = host_copies([state, token])
         number, room = known.unbind(-1)
         return to_device(torch.stack([self.table.after(number, tokens), room - 1], dim=-1), state.device)
 

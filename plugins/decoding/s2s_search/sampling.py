@@ -20,9 +20,9 @@ from s2s.decoding import (
     Run,
     SearchResult,
     StreamingSearch,
-    on_host,
     start_sentences,
 )
+from s2s.tensors import host_copies
 
 if TYPE_CHECKING:
     from s2s.decoding import SearchRequest, SourceSentence
@@ -170,7 +170,7 @@ class Sampling(StreamingSearch[Samples]):
 def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -> None:
     """Append the newest tokens [B, K]; a live sample for which no token was possible has no output."""
     eos = batch.run.request.vocab.eos
-    values = zip(*(x.tolist() for x in on_host([token, log_prob, batch.live, possible])), strict=True)
+    values = zip(*(x.tolist() for x in host_copies([token, log_prob, batch.live, possible])), strict=True)
     for sentence, sentence_values in zip(batch.sentences, values, strict=True):
         for sample, newest, value, was_live, is_possible in zip(sentence.samples, *sentence_values, strict=True):
             if is_possible:

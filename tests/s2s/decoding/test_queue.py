@@ -9,9 +9,9 @@ import torch
 
 from harness.open_queue import OpenQueue
 from s2s.decoding import SourceSentence
-from s2s.decoding.history import ROOT, History, on_host
+from s2s.decoding.history import ROOT, History
 from s2s.decoding.queue import FixedQueue
-from s2s.tensors import to_device
+from s2s.tensors import host_copies, to_device
 
 
 def queue(*lengths: int, n_tokens: int) -> FixedQueue:
@@ -128,7 +128,7 @@ def test_values_come_to_the_host_bit_for_bit_in_one_transfer(monkeypatch: pytest
     copy = torch.Tensor.cpu
     monkeypatch.setattr(torch.Tensor, "is_cpu", False)
     monkeypatch.setattr(torch.Tensor, "cpu", lambda x: n_copies.append(x.numel()) or copy(x))
-    results = on_host(values)
+    results = host_copies(values)
     monkeypatch.undo()
     assert n_copies == [10]
     for x, y in zip(values, results, strict=True):
@@ -139,9 +139,9 @@ def test_values_come_to_the_host_bit_for_bit_in_one_transfer(monkeypatch: pytest
 def test_what_the_host_knows_comes_without_a_transfer() -> None:
     """From a device without data, from which nothing can be read."""
     known = to_device(torch.tensor([2, 3]), torch.device("meta"))
-    assert [x.tolist() for x in on_host([known, torch.tensor([4])])] == [[2, 3], [4]]
+    assert [x.tolist() for x in host_copies([known, torch.tensor([4])])] == [[2, 3], [4]]
     with pytest.raises(NotImplementedError):
-        on_host([known, known + 1])
+        host_copies([known, known + 1])
 
 
 def test_what_inference_mode_has_made_is_read_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,9 +149,9 @@ def test_what_inference_mode_has_made_is_read_each_time(monkeypatch: pytest.Monk
     with torch.inference_mode():
         x = torch.tensor([1, 2])
         monkeypatch.setattr(torch.Tensor, "is_cpu", False)
-        first = on_host([x])[0].tolist()
+        first = host_copies([x])[0].tolist()
         x.add_(1)
-        second = on_host([x])[0].tolist()
+        second = host_copies([x])[0].tolist()
     monkeypatch.undo()
     assert (first, second) == ([1, 2], [2, 3])
 
@@ -168,7 +168,7 @@ def test_the_history_moves_its_steps_to_the_host_beside_other_tensors(monkeypatc
         return [*moved, *tensors[len(moved) :]]
 
     history.steps[1].token = history.steps[1].token.to(device)
-    monkeypatch.setattr("s2s.decoding.history.on_host", host)
+    monkeypatch.setattr("s2s.decoding.history.host_copies", host)
     other = torch.ones(2)
     assert history.fetch(other)[0] is other
     assert history.fetch(other)[0] is other
