@@ -172,7 +172,8 @@ class PackedDecoding:
         if isinstance(search, PackedSegmentSearch) or not self.keys or loaded.passed_over:
             return False
         searcher = search.with_model()
-        if not searcher.first or searcher.device.type != "cpu" or searcher.transforms or self._keys() != self.keys:
+        is_plain = searcher.has_searched and searcher.device.type == "cpu" and not searcher.transforms
+        if not is_plain or self._keys() != self.keys:
             return False
         record = {
             "quantization": config.quantization,

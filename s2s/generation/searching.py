@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Searcher:
     """A search by a network of torch, and everything that it needs besides the segments.
 
@@ -50,8 +50,8 @@ class Searcher:
     """On every output"""
     transforms: Sequence[LogitsTransform] = ()
     shortlist: Shortlist | None = None
-    first: list[SourceSentence] = field(default_factory=list)
-    """The first sentence that was searched, if any was"""
+    has_searched: bool = field(default=False, init=False)
+    """Whether any sentence was searched"""
 
     @classmethod
     def build(
@@ -109,7 +109,7 @@ class Searcher:
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
         sentences = sentences_of(segments, self.task.vocab)
-        self.first[:] = self.first or sentences[:1]
+        self.has_searched = self.has_searched or bool(sentences)
         shared = search_shared(self._results, sentences, self.config, self.device.type)
         results = self._results(sentences) if shared is None else self._evaluating(shared)
         return one_result_each(results, sentences, self.name)
