@@ -20,7 +20,10 @@ MORE_MEMORY = "allow more (ulimit -v)"
 
 @contextmanager
 def enough_for_torch() -> Iterator[None]:
-    """Inside the block, importing torch raises MemoryError if this process may not have the addresses that it needs."""
+    """Inside the block, importing torch raises an error if this process may not have the addresses that it needs.
+
+    It is a MemoryError, and an ImportError.
+    """
     allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
     if allowed == resource.RLIM_INFINITY or allowed >= ADDRESSES:
         yield
@@ -42,4 +45,8 @@ class _NoTorch:
     def find_spec(self, name: str, *_: Any) -> None:
         if name == "torch":
             needs = f"this process may have {self.allowed >> 20:,} MB of addresses"
-            raise MemoryError(f"{needs}, and torch alone needs {ADDRESSES >> 20:,}; {MORE_MEMORY}")
+            raise _TooFewAddressesError(f"{needs}, and torch alone needs {ADDRESSES >> 20:,}; {MORE_MEMORY}", name=name)
+
+
+class _TooFewAddressesError(ImportError, MemoryError):
+    """Too few addresses for torch; also an ImportError, for code that does without torch where there is none."""

@@ -59,6 +59,22 @@ def test_a_command_that_needs_torch_ends_in_one_line(command: str, tmp_path: Pat
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("is_optional", [True, False])
+def test_a_plugin_may_do_without_torch_and_one_that_needs_it_is_named(is_optional: bool, tmp_path: Path) -> None:
+    (tmp_path / "a.de").write_text("ein alter Hund bellt\n")
+    optional = "try:\n    import torch\nexcept ImportError:\n    print('without torch')\n"
+    (tmp_path / "own.py").write_text(optional if is_optional else "import torch\n")
+    done = limited(tmp_path, "score hyp=a.de ref=a.de metrics=[bleu] plugins=[./own.py]")
+    if is_optional:
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("without torch\n")
+        return
+    assert done.returncode == 2
+    assert "own.py" in done.stderr
+    assert ": this process may have 390 MB of addresses, and torch alone needs 700; allow more" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_command_that_needs_no_torch_needs_no_addresses_for_it(tmp_path: Path) -> None:
     (tmp_path / "a.de").write_text("ein alter Hund bellt\n")
     done = limited(tmp_path, "score hyp=a.de ref=a.de metrics=[bleu]")
