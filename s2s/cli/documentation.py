@@ -28,7 +28,7 @@ WIDTH = 79
 
 def describe(options: Iterable[Option], values: Mapping[str, tuple[Any, str]], title: str) -> str:
     """A block of lines for each option; `values` has value and origin of options that are not at their default."""
-    lines, docs_of = [title], cache(docs)
+    lines = [title]
     for option in options:
         default = "(required)" if option.required else to_text(option.default)
         value, origin = values.get(option.key, (option.default, "default"))
@@ -37,7 +37,7 @@ def describe(options: Iterable[Option], values: Mapping[str, tuple[Any, str]], t
         else:
             changed = f"(default {default}; {origin})"
             lines.append(f"  {option.key} = {to_text(value)}  [{type_text(option.hint)}]  {changed}")
-        doc = " ".join(docs_of(option.owner).get(option.field.name, "").split())
+        doc = " ".join(docs(option.owner).get(option.field.name, "").split())
         lines += textwrap.wrap(doc, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
     return "\n".join(lines) + "\n"
 
@@ -62,7 +62,9 @@ def summary(entry: Entry) -> str:
     return " ".join((documented.__doc__ or "").strip().partition("\n\n")[0].split())
 
 
+@cache
 def _own_docs(config: type) -> dict[str, str]:
+    """Found once in a process: the source of a class is searched for in its whole module."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(config)))
     except (OSError, TypeError, SyntaxError):
