@@ -88,17 +88,23 @@ def public_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.target.id
 
 
-def texts() -> Iterator[Text]:
-    for name, tree in trees().items():
-        for constant in {id(c): c for c in (*docstrings(tree), *messages(tree))}.values():
-            yield Text(f"{name}:{constant.lineno}", str(constant.value))
+@cache
+def texts() -> list[Text]:
+    return [
+        Text(f"{name}:{constant.lineno}", str(constant.value))
+        for name, tree in trees().items()
+        for constant in {id(c): c for c in (*docstrings(tree), *messages(tree))}.values()
+    ]
 
 
-def names() -> Iterator[Text]:
-    for file, tree in trees().items():
-        for line, name in public_names(tree):
-            if name not in CONSTRUCTORS and f"{file} {name}" not in ON_DISK:
-                yield Text(f"{file}:{line}", name)
+@cache
+def names() -> list[Text]:
+    return [
+        Text(f"{file}:{line}", name)
+        for file, tree in trees().items()
+        for line, name in public_names(tree)
+        if name not in CONSTRUCTORS and f"{file} {name}" not in ON_DISK
+    ]
 
 
 @pytest.mark.parametrize(("pattern", "instead"), TEXT.items())
