@@ -22,6 +22,7 @@ from s2s import backend
 from s2s.backend.operators import OPERATORS
 from s2s.backend.operators.operator import description
 from s2s.plugin import load_plugins
+from s2s.run import environment
 from s2s_cpu.library import native_library
 
 if TYPE_CHECKING:
@@ -48,10 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def quick_runs() -> Iterator[None]:
     """A run of some updates would take four times as long with the pictures of its report, and a measured device.
 
-    So reports have tables instead (tests of pictures use `pictures`), and a device is measured once in a process.
+    So reports have tables instead (tests of pictures use `pictures`), and a device is measured once in a process, which
+    also reads the sources of a plugin, and asks git for their commit, once.
     """
     with without_pictures(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backend, "matmul_rate", cache(backend.matmul_rate))
+        for module, name in ((backend, "matmul_rate"), (environment, "_code"), (environment, "_git")):
+            patch.setattr(module, name, cache(getattr(module, name)))
         yield
 
 

@@ -21,10 +21,11 @@ __all__ = [
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import ClassVar, Union
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 
 
 @dataclass(frozen=True)
@@ -104,12 +105,18 @@ def svg(parts: Iterable[str], width: float, height: float, *, shrinks: bool = Fa
 
 def as_html(title: str, sections: Sequence[Section], script: str = "") -> str:
     """The whole page, which runs `script`."""
-    page, style = (
-        files("s2s_report").joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "style.css")
-    )
+    return _page().render(title=title, sections=sections, style=_file("style.css"), script=script) + "\n"
+
+
+@cache
+def _page() -> Template:
+    """Compiled once in a process: that takes longer than to fill it in."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(page)
-    return template.render(title=title, sections=sections, style=style, script=script) + "\n"
+    return environment.from_string(_file("page.html"))
+
+
+def _file(name: str) -> str:
+    return files("s2s_report").joinpath(name).read_text(encoding="utf-8")
 
 
 def as_markdown(title: str, sections: Sequence[Section]) -> str:
