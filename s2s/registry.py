@@ -54,8 +54,10 @@ SERVICES = {
     "device": "a type of device, by torch's name of it: factory(config, torch.device) -> s2s.backend.Device",
     "screen": "what a run shows: factory(config) -> s2s.log.Screen",
     "strategy": "how a run uses several processes: factory(config) -> s2s.distributed.Strategy",
-    "packed_format": "models and searches that functions for a CPU keep for commands without torch: "
-    "factory(config) -> the PackedFormat of s2s/generation/packed.py",
+    "streamed_search": "what a model's functions read to run a search as a whole, by the name of the search: "
+    "factory(config) -> BeamConfig or SampleConfig of s2s.decoding, or None with options that they cannot follow",
+    "packed_format": "models that functions for a CPU keep for commands without torch: "
+    "factory(config) -> the PackedFormat of s2s/generation/packed_format.py",
     "inference_engine": "another program that runs an exported model: "
     "factory(s2s.generation.EngineInput) -> s2s.decoding.Search with describe()",
 }

@@ -188,8 +188,16 @@ class GenerateConfig:
 
     @property
     def n_candidates(self) -> int:
-        """Outputs requested from the search."""
+        """Outputs of which some are written."""
         return max(self.nbest, self.candidates)
+
+    def n_outputs(self, beam: int | None) -> int:
+        """Outputs requested from the search: of a list all that its beam holds, since texts may be equal.
+
+        beam: its size; None for another search.
+        """
+        is_list = self.nbest > 1 and not self.reranked_by
+        return max(self.n_candidates, beam) if is_list and beam else self.n_candidates
 
     @property
     def is_batch_invariant(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 __all__ = [
-    "PENALTIES",
     "ActiveBatch",
     "ActiveSentence",
     "AffineTransform",
@@ -19,6 +18,7 @@ __all__ = [
     "Hypothesis",
     "LogitsTransform",
     "Run",
+    "SampleConfig",
     "Search",
     "SearchConfig",
     "SearchRequest",
@@ -31,14 +31,13 @@ __all__ = [
     "TokenWindow",
     "fused_steps",
     "greedy",
-    "max_output_length",
     "search_all",
     "start_sentences",
 ]
 
 from typing import TYPE_CHECKING
 
-from s2s.decoding.config import BeamConfig, BiasConfig, GreedyConfig, SearchConfig, ShortlistConfig
+from s2s.decoding.config import BeamConfig, BiasConfig, GreedyConfig, SampleConfig, SearchConfig, ShortlistConfig
 from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
 
@@ -46,12 +45,12 @@ if TYPE_CHECKING:
     from s2s.decoding.batch_constraint import BatchConstraint, SentenceConstraint
     from s2s.decoding.beam_search import BeamSearch, fused_steps, greedy
     from s2s.decoding.beams import Beams
-    from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
+    from s2s.decoding.candidates import Candidates, FinishedHypotheses
     from s2s.decoding.constraints import ConstraintSet, FixedWidthConstraint, StackAutomaton
     from s2s.decoding.contract import Search, SearchRequest, search_all
     from s2s.decoding.queue import SentenceQueue
     from s2s.decoding.sentences import ActiveSentence, Hypothesis, SearchResult, SourceSentence
-    from s2s.decoding.starting import max_output_length, start_sentences
+    from s2s.decoding.starting import start_sentences
     from s2s.decoding.streaming import ActiveBatch, Run, StreamingSearch
     from s2s.decoding.token_constraints import TokenWindow
     from s2s.decoding.transforms import AffineTransform, LogitsTransform
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.search("greedy", GreedyConfig, "s2s.decoding.beam_search:greedy")
+    registry.add("streamed_search", "greedy", GreedyConfig, GreedyConfig.as_beam)
     registry.add("logits_transform", "bias", BiasConfig, "s2s.decoding.token_transforms:token_bias")
     registry.add("logits_transform", "shortlist", ShortlistConfig, "s2s.decoding.token_transforms:token_shortlist")
 

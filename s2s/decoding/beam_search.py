@@ -15,7 +15,7 @@ from __future__ import annotations
 
 __all__ = ["BeamSearch", "fused_steps", "greedy"]
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -30,18 +30,18 @@ from s2s.backend.operators import (
 )
 from s2s.backend.operators.operator import Operator
 from s2s.decoding.beams import BeamRun, Beams, BeamSentence
-from s2s.decoding.candidates import PENALTIES, Candidates, FinishedHypotheses
-from s2s.decoding.config import BeamConfig, GreedyConfig
+from s2s.decoding.candidates import Candidates, FinishedHypotheses
 from s2s.decoding.history import ROOT
 from s2s.decoding.sentences import Hypothesis, SearchResult
 from s2s.decoding.starting import start_sentences
 from s2s.decoding.streaming import StreamingSearch
-from s2s.errors import ConfigError, PluginError
+from s2s.errors import PluginError
 from s2s.tensors import host_copies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s.decoding.config import BeamConfig, GreedyConfig
     from s2s.decoding.contract import SearchRequest
     from s2s.decoding.sentences import SourceSentence
 
@@ -54,8 +54,7 @@ REPLACED_TOO = ("admit", "start", "steps", "without_done", "drop", "results", "r
 
 def greedy(config: GreedyConfig) -> BeamSearch:
     """A beam of one that stops at the first eos: the most probable token at every step."""
-    options = {field.name: getattr(config, field.name) for field in fields(config)}
-    return BeamSearch(BeamConfig(beam=1, alpha=0.0, stop="first_k", **options))
+    return BeamSearch(config.as_beam())
 
 
 @Operator
@@ -76,14 +75,10 @@ class BeamSearch(StreamingSearch[Beams]):
 
     def begin(self, request: SearchRequest) -> BeamRun:
         """What the steps of this call share."""
-        if not 1 <= request.nbest <= self.config.beam:
-            raise ConfigError(
-                f"nbest={request.nbest} must lie between 1 and the beam, which is {self.config.beam}; "
-                f"give search.beam={max(request.nbest, 1)}, after search=beam if the search is greedy"
-            )
+        self.config.check_nbest(request.nbest)
         fused = all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED)
         request = request.with_options(self.config)
-        run = BeamRun(request, ban_unk=self.config.ban_unk, fused=fused)
+        run = BeamRun(request, self.config.banned(request.vocab), fused=fused)
         run.whole = run.fused and all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED_TOO)
         run.whole = run.whole and not (self.config.renormalize and request.constraint)
         return run
@@ -201,7 +196,7 @@ class BeamSearch(StreamingSearch[Beams]):
 
         They rise or fall with the length, on which `cannot_improve` relies.
         """
-        return PENALTIES[self.config.length_penalty](length + self.config.length_offset, self.config.alpha)
+        return torch.tensor([self.config.penalty(n) for n in length.tolist()], dtype=torch.double)
 
     def extend_penalties(self, run: BeamRun, limit: int) -> None:
         """Let the run have the penalties of outputs of up to `limit` tokens without eos."""
@@ -214,15 +209,16 @@ class BeamSearch(StreamingSearch[Beams]):
     def _penalties(self, n: int) -> Tensor:
         """The penalties of outputs of 0 to n - 1 tokens, in fp32: [n]; raises PluginError for numbers that are none.
 
-        They are rounded from fp64, since a power in fp32 has other last bits at the end of a table than within it.
+        No output has 0 tokens, as eos counts: that is as one of 1. They are rounded from fp64, since a power in fp32
+        has other last bits at the end of a table than within it.
         """
-        length = torch.arange(n, dtype=torch.double)
+        length = torch.arange(n, dtype=torch.double).clamp(min=1)
         penalties, what = self.penalty(length), f"{type(self).__name__}.penalty"
         if not isinstance(penalties, Tensor) or penalties.shape != length.shape:
             shape = list(penalties.shape) if isinstance(penalties, Tensor) else type(penalties).__name__
             raise PluginError(f"{what}: expected a tensor of as many penalties as lengths, [{n}], got {shape}")
-        if not (penalties[1:] >= 0).all():  # no output has 0 tokens, as eos counts
-            raise PluginError(f"{what}: expected positive numbers, got {penalties[1:].min().item():g}")
+        if not (penalties >= 0).all():
+            raise PluginError(f"{what}: expected positive numbers, got {penalties.min().item():g}")
         return penalties.float().contiguous()  # as functions in C read them
 
     def is_done(self, batch: Beams) -> Tensor:

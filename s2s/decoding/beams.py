@@ -19,6 +19,8 @@ from s2s.decoding.sentences import ActiveSentence
 from s2s.decoding.streaming import ActiveBatch, Run, join_batches
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from s2s.decoding.contract import SearchRequest
 
 
@@ -33,11 +35,10 @@ class BeamSentence(ActiveSentence):
 class BeamRun(Run["Beams"]):
     """What all steps of one beam search share."""
 
-    def __init__(self, request: SearchRequest, *, ban_unk: bool, fused: bool) -> None:
+    def __init__(self, request: SearchRequest, banned: Sequence[int], *, fused: bool) -> None:
         super().__init__(request)
         self.history = History()
-        unk = [request.vocab.unk] if ban_unk else []
-        self.banned = torch.tensor([*request.vocab.never_output, *unk], device=request.device)
+        self.banned = torch.tensor(banned, dtype=torch.long, device=request.device)
         """Tokens that no output contains"""
         self.penalties = torch.empty(0)
         """Length penalties of outputs of 0, 1, 2, … tokens, eos included; computed for the lengths that occur"""

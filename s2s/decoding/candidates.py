@@ -1,14 +1,12 @@
-"""The candidates of a step of beam search, the hypotheses that have ended, and the length penalties that rank these:
-what log-probabilities are divided by, so that short outputs do not always win.
+"""The candidates of a step of beam search, and the hypotheses that have ended.
 
 Shapes: B sentences, E finished hypotheses, n candidates.
 """
 
 from __future__ import annotations
 
-__all__ = ["PENALTIES", "Candidates", "FinishedHypotheses", "Penalty", "gnmt", "none", "power"]
+__all__ = ["Candidates", "FinishedHypotheses"]
 
-from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import torch
@@ -48,25 +46,3 @@ class Candidates(NamedTuple):
     def first(self, n: int) -> Self:
         """The first n."""
         return type(self)(*(values[:, :n] for values in self))
-
-
-Penalty = Callable[[Tensor, float], Tensor]
-"""(|Y| counting eos, floats of any shape; alpha) -> the same shape; positive, monotone in |Y|, and 1 with alpha 0."""
-
-
-def gnmt(length: Tensor, alpha: float) -> Tensor:
-    """((5 + |Y|) / 6) ** alpha, from Wu et al. (2016), eq. 14."""
-    return ((5 + length) / 6) ** alpha
-
-
-def power(length: Tensor, alpha: float) -> Tensor:
-    """|Y| ** alpha; with alpha 1 the score is the mean log-probability of a token."""
-    return length**alpha
-
-
-def none(length: Tensor, alpha: float) -> Tensor:  # noqa: ARG001  same signature as the others
-    """1 for any `alpha`: outputs are ranked by their log-probability."""
-    return torch.ones_like(length)
-
-
-PENALTIES: dict[str, Penalty] = {"gnmt": gnmt, "power": power, "none": none}

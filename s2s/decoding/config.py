@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-__all__ = ["BeamConfig", "BiasConfig", "GreedyConfig", "SearchConfig", "ShortlistConfig"]
+__all__ = ["BeamConfig", "BiasConfig", "GreedyConfig", "SampleConfig", "SearchConfig", "ShortlistConfig"]
 
-from dataclasses import dataclass, field
-from typing import Literal
+from array import array
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from s2s.config.marks import Mark
 from s2s.config.ranges import Range, above, at_least, check_ranges
-from s2s.errors import ConfigError
+from s2s.errors import ConfigError, DataError
 from s2s.registry import Choice
+
+if TYPE_CHECKING:
+    from s2s.vocab import Vocab
+
+
+class Affine(NamedTuple):
+    """A change of logits to logits * scale + bias, both fp32 [V]."""
+
+    scale: array[float]
+    bias: array[float]
 
 
 @dataclass(kw_only=True)
@@ -40,6 +51,31 @@ class SearchConfig(Choice):
             raise ConfigError(
                 "search.max_len_a=0 search.max_len_b=0: one must be positive, or no output could have a token"
             )
+
+    @property
+    def is_stepwise(self) -> bool:
+        """Whether an option makes what may come next depend on the output so far."""
+        return bool(self.min_len or self.no_repeat_ngram_size) or self.repetition_penalty != 1
+
+    def check_nbest(self, nbest: int) -> None:
+        """Raise ConfigError for more outputs of a sentence than the search finds."""
+
+    def banned(self, vocab: Vocab) -> list[int]:
+        """Tokens that no output contains."""
+        return [*vocab.never_output, *([vocab.unk] if self.ban_unk else [])]
+
+    def max_output_length(self, n_source: int, max_len: int | None, n_start: int = 1) -> int:
+        """Maximum length of an output, from the length of its own source; both without eos.
+
+        max_len: tokens that the model takes; None: any number. n_start: starting tokens, which are no part of the
+        output, but of what the model takes; raises DataError if they leave no room in it.
+        """
+        limit = max(1, int(self.max_len_a * n_source) + self.max_len_b)
+        if not max_len:
+            return limit
+        if n_start >= max_len:
+            raise DataError(f"{n_start} starting tokens leave no room in a model that takes {max_len} tokens")
+        return min(limit, max_len - n_start)
 
 
 @dataclass(kw_only=True)
@@ -77,10 +113,69 @@ class BeamConfig(SearchConfig):
         check_ranges("search", self, length_offset=at_least(0, 1000))
         super().__post_init__()
 
+    def check_nbest(self, nbest: int) -> None:
+        """Raise ConfigError for more outputs of a sentence than the beam holds."""
+        if not 1 <= nbest <= self.beam:
+            raise ConfigError(
+                f"nbest={nbest} must lie between 1 and the beam, which is {self.beam}; "
+                f"give search.beam={max(nbest, 1)}, after search=beam if the search is greedy"
+            )
+
+    def penalty(self, length: float) -> float:
+        """What the log-probability of an output of `length` tokens, at least 1 with eos, is divided by.
+
+        gnmt: Wu et al. (2016), eq. 14.
+        """
+        counted = length + self.length_offset
+        if self.length_penalty == "none":
+            return 1.0
+        return float((5 + counted) / 6 if self.length_penalty == "gnmt" else counted) ** self.alpha
+
+    def penalties(self, n: int) -> array[float]:
+        """Those of outputs of 0 to n - 1 tokens in fp32, rounded from fp64; 0, which no output has, is as 1."""
+        return array("f", [self.penalty(max(length, 1)) for length in range(n)])
+
+    def affine(self, vocab: Vocab) -> Affine | None:
+        """The change of logits by `temperature` and `renormalize`, if there is any."""
+        if self.temperature == 1 and not self.renormalize:
+            return None
+        scale, bias = (array("f", [x]) * vocab.tgt for x in (1 / self.temperature, 0.0))
+        for token in self.banned(vocab) if self.renormalize else ():
+            bias[token] = float("-inf")
+        return Affine(scale, bias)
+
 
 @dataclass(kw_only=True)
 class GreedyConfig(SearchConfig):
     """The most probable token at every step."""
+
+    def as_beam(self) -> BeamConfig:
+        """A beam of one that stops at the first eos."""
+        options = {option.name: getattr(self, option.name) for option in fields(self)}
+        return BeamConfig(beam=1, alpha=0.0, stop="first_k", **options)
+
+
+@dataclass(kw_only=True)
+class SampleConfig(SearchConfig):
+    """Outputs drawn at random; nbest=n draws n for each sentence, independently.
+
+    The random numbers depend only on the seed, the source and the sample's number, not on other sentences.
+    """
+
+    temperature: float = 1.0
+    """Log-probabilities are divided by it before drawing; below 1 the distribution is sharper."""
+    top_k: int = 0
+    """Draw only from the k most probable tokens; 0: from all."""
+    top_p: float = 1.0
+    """Draw from the fewest tokens whose probabilities, after temperature and top_k, sum to this."""
+    seed: int = 1
+    """Seed of the random numbers."""
+
+    def __post_init__(self) -> None:
+        shares = Range(0, 1, without_low=True)
+        check_ranges("search", self, temperature=above(0), top_k=at_least(0, 2**63 - 1), top_p=shares)
+        check_ranges("search", self, seed=at_least(0, 2**63 - 1))
+        super().__post_init__()
 
 
 @dataclass(kw_only=True)

@@ -5,7 +5,7 @@ Shapes: B sentences, S source length, N starting tokens.
 
 from __future__ import annotations
 
-__all__ = ["StartedSentences", "check_starting_tokens", "max_output_length", "pad_sources", "start_sentences"]
+__all__ = ["StartedSentences", "check_starting_tokens", "pad_sources", "start_sentences"]
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from s2s.decoding.config import SearchConfig
     from s2s.decoding.sentences import SourceSentence
-    from s2s.model import Seq2Seq
     from s2s.vocab import Vocab
 
 
@@ -56,7 +55,7 @@ def start_sentences(run: Any, config: SearchConfig, sentences: Sequence[SourceSe
     *before, newest = tokens.split(1, dim=1)
     for token in before:
         _, state = model.step(token, state)
-    limits = [max_output_length(config, model, len(s.ids) - 1, len(starts[0])) for s in sentences]
+    limits = [config.max_output_length(len(s.ids) - 1, model.max_len, len(starts[0])) for s in sentences]
     constraint = run.constraint.for_sentences([sentence.constraint for sentence in sentences])
     states = constraint.start(src, pad, to_device(torch.tensor(limits), request.device))
     return StartedSentences(newest, state, limits, states)
@@ -66,19 +65,6 @@ def check_starting_tokens(start: Sequence[int], vocab: Vocab) -> None:
     """Raise DataError for tokens that the vocabulary lacks, which functions in C would read from outside of a table."""
     if not all(0 <= token < vocab.tgt for token in start):
         raise DataError(f"starting tokens {list(start)}: the target side has tokens 0 to {vocab.tgt - 1}")
-
-
-def max_output_length(config: SearchConfig, model: Seq2Seq, n_source: int, n_start: int = 1) -> int:
-    """Maximum length of an output, from the length of its own source; both without eos.
-
-    n_start: starting tokens, which are no part of the output, but of what the model takes.
-    """
-    limit = max(1, int(config.max_len_a * n_source) + config.max_len_b)
-    if not model.max_len:
-        return limit
-    if n_start >= model.max_len:
-        raise DataError(f"{n_start} starting tokens leave no room in a model that takes {model.max_len} tokens")
-    return min(limit, model.max_len - n_start)
 
 
 def pad_sources(sentences: Sequence[SourceSentence], vocab: Vocab, device: torch.device) -> tuple[Tensor, Tensor]:

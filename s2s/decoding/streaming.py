@@ -18,7 +18,7 @@ from torch import Tensor
 
 from s2s.backend.fused import HasStreamSearch
 from s2s.decoding.sentences import ActiveSentence
-from s2s.decoding.starting import check_starting_tokens, max_output_length
+from s2s.decoding.starting import check_starting_tokens
 from s2s.decoding.transforms import Transforms, pad_to_same, trim
 from s2s.model import State
 from s2s.tensors import join_tensors, select_rows
@@ -225,7 +225,7 @@ class StreamingSearch(ABC, Generic[B]):
         for start in starts:
             check_starting_tokens(start, request.vocab)
         limits = [
-            max_output_length(self.config, request.model, len(sentence.ids) - 1, len(start))
+            self.config.max_output_length(len(sentence.ids) - 1, request.model.max_len, len(start))
             for sentence, start in zip(plain, starts, strict=True)
         ]
         self._prepare_limit(run, max(limits))

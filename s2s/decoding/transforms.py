@@ -63,18 +63,6 @@ class AffineTransform:
         if not fits or not (self.scale > 0).all() or not (self.bias < torch.inf).all():
             raise PluginError("AffineTransform: expected positive scales and biases below inf, one for each token")
 
-    @classmethod
-    def with_temperature(cls, temperature: float, n_tokens: int) -> AffineTransform:
-        """Logits over the temperature: below 1 the distribution is sharper."""
-        return cls(torch.full((n_tokens,), 1 / temperature), torch.zeros(n_tokens))
-
-    @classmethod
-    def without(cls, tokens: Sequence[int], n_tokens: int) -> AffineTransform:
-        """Logits of these tokens are -inf."""
-        bias = torch.zeros(n_tokens)
-        bias[list(tokens)] = -torch.inf
-        return cls(torch.ones(n_tokens), bias)
-
     def __call__(self, logits: Tensor, output: Tensor) -> Tensor:
         """logits [B, K, V] -> [B, K, V]"""
         del output
@@ -154,11 +142,8 @@ def option_transforms(config: SearchConfig, vocab: Vocab) -> list[LogitsTransfor
     if config.repetition_penalty != 1:
         changes_log_probs = isinstance(config, BeamConfig) and config.penalized == "log_probs"
         transforms.append(RepetitionPenalty(config.repetition_penalty, vocab.starting_tokens, changes_log_probs))
-    if isinstance(config, BeamConfig) and config.temperature != 1:
-        transforms.append(AffineTransform.with_temperature(config.temperature, vocab.tgt))
-    if isinstance(config, BeamConfig) and config.renormalize:
-        unk = [vocab.unk] if config.ban_unk else []
-        transforms.append(AffineTransform.without([*vocab.never_output, *unk], vocab.tgt))
+    if isinstance(config, BeamConfig) and (affine := config.affine(vocab)):
+        transforms.append(AffineTransform(*(torch.frombuffer(x, dtype=torch.float32) for x in affine)))
     return transforms
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "Revision",
     "as_input",
     "as_inputs",
+    "constraints_of_options",
     "output_constraint",
     "registered_constraints",
     "sentence_constraint",
@@ -189,9 +190,15 @@ def output_constraint(
     config: GenerateConfig, task: Task, constraints: Sequence[RequestConstraints]
 ) -> Constraint | None:
     """The constraint on every output: the task's and those of the options; None if every output is allowed."""
-    own = task.constraint() if config.constrained else None
-    others = [one for provider in constraints for one in provider.for_outputs(config, task)]
+    own, others = task.constraint() if config.constrained else None, constraints_of_options(config, task, constraints)
     return decoding.ConstraintSet(own, others) if others else own
+
+
+def constraints_of_options(
+    config: GenerateConfig, task: Task, constraints: Sequence[RequestConstraints]
+) -> list[FixedWidthConstraint]:
+    """Those on every output besides the task's."""
+    return [one for provider in constraints for one in provider.for_outputs(config, task)]
 
 
 def sentence_constraint(

@@ -9,6 +9,7 @@ __all__ = [
     "provenance",
     "resolve_candidates",
     "resolved_options",
+    "streamed_search",
 ]
 
 from dataclasses import replace
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from s2s.compose import ComposedConfig
     from s2s.config import Config, GenerateConfig
+    from s2s.decoding import BeamConfig, SampleConfig
     from s2s.generation.generator import Generator
     from s2s.plugin import Plugins
     from s2s.registry import Choice
@@ -48,6 +50,12 @@ class LoadedGenerator(NamedTuple):
 def chosen_search(composed: ComposedConfig[GenerateConfig], run: Config | ConfigForTexts, plugins: Plugins) -> Choice:
     """The search; options that are not given are those of the run."""
     return recompose(run, {"search": composed.explicit.get("search", {})}, plugins).search
+
+
+def streamed_search(search: Choice, plugins: Plugins) -> BeamConfig | SampleConfig | None:
+    """What a model's functions read to run a search as a whole; None: they cannot."""
+    entry = plugins.registry.entries.get(("streamed_search", search.name))
+    return entry.load()(search) if entry else None
 
 
 def resolved_options(

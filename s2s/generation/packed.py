@@ -1,27 +1,37 @@
 """Decoding without torch, whose import takes longer than most texts.
 
-A command that has decoded with functions of a plugin, and with nothing else, keeps in the user's cache what they read:
-the model's weights as they are packed for them, and the settings of its search in numbers. The next command with the
-same run, options, plugins and machine maps these, and loads the model itself only for what the functions cannot do,
-such as a sentence with a constraint. Outputs are the same.
+A command whose model consists of functions of a plugin keeps in the user's cache what they read of it: the weights as
+they are packed for them. The next command with the same run, plugins and machine maps these, whatever the options of
+its search, and loads the model itself only for what the functions cannot do, such as a sentence with a constraint.
+Outputs are the same.
 """
 
 from __future__ import annotations
 
-__all__ = ["PackedDecoding", "PackedFormat", "PackedSearch"]
+__all__ = ["PackedDecoding"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from s2s.backend.device_types import CPU_SEARCH_TOKENS
 from s2s.config import GenerateConfig
+from s2s.decoding import BeamConfig
 from s2s.decoding.queue import FixedQueue
 from s2s.errors import CheckpointError, UserError
 from s2s.generation.generator import Generator
-from s2s.generation.options import LoadedGenerator, chosen_search, measures_products, provenance, resolved_options
+from s2s.generation.inputs import constraints_of_options, registered_constraints
+from s2s.generation.options import (
+    LoadedGenerator,
+    chosen_search,
+    measures_products,
+    provenance,
+    resolved_options,
+    streamed_search,
+)
 from s2s.generation.output_stages import OutputStage, build_stages
-from s2s.generation.packed_keys import Keys
+from s2s.generation.packed_format import PackedSearch
+from s2s.generation.packed_keys import key_of
 from s2s.generation.sentences import one_result_each, sentences_of
 from s2s.generation.workers import describe_workers, resolve_workers, search_shared
 from s2s.lasting import lasting_objects
@@ -35,7 +45,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.compose import ComposedConfig
-    from s2s.decoding import Search, SearchRequest, SearchResult, SentenceQueue, SourceSentence
+    from s2s.decoding import SearchResult, SentenceQueue, SourceSentence
+    from s2s.generation.packed_format import PackedFormat, PackedModel
     from s2s.generation.searching import Searcher
     from s2s.generation.segments import Segment
     from s2s.plugin import Plugins
@@ -47,32 +58,6 @@ PACKED = "native kernels with a packed model"
 """Ends the description of what runs the computation"""
 
 
-class PackedSearch(Protocol):
-    """The search of a model in a file."""
-
-    def accepts(self, sentence: SourceSentence) -> bool:
-        """Whether it can search this sentence."""
-
-    def __call__(self, queue: SentenceQueue) -> Iterator[Iterable[SearchResult]]:
-        """The result of each sentence of a queue, all of which it accepts, as soon as it is known."""
-
-
-class PackedFormat(Protocol):
-    """What functions of a plugin keep of a model and a search; no torch is imported except by `keep`."""
-
-    def identity(self) -> str:
-        """What its files depend on beside their keys, such as the processor; empty: it cannot be used here."""
-
-    def find(self, key: str) -> tuple[dict[str, Any], PackedSearch] | None:
-        """The record that `keep` was given with this key, and the search; None: there are none, or they are damaged."""
-
-    def keep(self, key: str, model_key: str, search: Search, request: SearchRequest, record: Mapping[str, Any]) -> bool:
-        """Keep the request's model under `model_key`, and the search and a record in JSON under `key`.
-
-        False if the search consists of more than its functions, or there is no room.
-        """
-
-
 @dataclass(frozen=True)
 class PackedSegmentSearch:
     """A `SegmentSearch` by functions of a plugin, and by the model for the segments that these cannot search."""
@@ -80,10 +65,18 @@ class PackedSegmentSearch:
     task: Task
     config: GenerateConfig
     search: PackedSearch
-    max_len: int | None
-    name: str
     stages: Sequence[OutputStage]
     decoding: PackedDecoding
+
+    @property
+    def max_len(self) -> int | None:
+        """Longest source of the model, in tokens with eos; None: any."""
+        return self.search.max_len
+
+    @property
+    def name(self) -> str:
+        """The name of the search in errors."""
+        return type(self.search).__name__
 
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
@@ -122,10 +115,10 @@ class PackedDecoding:
         self.keys = self._keys()
         """By the formats that can be used here; of the run as it is now, which may be training"""
 
-    def _keys(self) -> dict[PackedFormat, Keys]:
-        identities = {form: form.identity() for form in self.formats}
+    def _keys(self) -> dict[PackedFormat, str]:
+        config, identities = self.composed.config, {form: form.identity() for form in self.formats}
         try:
-            return {form: Keys.of(self.composed, self.plugins, known) for form, known in identities.items() if known}
+            return {form: key_of(config, self.plugins, known) for form, known in identities.items() if known}
         except (OSError, UserError):  # what is wrong with the run will be reported when it is loaded
             return {}
 
@@ -149,10 +142,11 @@ class PackedDecoding:
         return opened or self.load_model()
 
     def open(self) -> LoadedGenerator | None:
-        """The generator of an earlier command; None if there was none, or it kept none."""
-        for form, keys in self.keys.items():
-            if found := form.find(keys.search):
-                return self._generator(*found)
+        """The generator of what an earlier command has kept; None if there is nothing, or it cannot follow the
+        options."""
+        for form, key in self.keys.items():
+            if (found := form.find(key)) and (opened := self._generator(*found)):
+                return opened
         return None
 
     def load_model(self) -> LoadedGenerator:
@@ -169,25 +163,21 @@ class PackedDecoding:
         searched.
         """
         search, config = loaded.generator.search, loaded.generator.config
-        if isinstance(search, PackedSegmentSearch) or not self.keys or loaded.passed_over:
+        if isinstance(search, PackedSegmentSearch) or loaded.passed_over:
             return False
+        missing = {form: key for form, key in self.keys.items() if not form.find(key)}
         searcher = search.with_model()
-        is_plain = searcher.has_searched and searcher.device.type == "cpu" and not searcher.transforms
-        if not is_plain or self._keys() != self.keys:
+        is_known = missing and searcher.has_searched and searcher.device.type == "cpu"
+        if not is_known or self._keys() != self.keys:
             return False
         record = {
             "quantization": config.quantization,
             "checkpoint": loaded.provenance["checkpoint"],
-            "max_len": searcher.max_len,
-            "name": searcher.name,
             "aligns": searcher.aligning(self.plugins) is not None,
         }
-        request = searcher.request(FixedQueue([], 1))
-        return any(
-            form.keep(keys.search, keys.model, searcher.search, request, record) for form, keys in self.keys.items()
-        )
+        return any(form.keep(key, searcher.model_request(), record) for form, key in missing.items())
 
-    def _generator(self, record: Mapping[str, Any], search: PackedSearch) -> LoadedGenerator:
+    def _generator(self, record: Mapping[str, Any], model: PackedModel) -> LoadedGenerator | None:
         composed, plugins = self.composed, self.plugins
         (directory,) = self._directories
         of_run = RunTask.load_for_texts(directory, plugins)
@@ -202,12 +192,24 @@ class PackedDecoding:
             chosen = chosen_search(composed, of_run.config, plugins)
         config = resolved_options(composed, of_run.config, chosen, of_models)
         config = replace(config, tokens=config.tokens or CPU_SEARCH_TOKENS)
+        search = self._search(model, chosen, config, of_run.task)
+        if search is None:
+            return None
         stages = build_stages(config, of_run.task, lambda: self.searcher(config).model, None, plugins)
-        decoding = PackedSegmentSearch(of_run.task, config, search, record["max_len"], record["name"], stages, self)
+        decoding = PackedSegmentSearch(of_run.task, config, search, stages, self)
         generator = Generator(of_run.task, decoding, plugins, of_run.sources)
         made_of = provenance(config, {"checkpoint": record["checkpoint"]}, chosen, "cpu")
         description = ", ".join(filter(None, ["cpu", describe_workers(config), PACKED]))
         return LoadedGenerator(generator, made_of, description, aligns=record["aligns"])
+
+    def _search(self, model: PackedModel, chosen: Choice, config: GenerateConfig, task: Task) -> PackedSearch | None:
+        """The search that the options describe, as `Searcher` requests it; None if only the model itself can follow
+        them."""
+        options = streamed_search(chosen, self.plugins)
+        if options is None or constraints_of_options(config, task, registered_constraints(self.plugins)):
+            return None
+        nbest = config.n_outputs(options.beam if isinstance(options, BeamConfig) else None)
+        return model.search(options, task.vocab, nbest, constrained=config.constrained, listed=config.shortlist)
 
     def searcher(self, config: GenerateConfig) -> Searcher:
         """The search by the model, loaded once; CheckpointError if the run has changed, as outputs would be of two."""

@@ -1,8 +1,8 @@
-"""Under which keys a packed model and a search are kept: digests of all that they depend on."""
+"""The key under which a packed model is kept: a digest of all that it depends on."""
 
 from __future__ import annotations
 
-__all__ = ["Keys"]
+__all__ = ["key_of"]
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ import stat
 import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any
 
 import s2s
 from s2s.config import Mark
@@ -21,7 +21,6 @@ from s2s.run import find_model
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from s2s.compose import ComposedConfig
     from s2s.config import GenerateConfig
     from s2s.plugin import Plugins
 
@@ -31,26 +30,24 @@ ACCELERATORS = ("nvidia*", "kfd", "dri/renderD*", "accel*")
 """Files in /dev of what device=auto might take in place of the CPU"""
 
 
-class Keys(NamedTuple):
-    """Under which a model and a search are kept: digests of all that they depend on."""
+NO_PART = ("run", "checkpoint", "workers", "threads")
+"""Options of models that are part of no key as they are given"""
 
-    model: str
-    search: str
 
-    @classmethod
-    def of(cls, composed: ComposedConfig[GenerateConfig], plugins: Plugins, identity: str) -> Self:
-        """Those of a command; identity: of the functions that it may use."""
-        config = composed.config
-        ((name, checkpoint),) = config.members()
-        directory = find_model(name, plugins)
-        marks, schema = (Mark.OF_FILES, Mark.OF_TEXTS), type(config)
-        others = {"workers", "threads", *(name for mark in marks for name in Mark.options(schema, mark))}
-        explicit = {key: value for key, value in composed.explicit.items() if key not in others}
-        model = {
+def key_of(config: GenerateConfig, plugins: Plugins, identity: str) -> str:
+    """That of the model of a command; identity: of the functions that it may use.
+
+    Options that may differ from one call of a loaded model to the next are no part of it.
+    """
+    ((name, checkpoint),) = config.members()
+    directory = find_model(name, plugins)
+    options = [option for option in Mark.options(type(config), Mark.OF_MODELS) if option not in NO_PART]
+    return _digest(
+        {
             "run": str(directory.resolve()),
             "checkpoint": checkpoint,
             "files": list(_files([*(str(directory / name) for name in READ_OF_A_RUN), *_checkpoint(checkpoint)])),
-            "quantization": config.quantization,
+            "options": {option: getattr(config, option) for option in options},
             "functions": identity,
             "machine": [sys.version, *_accelerators()],
             "torch": list(_files(_torch_version())),
@@ -58,8 +55,7 @@ class Keys(NamedTuple):
             "plugins": plugins.loaded,
             "code": _code(plugins),
         }
-        digest = _digest(model)
-        return cls(digest, _digest({"model": digest, "options": explicit}))
+    )
 
 
 def _checkpoint(name: str) -> list[str]:

@@ -50,6 +50,7 @@ class Searcher:
     """On every output"""
     transforms: Sequence[LogitsTransform] = ()
     shortlist: Shortlist | None = None
+    """The model's, if it has one"""
     has_searched: bool = field(default=False, init=False)
     """Whether any sentence was searched"""
 
@@ -74,8 +75,7 @@ class Searcher:
         constraint = output_constraint(config, task, registered_constraints(plugins))
         stages = build_stages(config, task, lambda: model, device, plugins)
         transforms = build_transforms(config.transforms, task, plugins.registry) if plugins else []
-        chosen = shortlist if config.shortlist else None
-        return cls(model, search, task, device, config, stages, constraint, transforms, chosen)
+        return cls(model, search, task, device, config, stages, constraint, transforms, shortlist)
 
     @property
     def max_len(self) -> int | None:
@@ -159,16 +159,15 @@ class Searcher:
             queue=queue,
             device=self.device,
             constraint=self.constraint,
-            nbest=self._n_outputs(),
+            nbest=self.config.n_outputs(self.search.config.beam if isinstance(self.search, BeamSearch) else None),
             transforms=self.transforms,
-            shortlist=self.shortlist if self.constraint is None else None,
+            shortlist=self.shortlist if self.config.shortlist and self.constraint is None else None,
         )
 
-    def _n_outputs(self) -> int:
-        """Outputs requested for each sentence: of a list all that the beam holds, since texts may be equal."""
-        n = self.config.n_candidates
-        is_list = self.config.nbest > 1 and not self.config.reranked_by
-        return max(n, self.search.config.beam) if is_list and isinstance(self.search, BeamSearch) else n
+    def model_request(self) -> SearchRequest:
+        """What is the same for all searches of the model, without sentences."""
+        constraint, queue = self.task.constraint(), FixedQueue([], 1)
+        return replace(self.request(queue), constraint=constraint, transforms=(), shortlist=self.shortlist)
 
     def precision(self) -> torch.autocast:
         """The context in which every step of the search runs."""

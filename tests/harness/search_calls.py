@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.decoding import BeamSearch, SearchRequest, search_all
+from s2s.decoding import AffineTransform, BeamSearch, SearchRequest, search_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from s2s.decoding import Beams, Hypothesis, Search, SentenceQueue, SourceSentence
     from s2s.decoding.beams import BeamRun
@@ -29,6 +29,18 @@ class StepByStep(BeamSearch):
 
     def step(self, batch: Beams) -> Beams:
         return super().step(batch)
+
+
+def tempered(temperature: float, n_tokens: int) -> AffineTransform:
+    """Logits over the temperature."""
+    return AffineTransform(torch.full((n_tokens,), 1 / temperature), torch.zeros(n_tokens))
+
+
+def without(tokens: Iterable[int], n_tokens: int) -> AffineTransform:
+    """Logits of these tokens are -inf."""
+    bias = torch.zeros(n_tokens)
+    bias[list(tokens)] = -torch.inf
+    return AffineTransform(torch.ones(n_tokens), bias)
 
 
 def find(search: Search, *batch: Any, nbest: int = 1) -> list[list[Hypothesis]]:

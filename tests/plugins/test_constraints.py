@@ -19,7 +19,7 @@ from harness.search_calls import find
 from harness.shipped_plugins import generate_config, shipped
 from harness.table_model import Table
 from s2s.config import GenerateConfig
-from s2s.decoding import BeamConfig, GreedyConfig
+from s2s.decoding import BeamConfig, GreedyConfig, SampleConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.decoding.constraints import ConstraintSet
 from s2s.decoding.token_constraints import MinLength, NoRepeatNgram
@@ -27,7 +27,6 @@ from s2s.errors import ConfigError, PluginError
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.task import Encoded, Example, Vocab
 from s2s_constraints.bad_words import BadWords
-from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 
 if TYPE_CHECKING:

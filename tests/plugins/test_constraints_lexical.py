@@ -14,13 +14,12 @@ import pytest
 from harness.search_calls import find_queued
 from harness.table_model import JoiningTable, Table
 from harness.token_wishes import Wish
-from s2s.decoding import BatchConstraint, BeamConfig, ConstraintSet, SourceSentence, beam_search
+from s2s.decoding import BatchConstraint, BeamConfig, ConstraintSet, SampleConfig, SourceSentence, beam_search
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
 from s2s.decoding.token_constraints import NoRepeatNgram
 from s2s.task import Vocab
 from s2s_constraints import lexical as lexical_module
-from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from harness.generators import generator_of
 from harness.search_calls import find
 from harness.shipped_plugins import generate_config, shipped
 from harness.table_model import Table
-from s2s.decoding import Hypothesis
+from s2s.decoding import Hypothesis, SampleConfig
 from s2s.metrics import Metric, Score
 from s2s.plugin import load_plugins
 from s2s_mbr.stage import MinimumBayesRisk, rank_by_utility
-from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from torch.nn.utils.rnn import pad_sequence
 from harness.recurrent_model import Recurrent
 from harness.search_calls import find, find_queued
 from harness.table_model import Table
-from s2s.decoding import GreedyConfig, SourceSentence
+from s2s.decoding import GreedyConfig, SampleConfig, SourceSentence
 from s2s.decoding.beam_search import greedy
 from s2s.decoding.queue import FixedQueue
 from s2s.errors import ConfigError
 from s2s.model import State
 from s2s.task import Vocab
-from s2s_search import SampleConfig, sampling
+from s2s_search import sampling
 from s2s_search.sampling import Sampling
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from harness.search_calls import find_queued
 from harness.table_model import Table
 from harness.token_wishes import Wish
 from s2s.backend.linear import prepack
-from s2s.decoding import BeamConfig, Hypothesis, SearchRequest, SearchResult, SourceSentence
+from s2s.decoding import BeamConfig, Hypothesis, SampleConfig, SearchRequest, SearchResult, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue, SentenceQueue
 from s2s.task import Vocab
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
-from s2s_search import DiverseBeamConfig, SampleConfig
+from s2s_search import DiverseBeamConfig
 from s2s_search.diverse import build_beam_search
 from s2s_search.sampling import Sampling
 from s2s_serve.request_queue import MAX_STEPS, QueueClosedError, RequestQueue, StepPacer, serve

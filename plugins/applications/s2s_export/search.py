@@ -8,17 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from s2s import CheckpointError, ConfigError, DataError
-from s2s.decoding import (
-    PENALTIES,
-    BeamConfig,
-    GreedyConfig,
-    Hypothesis,
-    SearchResult,
-    max_output_length,
-)
+from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
 from s2s.io import sha256
 from s2s_export import InferenceOptions
 from s2s_export.ctranslate2 import CTranslate2Model, compute_types
@@ -102,8 +93,7 @@ class ExportedSearch:
     def __init__(self, exported: CTranslate2Model, config: BeamConfig | GreedyConfig, compute: str) -> None:
         self.exported, self.config, self.compute = exported, config, compute
         beam = config if isinstance(config, BeamConfig) else BeamConfig(beam=1, length_penalty="none")
-        self.beam, self.ranked_by = beam.beam, beam.length_penalty
-        self.penalty = PENALTIES[self.ranked_by]
+        self.beam, self.ranked_by, self.penalty = beam.beam, beam.length_penalty, beam.penalty
         self.alpha, self.offset = 0.0 if self.ranked_by == "none" else beam.alpha, beam.length_offset
 
     def describe(self) -> str:
@@ -131,7 +121,7 @@ class ExportedSearch:
 
     def _search(self, sources: list[list[int]], model: Seq2Seq, nbest: int) -> list[list[Hypothesis]]:
         """Search for sources of one length."""
-        limit = min(max_output_length(self.config, model, len(sources[0])), self.exported.n_positions - 2)
+        limit = min(self.config.max_output_length(len(sources[0]), model.max_len), self.exported.n_positions - 2)
         results = self._translate(sources, limit)
         odd = [i for i, result in enumerate(results) if self.exported.has_forbidden(result.hypotheses)]
         if odd:
@@ -167,6 +157,6 @@ class ExportedSearch:
             if renormalised or is_cut:
                 tokens = tokens[:limit]
                 log_prob = sum(self.exported.log_probs([source], [tokens])[0])
-            penalty = self.penalty(torch.tensor(len(tokens) + 1.0 + self.offset, dtype=torch.float64), self.alpha)
-            hypotheses.append(Hypothesis(tokens, log_prob / float(penalty), log_prob, [], finished=not is_cut))
+            penalty = self.penalty(len(tokens) + 1)
+            hypotheses.append(Hypothesis(tokens, log_prob / penalty, log_prob, [], finished=not is_cut))
         return hypotheses

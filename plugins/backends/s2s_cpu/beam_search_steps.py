@@ -9,7 +9,7 @@ Before the first step K is 1, and then `beam`.
 
 from __future__ import annotations
 
-__all__ = ["beam_search_steps", "model_struct", "run_steps", "sampling_settings", "search_settings", "search_struct"]
+__all__ = ["beam_search_steps", "model_struct", "point_to_tables", "run_steps"]
 
 import ctypes
 import itertools
@@ -25,13 +25,12 @@ from s2s_cpu.fused_layers import FusedDecoder
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
 from s2s_cpu.rows import norm_struct
-from s2s_cpu.sampling import sampling_struct
 from s2s_cpu.search_constraint import SearchConstraint, search_constraint
+from s2s_cpu.search_settings import beam_settings
 from s2s_cpu.structs import SEARCH_WRITTEN, LayerStruct, ModelStruct, SearchStruct
 
 if TYPE_CHECKING:
-    from s2s.backend import operators
-    from s2s.decoding import AffineTransform, Beams, BeamSearch
+    from s2s.decoding import Beams, BeamSearch
 
 
 class SearchArrays(NamedTuple):
@@ -60,36 +59,6 @@ class SearchArrays(NamedTuple):
     """[B, E]"""
     parent: Tensor
     """[B, beam], the hypothesis that each extends, in the last step"""
-
-
-class SearchSettings(NamedTuple):
-    """Settings that all steps share."""
-
-    eos: int
-    n: int
-    """Candidates of a sentence"""
-    n_finishable: int
-    """How many of the first candidates may finish"""
-    stop_rank: int
-    """A sentence is done when no live hypothesis can still exceed its finished one of this rank"""
-    first_k: bool
-    """Whether a sentence is done as soon as it has E finished hypotheses instead"""
-    at_present: bool
-    """Whether live hypotheses are compared at their present length, not at that at which they score best"""
-    normalize: bool
-    """Whether logits are normalised"""
-    banned: Tensor
-    """Tokens that no output may contain"""
-    penalties: Tensor
-    """Length penalties of outputs of 0, 1, 2, … tokens"""
-    admission_threshold: int
-    """Steps end once a sentence is done and the unfinished ones have no more source tokens than this"""
-    affine: AffineTransform | None = None
-    """Changes the logits"""
-    constraint: SearchConstraint = SearchConstraint()
-    """The constraint on the next steps"""
-    sampling: operators.SamplingRule | None = None
-    """How tokens are drawn, in place of a beam search"""
 
 
 class NewNodes(NamedTuple):
@@ -121,10 +90,14 @@ def beam_search_steps(search: BeamSearch, batch: Beams, max_steps: int) -> Beams
         # Making room for a step may have moved nodes, so that the paths of `batch.state` are out of date.
         return search.step(replace(batch, state=state)) if n_hypotheses == beam else None  # else there are no nodes yet
     arrays = _arrays(batch, beam)
-    settings = search_settings(search, run)._replace(constraint=search_constraint(batch, beam))
-    allowed, _, states = settings.constraint
+    constraint, request = search_constraint(batch, beam), run.request
+    allowed, _, states = constraint
     max_steps = max_steps if allowed is None else 1
-    n_steps, new = run_steps(fused_state, arrays, n_hypotheses, settings, run.history.n_nodes, max_steps)
+    settings = beam_settings(search.config, request.vocab.eos, request.nbest, normalize=request.normalize)
+    settings.admission_threshold, settings.first_node = request.queue.stop_threshold, run.history.n_nodes
+    settings.penalty = run.penalties.data_ptr()
+    point_to_tables(settings, run)
+    n_steps, new = run_steps(fused_state, arrays, n_hypotheses, settings, constraint, max_steps)
     run.history.add_steps(*new)
     if states is None:
         states = run.constraint.advance(batch.constraint_state, arrays.token, arrays.parent)
@@ -157,53 +130,26 @@ def _copy(x: Tensor) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format)
 
 
-def search_settings(search: BeamSearch, run: Any) -> SearchSettings:
-    """Those of a search without a constraint; run: what `search.begin` returned."""
-    beam, stop = search.config.beam, search.config.stop
-    return SearchSettings(
-        eos=run.request.vocab.eos,
-        n=2 * beam,
-        n_finishable=beam if stop in ("first_k", "heuristic") else 2 * beam,
-        stop_rank=min(run.request.nbest, beam) if stop == "best" else beam,
-        first_k=stop == "first_k",
-        at_present=stop == "heuristic",
-        normalize=run.request.normalize,
-        banned=run.banned,
-        penalties=run.penalties,
-        admission_threshold=run.request.queue.stop_threshold,
-        affine=run.transforms.affine,
-    )
-
-
-def sampling_settings(run: Any) -> SearchSettings:
-    """Those of sampling without a constraint, which has no candidates and no penalties."""
-    return SearchSettings(
-        eos=run.request.vocab.eos,
-        n=0,
-        n_finishable=0,
-        stop_rank=0,
-        first_k=False,
-        at_present=False,
-        normalize=run.request.normalize,
-        banned=run.banned,
-        penalties=torch.empty(0),
-        admission_threshold=run.request.queue.stop_threshold,
-        affine=run.transforms.affine,
-        sampling=run.sampling,
-    )
+def point_to_tables(settings: SearchStruct, run: Any) -> None:
+    """Let a search read the banned tokens and the transforms of a run, which owns them."""
+    settings.n_banned, settings.banned = len(run.banned), run.banned.data_ptr()
+    if affine := run.transforms.affine:
+        settings.logit_scale, settings.logit_bias = affine.scale.data_ptr(), affine.bias.data_ptr()
 
 
 def run_steps(
     state: fused.FusedState,
     arrays: SearchArrays,
     n_hypotheses: int,
-    settings: SearchSettings,
-    first_node: int,
+    search: SearchStruct,
+    constraint: SearchConstraint,
     max_steps: int,
 ) -> tuple[int, NewNodes]:
-    """The number of steps taken, and their nodes, numbered from `first_node`. Each sentence begins with `n_hypotheses`.
+    """The number of steps taken, and their nodes, numbered from the search's `first_node`. Each sentence begins with
+    `n_hypotheses`.
 
-    Writes to the arrays, and to the cache and n_nodes of the state, all of which must be contiguous.
+    search: its settings, with the tables that they point to. Writes to it and to the arrays, and to the cache and
+    n_nodes of the state, all of which must be contiguous.
     """
     max_steps = min(max_steps, state.n_steps)
     model, cache, size = state.model, state.cache, arrays.token.numel() * max_steps
@@ -220,11 +166,10 @@ def run_steps(
         _point_to(state.columns, model_of)
     written = (*arrays, cache.path, cache.length, state.n_nodes, *new)
     assert all(x.is_contiguous() for x in (*written, cache.seen, *itertools.chain(*cache.sources)))
-    search = search_struct(settings, arrays.token.size(1), arrays.finished_score.size(1))
-    search.first_node = first_node
+    assert (arrays.token.size(1), arrays.finished_score.size(1)) == (search.beam, search.E)
     for name, x in zip(SEARCH_WRITTEN, written, strict=True):
         setattr(search, name, x.data_ptr())
-    search.allowed, search.automaton, _structure = settings.constraint.pointers()
+    search.allowed, search.automaton, _structure = constraint.pointers()
     call("s2s_beam_search_steps", *map(ctypes.byref, (model_of, step, search)), max_steps)
     return search.n_steps, NewNodes(*(x[: search.n_new] for x in new))
 
@@ -235,19 +180,6 @@ def model_struct(model: fused.FusedModel, layers: ctypes.Array[LayerStruct]) -> 
     table = None if model.embedding is None else model.embedding.data_ptr()
     changes = (model.scale, model.output_scale, model.zero_start, None, norm_struct(model.embedding_norm))
     return ModelStruct(ctypes.cast(layers, ctypes.c_void_p), len(layers), model.output.struct, table, *changes)
-
-
-def search_struct(settings: SearchSettings, beam: int, n_finished: int) -> SearchStruct:
-    """The structure of a search without constraint and arrays, which points to the memory of its settings."""
-    ranks = (settings.n, settings.n_finishable, settings.stop_rank)
-    rules = (settings.first_k, settings.at_present, settings.normalize, len(settings.banned), 0)
-    tables = (settings.banned.data_ptr(), settings.penalties.data_ptr())
-    struct = SearchStruct(beam, n_finished, settings.eos, *ranks, *rules, settings.admission_threshold, *tables)
-    if settings.affine:
-        struct.logit_scale, struct.logit_bias = settings.affine.scale.data_ptr(), settings.affine.bias.data_ptr()
-    if settings.sampling:
-        struct.sampling = sampling_struct(settings.sampling)
-    return struct
 
 
 def _point_to(columns: fused.Columns, struct: ModelStruct) -> None:

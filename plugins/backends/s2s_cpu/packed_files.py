@@ -1,4 +1,4 @@
-"""Packed models and settings of searches in the user's cache, where only this user can have written them.
+"""Packed models in the user's cache, where only this user can have written them.
 
 (They are not kept beside a run: a run may come from anyone, and the functions in C trust what they are given.)
 """
@@ -19,16 +19,19 @@ from s2s.io import check_trusted, private_cache
 from s2s_cpu.compiled import cache_warning
 from s2s_cpu.library import native_library
 from s2s_cpu.packed_model import DIGEST, PackedModel
-from s2s_cpu.packed_search import PackedSearch
+from s2s_cpu.packed_search import packed_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from s2s import Choice
-    from s2s.decoding import Search, SearchRequest
+    from s2s import Choice, Vocab
+    from s2s.decoding import BeamConfig, SampleConfig, SearchRequest
+    from s2s_cpu.packed_search import PackedSearch
 
 logger = logging.getLogger(__name__)
 
+N_DIGITS = 32
+"""Of a digest, in the name of a file"""
 N_POSITIONS = 2048
 """Positions whose encodings are in a file, unless the model has fewer; longer sentences are searched with torch"""
 MOST_BYTES = 2**32
@@ -36,7 +39,7 @@ MOST_BYTES = 2**32
 
 
 class PackedFiles:
-    """See `s2s.generation.packed.PackedFormat`."""
+    """See `s2s.generation.packed_format.PackedFormat`."""
 
     def __init__(self, _: Choice) -> None:
         pass
@@ -49,39 +52,37 @@ class PackedFiles:
         except OSError:  # they were compiled for this process alone
             return ""
 
-    def find(self, key: str) -> tuple[dict[str, Any], PackedSearch] | None:
-        """What `keep` recorded under this key, and the search; None: nothing that can be used."""
+    def find(self, key: str) -> tuple[dict[str, Any], KeptModel] | None:
+        """What `keep` recorded under this key, and the model; None: nothing that can be used."""
         try:
             folder = _folder()
             path = folder / f"{key}.json"
             kept = _read(path)
             weights = folder / kept["weights"]
             _check(weights)
-            search = PackedSearch(PackedModel(weights), kept["search"])
             with suppress(OSError):  # where nothing may be written, the files are as good as elsewhere
                 for used in (path, weights):
                     os.utime(used)
+            return kept["record"], KeptModel(weights)
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return kept["record"], search
 
-    def keep(self, key: str, model_key: str, search: Search, request: SearchRequest, record: Mapping[str, Any]) -> bool:
-        """Keep the model under `model_key`, and the search and the record under `key`; False if that cannot be done."""
-        from s2s_cpu.packing import pack_model, pack_search  # torch
+    def keep(self, key: str, request: SearchRequest, record: Mapping[str, Any]) -> bool:
+        """Keep a request's model under its digest, whatever its key, and the record under `key`; False if that cannot
+        be done."""
+        from s2s_cpu.packing import pack_model  # torch
 
-        settings = pack_search(search, request, N_POSITIONS)
-        if settings is None:
-            return False
         try:
             folder = _folder()
-            weights = folder / f"{model_key}{'-listed' * settings['shortlist']}.bin"
-            if not _is_whole(weights):
-                with _written(weights) as path:
-                    if not pack_model(path, request, N_POSITIONS, MOST_BYTES // 2):
-                        return False
-            with _written(folder / f"{key}.json") as path:
-                body = json.dumps({"weights": weights.name, "search": settings, "record": record}).encode()
-                path.write_bytes(hashlib.sha256(body).hexdigest().encode() + body)
+            with _temporary(folder / f"{key}.bin") as written:
+                digest = pack_model(written, request, N_POSITIONS, MOST_BYTES // 2)
+                if digest is None:
+                    return False
+                weights = _put(written, folder / f"{digest[:N_DIGITS]}.bin")
+            with _temporary(folder / f"{key}.json") as written:
+                body = json.dumps({"weights": weights.name, "record": record}).encode()
+                written.write_bytes(hashlib.sha256(body).hexdigest().encode() + body)
+                _put(written, folder / f"{key}.json")
             _remove_oldest(folder)
         except IsADirectoryError as error:
             logger.warning("nothing is kept for the next command, which loads the model again: %s; remove it", error)
@@ -92,8 +93,27 @@ class PackedFiles:
         return True
 
 
+class KeptModel:
+    """See `s2s.generation.packed_format.PackedModel`."""
+
+    def __init__(self, weights: Path) -> None:
+        self.weights = weights
+
+    def search(
+        self, options: BeamConfig | SampleConfig, vocab: Vocab, nbest: int, *, constrained: bool, listed: bool
+    ) -> PackedSearch | None:
+        """See `packed_search`; None also for a damaged file, which is removed, so that it is written again."""
+        try:
+            model = PackedModel(self.weights)
+        except (OSError, ValueError, KeyError, TypeError):
+            with suppress(OSError):
+                self.weights.unlink()
+            return None
+        return packed_search(model, options, vocab, nbest, constrained=constrained, listed=listed)
+
+
 def _read(path: Path) -> dict[str, Any]:
-    """The contents of a file of settings; raises ValueError or OSError for one that `keep` did not write so."""
+    """The contents of a record; raises ValueError or OSError for one that `keep` did not write so."""
     _check(path)
     data = path.read_bytes()
     if hashlib.sha256(data[DIGEST:]).hexdigest().encode() != data[:DIGEST]:
@@ -109,28 +129,22 @@ def _check(path: Path) -> None:
         raise OSError(f"{path} is no file")
 
 
-def _is_whole(weights: Path) -> bool:
-    try:
-        _check(weights)
-        PackedModel(weights)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-    return True
-
-
 @contextmanager
-def _written(path: Path) -> Iterator[Path]:
-    """A name to write a file under, which is then renamed, if it exists; only this user may read and write it."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder")
+def _temporary(path: Path) -> Iterator[Path]:
+    """A name beside `path` for a file that is removed unless it is put elsewhere."""
     own = path.with_name(f".{path.name}.{os.getpid()}")  # two processes may write one at the same time
     try:
         yield own
-        if own.exists():
-            own.chmod(0o600)
-            os.replace(own, path)  # noqa: PTH105
     finally:
         own.unlink(missing_ok=True)
+
+
+def _put(written: Path, path: Path) -> Path:
+    """Rename a file, which then only this user may read and write."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder")
+    written.chmod(0o600)
+    return written.replace(path)
 
 
 def _folder() -> Path:

@@ -53,6 +53,12 @@ class PackedModel:
         """Of the source's vocabulary"""
         self.n_positions: int = header["n_positions"]
         """Tokens of a source, and of an output with eos, whose positions are encoded"""
+        self.max_len: int | None = header["max_len"]
+        """Tokens that the model takes; None: any number"""
+        self.is_constrained: bool = header["is_constrained"]
+        """Whether a constraint of the task applies to outputs"""
+        self.automaton: dict[str, list[int]] | None = header["automaton"]
+        """The tables of that constraint, if it is these alone"""
 
 
 def aligned(n_bytes: int, to: int) -> int:

@@ -2,58 +2,88 @@
 
 from __future__ import annotations
 
-__all__ = ["PackedSearch"]
+__all__ = ["PackedSearch", "packed_search"]
 
 import ctypes
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from s2s.decoding import ActiveSentence
+from s2s.decoding import ActiveSentence, BeamConfig, SampleConfig
 from s2s_cpu.automaton import Automaton
+from s2s_cpu.search_settings import beam_settings, sampling_settings
 from s2s_cpu.stream import Stream, StreamSentence
-from s2s_cpu.structs import SEARCH_SETTINGS, SamplingRuleStruct, SearchStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from s2s import Vocab
     from s2s.decoding import SearchResult, SentenceQueue, SourceSentence
     from s2s_cpu.packed_model import PackedModel
 
-TABLES = {"banned": "q", "penalty": "f", "logit_scale": "f", "logit_bias": "f"}
-"""Tables of a search, and the types of their numbers; an empty one is none"""
+
+def packed_search(
+    model: PackedModel, options: BeamConfig | SampleConfig, vocab: Vocab, nbest: int, *, constrained: bool, listed: bool
+) -> PackedSearch | None:
+    """The search that options describe, a `BeamConfig` or `SampleConfig`; None if functions in C cannot follow them.
+
+    constrained: whether the task's constraint applies to outputs. listed: whether they consist of the tokens of the
+    model's shortlist, if it has one; never both.
+    """
+    constrained = constrained and model.is_constrained
+    listed = listed and not constrained and model.shortlist is not None
+    automaton = Automaton(model.automaton) if constrained and model.automaton else None
+    if options.is_stepwise or (constrained and not (automaton and automaton.first)):
+        return None
+    if isinstance(options, BeamConfig):
+        if options.renormalize and constrained:
+            return None
+        return PackedSearch(model, options, vocab, nbest, automaton, listed=listed)
+    return None if constrained or listed else PackedSearch(model, options, vocab, nbest, None, listed=False)
 
 
 class PackedSearch:
-    """A search whose results have the same bits as those of the search that it was made of."""
+    """A search whose results have the same bits as those of `BeamSearch`, or of sampling, with the model itself."""
 
-    def __init__(self, model: PackedModel, settings: Mapping[str, Any]) -> None:
-        self.model, self.n, self.limits = model, settings["nbest"], settings["limits"]
-        self.n_target, self.max_len = settings["n_target"], settings["max_len"]
-        self.start: tuple[int, ...] = tuple(settings["starting_tokens"])
-        self.struct = SearchStruct(**{name: settings[name] for name in SEARCH_SETTINGS})
-        self.tables = {name: array(kind, settings[name]) for name, kind in TABLES.items()}  # own what is pointed to
+    def __init__(
+        self,
+        model: PackedModel,
+        options: BeamConfig | SampleConfig,
+        vocab: Vocab,
+        nbest: int,
+        automaton: Automaton | None,
+        *,
+        listed: bool,
+    ) -> None:
+        self.model, self.options, self.vocab, self.n, self.automaton = model, options, vocab, nbest, automaton
+        self.tables = _tables(options, vocab, model.n_positions)  # own what is pointed to
+        if isinstance(options, SampleConfig):
+            self.struct = sampling_settings(options, vocab.eos, nbest, normalize=True)
+        else:
+            self.struct = beam_settings(options, vocab.eos, 0, normalize=True)
         for name, table in self.tables.items():
-            setattr(self.struct, name, table.buffer_info()[0] if table else None)
-        self.sampling, self.seed = settings["sampling"], settings["seed"]
-        if self.sampling:
-            temperature, top_k, top_p = self.sampling
-            self.struct.sampling = SamplingRuleStruct(top_k, top_p, temperature)
+            setattr(self.struct, name, table.buffer_info()[0])
         self.struct.n_banned = len(self.tables["banned"])
-        self.automaton = Automaton(settings["automaton"]) if settings["automaton"] else None
         self.struct.automaton = self.automaton.address if self.automaton else None
-        self.struct.shortlist = ctypes.addressof(model.shortlist) if model.shortlist else None
+        self.struct.shortlist = ctypes.addressof(model.shortlist) if listed and model.shortlist else None
+
+    @property
+    def max_len(self) -> int | None:
+        """Longest source of the model, in tokens with eos; None: any."""
+        return self.model.max_len
 
     def accepts(self, sentence: SourceSentence) -> bool:
         """Whether it searches this sentence: not with a constraint of its own, and of no unusual length."""
-        ids, start = sentence.ids, self._start(sentence)
-        is_source = 0 < len(ids) <= len(self.limits) and min(ids) >= 0 and max(ids) < self.model.n_tokens
-        if sentence.constraint is not None or not is_source or min(start) < 0 or max(start) >= self.n_target:
+        ids, start, model = sentence.ids, self._start(sentence), self.model
+        is_source = 0 < len(ids) <= model.n_positions and min(ids) >= 0 and max(ids) < model.n_tokens
+        if sentence.constraint is not None or not is_source or min(start) < 0 or max(start) >= self.vocab.tgt:
             return False
-        has_room = 0 < self._limit(sentence) <= self.model.n_positions - len(start)
-        return has_room and self._state(sentence) is not None
+        if model.max_len and len(start) >= model.max_len:
+            return False
+        return self._limit(sentence) <= model.n_positions - len(start) and self._state(sentence) is not None
 
     def __call__(self, queue: SentenceQueue) -> Iterator[list[SearchResult]]:
         """The result of each sentence of the queue, as soon as it is known."""
+        self.options.check_nbest(self.n)
         stream, records = Stream(self.model.source, self.model.target, self.struct), dict[int, ActiveSentence]()
         stream.n_positions = self.model.n_positions
         while (admitted := queue.admit(stream.n_source)) or stream.n_sentences:
@@ -69,12 +99,11 @@ class PackedSearch:
             yield [one.recorded_as(records.pop(one.number)) for one in found]
 
     def _start(self, sentence: SourceSentence) -> Sequence[int]:
-        return sentence.starting_tokens or self.start
+        return sentence.starting_tokens or self.vocab.starting_tokens
 
     def _limit(self, sentence: SourceSentence) -> int:
-        """Most tokens of its output, without eos; below 1: starting tokens leave no room in the model."""
-        limit: int = self.limits[len(sentence.ids) - 1]
-        return min(limit, self.max_len - len(self._start(sentence))) if self.max_len else limit
+        """Most tokens of its output, without eos."""
+        return self.options.max_output_length(len(sentence.ids) - 1, self.model.max_len, len(self._start(sentence)))
 
     def _state(self, sentence: SourceSentence) -> Sequence[int] | None:
         """Of the automaton, before an output; None: there is one, and the sentence has none."""
@@ -86,5 +115,16 @@ class PackedSearch:
     def _sentence(self, sentence: SourceSentence) -> StreamSentence:
         limit, start, state = self._limit(sentence), self._start(sentence), self._state(sentence) or ()
         n_best = min(sentence.nbest or self.n, self.n)
-        keys = [sentence.sampling_key(self.seed, k) for k in range(n_best)] if self.sampling else ()
+        seed = self.options.seed if isinstance(self.options, SampleConfig) else None
+        keys = () if seed is None else [sentence.sampling_key(seed, k) for k in range(n_best)]
         return StreamSentence(sentence.index, sentence.ids, limit, n_best, start, state, keys)
+
+
+def _tables(options: BeamConfig | SampleConfig, vocab: Vocab, n_positions: int) -> dict[str, array[Any]]:
+    """What settings point to."""
+    tables: dict[str, array[Any]] = {"banned": array("q", options.banned(vocab))}
+    if isinstance(options, BeamConfig):
+        tables["penalty"] = options.penalties(n_positions + 3)
+        if affine := options.affine(vocab):
+            tables |= {"logit_scale": affine.scale, "logit_bias": affine.bias}
+    return tables

@@ -1,8 +1,8 @@
-"""Writes models for processes without torch, and the settings of their searches; see `s2s_cpu.packed_model`."""
+"""Writes models for processes without torch; see `s2s_cpu.packed_model`."""
 
 from __future__ import annotations
 
-__all__ = ["pack_model", "pack_search"]
+__all__ = ["pack_model"]
 
 import ctypes
 import hashlib
@@ -12,11 +12,10 @@ from ctypes import c_char, c_int64, c_void_p
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from s2s.backend import fused
-from s2s.decoding import BeamSearch, StreamingSearch, max_output_length
 from s2s_cpu.packed_model import DIGEST, FORMAT, PAGE, aligned
 from s2s_cpu.search_constraint import automaton_of
-from s2s_cpu.stream_search import StreamSearch, shortlist_struct, stream_settings, stream_struct
-from s2s_cpu.structs import SEARCH_SETTINGS, ModelStruct, SourceModelStruct
+from s2s_cpu.stream_search import StreamSearch, shortlist_struct
+from s2s_cpu.structs import ModelStruct, SourceModelStruct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s import Seq2Seq
-    from s2s.decoding import Search, SearchRequest
+    from s2s.decoding import SearchRequest
     from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
     from s2s_cpu.prepacked import PrepackedLinear
 
@@ -42,69 +40,32 @@ class Block(NamedTuple):
     """Of which it is an array; None: numbers"""
 
 
-def pack_search(search: Search, request: SearchRequest, n_positions: int) -> dict[str, Any] | None:
-    """The settings of a search in numbers, for sentences whose source and output have up to `n_positions` tokens each.
+def pack_model(path: Path, request: SearchRequest, n_positions: int, most_bytes: int) -> str | None:
+    """Write the file of a request's model, of its shortlist and of its constraint, for up to `n_positions` tokens of a
+    source and of an output, and return the digest of what it contains; the caller renames it into place.
 
-    None: it is another search than beam search or sampling, or a constraint that is not tables alone applies to every
-    output; in sampling any constraint, or a shortlist.
+    None if the model does not consist of functions in C, which return logits, or they take more than `most_bytes`.
     """
-    if not isinstance(search, StreamingSearch):
-        return None
-    run: Any = search.begin(request)
-    if not run.whole or not (run.sampling or type(search) is BeamSearch):
-        return None
-    constraint = run.request.constraint
-    automaton = automaton_of(constraint, request.vocab.tgt)
-    if constraint and (run.sampling or not (automaton and automaton.first)):
-        return None
-    limits = _limits(search, request, _n_encoded(request.model, n_positions))
-    if not limits:
-        return None
-    if isinstance(search, BeamSearch):
-        search.extend_penalties(run, max(limits))
-    settings, affine = stream_settings(search, run), run.transforms.affine
-    struct = stream_struct(search, run, settings)
-    return {
-        **{name: getattr(struct, name) for name in SEARCH_SETTINGS},
-        "nbest": request.nbest,
-        "limits": limits,
-        "max_len": request.model.max_len,
-        "n_target": request.vocab.tgt,
-        "starting_tokens": list(request.vocab.starting_tokens),
-        "banned": settings.banned.tolist(),
-        "penalty": settings.penalties.tolist(),
-        "logit_scale": affine.scale.tolist() if affine else [],
-        "logit_bias": affine.bias.tolist() if affine else [],
-        "automaton": automaton.numbers if automaton else None,
-        "shortlist": shortlist_struct(run.request) is not None,
-        "sampling": run.sampling,
-        "seed": run.seed,
-    }
-
-
-def _limits(search: StreamingSearch[Any], request: SearchRequest, n_positions: int) -> list[int]:
-    """The most tokens of outputs behind one starting token, for sources of 1, 2, … tokens, eos included, as long as all
-    have positions."""
-    limits = (max_output_length(search.config, request.model, n) for n in range(n_positions))
-    return list(itertools.takewhile(lambda limit: limit < n_positions, limits))
-
-
-def _n_encoded(model: Seq2Seq, n_positions: int) -> int:
-    return min(n_positions, model.max_len or n_positions)
-
-
-def pack_model(path: Path, request: SearchRequest, n_positions: int, most_bytes: int) -> bool:
-    """Write the file of a request's model and shortlist; False if the model does not consist of functions in C, or
-    they take more than `most_bytes`."""
     model = request.model
     search = model.stream_search() if isinstance(model, fused.HasStreamSearch) else None
-    if not isinstance(search, StreamSearch):
-        return False
-    return _write_model(path, search, request, _n_encoded(model, n_positions), most_bytes)
+    if not isinstance(search, StreamSearch) or model.returns_log_probs:
+        return None
+    automaton = automaton_of(request.constraint, request.vocab.tgt)
+    others = {
+        "n_tokens": search.n_tokens,
+        "n_positions": min(n_positions, model.max_len or n_positions),
+        "max_len": model.max_len,
+        "is_constrained": request.constraint is not None,
+        "automaton": automaton.numbers if automaton else None,
+    }
+    return _write_model(path, search, request, others, most_bytes)
 
 
-def _write_model(path: Path, search: StreamSearch, request: SearchRequest, n: int, most_bytes: int) -> bool:
-    """Write a model with the encodings of its first n positions [P, D]; the caller renames the file into place."""
+def _write_model(
+    path: Path, search: StreamSearch, request: SearchRequest, others: Mapping[str, Any], most_bytes: int
+) -> str | None:
+    """Write a model with the encodings of its first positions [P, D]; others: values of the line of JSON."""
+    n = others["n_positions"]
     source = SourceModelStruct.from_buffer_copy(search.source)
     target = ModelStruct.from_buffer_copy(search.target)
     tables = search.positions.src(n), search.positions.tgt(n)
@@ -117,7 +78,7 @@ def _write_model(path: Path, search: StreamSearch, request: SearchRequest, n: in
     blocks = list({block.address: block for block in every if block.n_bytes}.values())  # weights may be shared
     ends = list(itertools.accumulate(aligned(block.n_bytes, LINE) for block in blocks))
     if ends[-1] > most_bytes:
-        return False
+        return None
     begin_of = dict(zip((block.address for block in blocks), [0, *ends], strict=False))
     parts, pointers = list[bytes | bytearray | memoryview](), list[int]()
     for block in blocks:
@@ -125,7 +86,7 @@ def _write_model(path: Path, search: StreamSearch, request: SearchRequest, n: in
         pointers += found
         parts += [contents, bytes(-block.n_bytes % LINE)]
     begins = {name: begin_of[ctypes.addressof(struct)] for name, struct in roots.items()}
-    header = {"format": FORMAT, "n_tokens": search.n_tokens, "n_positions": n, "pointers": pointers, **begins}
+    header = {"format": FORMAT, "pointers": pointers, **others, **begins}
     line = json.dumps(header).encode() + b"\n"
     parts.insert(0, line.ljust(aligned(DIGEST + len(line), PAGE) - DIGEST, b"\0"))
     digest = hashlib.sha256()
@@ -134,7 +95,7 @@ def _write_model(path: Path, search: StreamSearch, request: SearchRequest, n: in
     with path.open("wb") as file:
         file.write(digest.hexdigest().encode())
         file.writelines(parts)
-    return True
+    return digest.hexdigest()
 
 
 def _coders(source: fused.FusedSource, target: fused.FusedModel) -> tuple[FusedEncoder, FusedDecoder]:

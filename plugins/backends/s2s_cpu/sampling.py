@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["accepts_logits", "sample_tokens", "sampling_struct"]
+__all__ = ["accepts_logits", "sample_tokens"]
 
 import ctypes
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s_cpu.library import call
-from s2s_cpu.structs import SamplingRuleStruct
+from s2s_cpu.search_settings import sampling_rule
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,16 +25,11 @@ def sample_tokens(
     logits = logits.expand(-1, uniform.size(1), -1).contiguous()
     allowed, uniform = allowed.expand_as(logits).contiguous(), uniform.contiguous()
     token, log_prob = torch.empty(uniform.shape, dtype=torch.long), logits.new_empty(uniform.shape)
-    struct = sampling_struct(rule)
+    struct = sampling_rule(rule)
     sizes = (uniform.numel(), logits.size(-1))
     how = (banned, len(banned), normalize, ctypes.addressof(struct))
     call("s2s_sample", logits, *sizes, allowed, *how, uniform, 1, token, log_prob)
     return token, log_prob
-
-
-def sampling_struct(rule: operators.SamplingRule) -> SamplingRuleStruct:
-    """The rule for functions in C."""
-    return SamplingRuleStruct(rule.top_k, rule.top_p, rule.temperature)
 
 
 def accepts_logits(logits: Tensor, uniform: Tensor, *_: object) -> bool:

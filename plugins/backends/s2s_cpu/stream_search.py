@@ -5,18 +5,19 @@ Shapes: P positions, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["StreamSearch", "accepts_models", "shortlist_struct", "stream_settings", "stream_struct"]
+__all__ = ["StreamSearch", "accepts_models", "shortlist_struct"]
 
 import ctypes
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.decoding import ActiveSentence, BeamSearch
-from s2s_cpu.beam_search_steps import model_struct, sampling_settings, search_settings, search_struct
+from s2s.decoding import ActiveSentence
+from s2s_cpu.beam_search_steps import model_struct, point_to_tables
 from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
 from s2s_cpu.prepacked import PrepackedLinear
 from s2s_cpu.search_constraint import automaton_of
+from s2s_cpu.search_settings import beam_settings, sampling_settings
 from s2s_cpu.stream import Stream, StreamSentence
 from s2s_cpu.structs import LinearStruct, SearchStruct, ShortlistStruct, SourceModelStruct, TokenListsStruct
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from s2s.backend import fused
     from s2s.decoding import SearchRequest, SearchResult, SourceSentence, StreamingSearch
     from s2s_cpu.automaton import Automaton
-    from s2s_cpu.beam_search_steps import SearchSettings
 
 
 class StreamSearch:
@@ -73,8 +73,8 @@ class SearchStream:
         self, model: StreamSearch, search: StreamingSearch[Any], run: Any, automaton: Automaton | None
     ) -> None:
         self.model, self.request = model, run.request  # not the run, which would keep itself alive by its stream
-        self.settings, self.automaton, self.seed = stream_settings(search, run), automaton, run.seed
-        struct = stream_struct(search, run, self.settings)
+        self.automaton, self.samples, self.seed = automaton, bool(run.sampling), run.seed
+        struct = stream_settings(search, run)
         struct.automaton = automaton.address if automaton else None
         self.shortlist = shortlist_struct(self.request)
         struct.shortlist = ctypes.addressof(self.shortlist) if self.shortlist else None
@@ -103,9 +103,9 @@ class SearchStream:
             start = self.request.starting_tokens(sentence)
             self._extend_tables(len(ids), limit + len(start))
             n_best = min(sentence.nbest or self.request.nbest, self.request.nbest)
-            keys = [sentence.sampling_key(self.seed, k) for k in range(n_best)] if self.settings.sampling else ()
+            keys = [sentence.sampling_key(self.seed, k) for k in range(n_best)] if self.samples else ()
             taken.append(StreamSentence(index, ids, limit, n_best, start, state, keys))
-        if not self.settings.sampling:
+        if not self.samples:
             self.penalties = run.penalties
             self.stream.settings.penalty = run.penalties.data_ptr()
         self.stream.admit(taken)
@@ -139,13 +139,16 @@ class SearchStream:
             self.records.pop(index, None)
 
 
-def stream_settings(search: StreamingSearch[Any], run: Any) -> SearchSettings:
-    """Those of a search whose sentences may differ in how many outputs are wanted, and then in when they are done."""
+def stream_settings(search: StreamingSearch[Any], run: Any) -> SearchStruct:
+    """The settings of a search, with the tables of its run. Sentences may differ in how many outputs are wanted, and
+    then in when they are done."""
+    eos, normalize = run.request.vocab.eos, run.request.normalize
     if run.sampling:
-        return sampling_settings(run)
-    assert isinstance(search, BeamSearch)
-    settings = search_settings(search, run)
-    return settings._replace(stop_rank=0) if search.config.stop == "best" else settings
+        settings = sampling_settings(run.sampling, eos, run.request.nbest, normalize=normalize)
+    else:
+        settings = beam_settings(search.config, eos, 0, normalize=normalize)
+    point_to_tables(settings, run)
+    return settings
 
 
 def shortlist_struct(request: SearchRequest) -> ShortlistStruct | None:
@@ -162,12 +165,6 @@ def shortlist_struct(request: SearchRequest) -> ShortlistStruct | None:
     of_source = TokenListsStruct(lists.offsets.data_ptr(), lists.tokens.data_ptr())
     sizes = len(lists.always), len(lists.offsets) - 1, lists.multiple
     return ShortlistStruct(*sizes, lists.always.data_ptr(), of_source)
-
-
-def stream_struct(search: StreamingSearch[Any], run: Any, settings: SearchSettings) -> SearchStruct:
-    """Those settings as a structure, which points to their memory."""
-    places = run.request.nbest if run.sampling else search.config.beam
-    return search_struct(settings, places, places)
 
 
 def accepts_models(source: fused.FusedSource, target: fused.FusedModel, _: object) -> bool:

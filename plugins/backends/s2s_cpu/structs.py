@@ -7,7 +7,6 @@ from __future__ import annotations
 
 __all__ = [
     "ACTIVATIONS",
-    "SEARCH_SETTINGS",
     "SEARCH_WRITTEN",
     "STRUCTS",
     "AdmissionStruct",
@@ -39,9 +38,10 @@ NORMS = ("attention_norm", "cross_attention_norm", "feed_forward_norm")
 ENCODER_NORMS = ("attention_norm", "feed_forward_norm")
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")
 """As decoder.h numbers them"""
-SEARCH_SETTINGS = ("beam", "E", "eos", "n", "n_finishable", "stop_rank", "first_k", "at_present", "normalize")
-"""What is the same for all sentences of a search"""
-SEARCH_SIZES = (*SEARCH_SETTINGS, "n_banned", "first_node", "admission_threshold")
+SEARCH_SIZES = (
+    *("beam", "E", "eos", "n", "n_finishable", "stop_rank", "first_k", "at_present", "normalize"),
+    *("n_banned", "first_node", "admission_threshold"),
+)
 SEARCH_WRITTEN = (
     *("sentence", "n_source", "limit", "token", "node", "score", "length"),
     *("finished_score", "finished_node", "finished_log_prob", "parent", "path", "n_cached", "n_nodes"),

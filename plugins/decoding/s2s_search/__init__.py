@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["DiverseBeamConfig", "SampleConfig", "s2s_register"]
+__all__ = ["DiverseBeamConfig", "s2s_register"]
 
 from dataclasses import dataclass
 
 from s2s import ConfigError, Registry, hookimpl
-from s2s.config import Range, above, at_least, check_all_used, check_ranges
-from s2s.decoding import BeamConfig, SearchConfig
+from s2s.config import at_least, check_all_used, check_ranges
+from s2s.decoding import BeamConfig, SampleConfig
 
 
 @dataclass(kw_only=True)
@@ -38,30 +38,19 @@ class DiverseBeamConfig(BeamConfig):
         return self.beam // self.num_beam_groups
 
 
-@dataclass(kw_only=True)
-class SampleConfig(SearchConfig):
-    """Outputs drawn at random; nbest=n draws n for each sentence, independently.
+def streamed_beam_search(config: DiverseBeamConfig) -> BeamConfig | None:
+    """What a stream in C reads; None: it has no groups."""
+    return config if config.num_beam_groups == 1 else None
 
-    The random numbers depend only on the seed, the source and the sample's number, not on other sentences.
-    """
 
-    temperature: float = 1.0
-    """Log-probabilities are divided by it before drawing; below 1 the distribution is sharper."""
-    top_k: int = 0
-    """Draw only from the k most probable tokens; 0: from all."""
-    top_p: float = 1.0
-    """Draw from the fewest tokens whose probabilities, after temperature and top_k, sum to this."""
-    seed: int = 1
-    """Seed of the random numbers."""
-
-    def __post_init__(self) -> None:
-        shares = Range(0, 1, without_low=True)
-        check_ranges("search", self, temperature=above(0), top_k=at_least(0, 2**63 - 1), top_p=shares)
-        check_ranges("search", self, seed=at_least(0, 2**63 - 1))
-        super().__post_init__()
+def streamed_sampling(config: SampleConfig) -> SampleConfig:
+    """What a stream in C reads."""
+    return config
 
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.search("beam", DiverseBeamConfig, "s2s_search.diverse:build_beam_search")
     registry.search("sample", SampleConfig, "s2s_search.sampling:Sampling")
+    registry.add("streamed_search", "beam", DiverseBeamConfig, streamed_beam_search)
+    registry.add("streamed_search", "sample", SampleConfig, streamed_sampling)

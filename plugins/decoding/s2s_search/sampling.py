@@ -25,8 +25,7 @@ from s2s.decoding import (
 from s2s.tensors import host_copies
 
 if TYPE_CHECKING:
-    from s2s.decoding import SearchRequest, SourceSentence
-    from s2s_search import SampleConfig
+    from s2s.decoding import SampleConfig, SearchRequest, SourceSentence
 
 
 class Sample:
@@ -55,8 +54,7 @@ class SamplingRun(Run["Samples"]):
 
     def __init__(self, request: SearchRequest, config: SampleConfig) -> None:
         super().__init__(request)
-        unk = [request.vocab.unk] if config.ban_unk else []
-        self.banned = torch.tensor([*request.vocab.never_output, *unk], device=request.device)
+        self.banned = torch.tensor(config.banned(request.vocab), dtype=torch.long, device=request.device)
         """Tokens that no output contains"""
         self.seed = config.seed
         self.sampling = self.rule = operators.SamplingRule(config.temperature, config.top_k, config.top_p)

@@ -178,7 +178,7 @@ def test_penalties_may_have_any_type_and_layout(changed: Callable[[Tensor], Tens
 @pytest.mark.parametrize("length_penalty", ["gnmt", "power"])
 def test_penalties_are_rounded_from_fp64_in_tables_of_any_size(length_penalty: Any) -> None:
     config = BeamConfig(alpha=0.6, length_penalty=length_penalty, max_len_a=0.0)
-    exact = [((5 + n) / 6 if length_penalty == "gnmt" else n) ** 0.6 for n in range(103)]
+    exact = [((5 + n) / 6 if length_penalty == "gnmt" else n) ** 0.6 for n in (1, *range(1, 103))]
     for limit in range(5, 51):
         search = BeamSearch(replace(config, max_len_b=limit))
         queue = FixedQueue([], 1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-import torch
+from itertools import pairwise
+from typing import Any
 
-from s2s.decoding.candidates import PENALTIES
+import pytest
+
+from s2s.decoding import BeamConfig
 
 
 @pytest.mark.parametrize(
@@ -23,15 +25,17 @@ from s2s.decoding.candidates import PENALTIES
         ("none", 7, 0.6, 1.0),
     ],
 )
-def test_penalties_follow_their_formulas(name: str, length: int, alpha: float, expected: float) -> None:
-    assert PENALTIES[name](torch.tensor([float(length)]), alpha).tolist() == pytest.approx([expected])
+def test_penalties_follow_their_formulas(name: Any, length: int, alpha: float, expected: float) -> None:
+    assert BeamConfig(length_penalty=name, alpha=alpha).penalty(length) == pytest.approx(expected)
+    offset = BeamConfig(length_penalty=name, alpha=alpha, length_offset=1)
+    assert offset.penalty(length - 1) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("name", PENALTIES)
-@pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.6, 1.5])
-def test_penalties_are_positive_and_monotone_in_the_length(name: str, alpha: float) -> None:
+@pytest.mark.parametrize("name", ["gnmt", "power", "none"])
+@pytest.mark.parametrize("alpha", [-10.0, -1.0, 0.0, 0.6, 1.5, 10.0])
+def test_penalties_are_positive_and_monotone_in_the_length(name: Any, alpha: float) -> None:
     """The stop rule relies on it: the largest penalty lies at one of the two ends."""
-    values = PENALTIES[name](torch.arange(1.0, 200.0), alpha)
-    assert (values > 0).all()
-    steps = values.diff()
-    assert (steps >= 0).all() or (steps <= 0).all()
+    values = BeamConfig(length_penalty=name, alpha=alpha).penalties(200)
+    assert all(value > 0 for value in values)
+    steps = [later - earlier for earlier, later in pairwise(values)]
+    assert all(step >= 0 for step in steps) or all(step <= 0 for step in steps)

@@ -14,14 +14,13 @@ from harness.search_calls import find_queued
 from harness.table_model import JoiningTable, Table
 from s2s.batch import make_batch
 from s2s.data.packing import pack
-from s2s.decoding import BeamConfig, GreedyConfig, SourceSentence
+from s2s.decoding import BeamConfig, GreedyConfig, SampleConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.decoding.queue import FixedQueue
 from s2s.errors import DataError, PluginError
 from s2s.generation.scoring import score_ids
 from s2s.objective import rows_without_eos
 from s2s.task import Encoded, Vocab
-from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from harness.reference_search import EOS, assert_same, batch_of, limit_of, penalty, sources
-from harness.search_calls import StepByStep, find_queued
+from harness.search_calls import StepByStep, find_queued, tempered
 from harness.table_model import JoiningTable, Table
 from s2s.backend.linear import prepack
 from s2s.decoding import (
@@ -19,6 +19,7 @@ from s2s.decoding import (
     BeamConfig,
     BeamSearch,
     GreedyConfig,
+    SampleConfig,
     SearchRequest,
     SourceSentence,
     greedy,
@@ -29,7 +30,7 @@ from s2s.decoding.transforms import RepetitionPenalty, Transforms
 from s2s.errors import ConfigError, PluginError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s_search import DiverseBeamConfig, SampleConfig
+from s2s_search import DiverseBeamConfig
 from s2s_search.diverse import DiverseBeamSearch
 from s2s_search.sampling import Sampling
 from s2s_transformer import TransformerConfig
@@ -67,13 +68,13 @@ def shortlist(*tokens: int) -> AffineTransform:
 
 TRANSFORMS: dict[str, list[LogitsTransform]] = {
     "bias": [AffineTransform(torch.ones(N), torch.linspace(-2, 2, N))],
-    "temperature": [AffineTransform.with_temperature(0.5, N)],
+    "temperature": [tempered(0.5, N)],
     "shortlist": [shortlist(1, 4, 6)],
-    "two affine": [AffineTransform.with_temperature(1.7, N), shortlist(4, 5)],
+    "two affine": [tempered(1.7, N), shortlist(4, 5)],
     "repetition": [RepetitionPenalty(2.5)],
     "rewarded repetition": [RepetitionPenalty(0.4)],
     "no token twice": [NoTwice()],
-    "all": [RepetitionPenalty(1.5), shortlist(1, 4, 5, 6), NoTwice(), AffineTransform.with_temperature(2.0, N)],
+    "all": [RepetitionPenalty(1.5), shortlist(1, 4, 5, 6), NoTwice(), tempered(2.0, N)],
 }
 
 
@@ -236,7 +237,7 @@ def test_steps_in_c_change_logits_to_the_same_bits(beam: int, returns_log_probs:
     draw, generator = random.Random(1), torch.Generator().manual_seed(2)
     bias = torch.randn(TGT, generator=generator)
     bias[10:20] = -torch.inf
-    transforms = [AffineTransform.with_temperature(0.7, TGT), AffineTransform(torch.ones(TGT), bias)]
+    transforms = [tempered(0.7, TGT), AffineTransform(torch.ones(TGT), bias)]
     vocab, model = Vocab(src=TGT, tgt=TGT, joint=True), small()
     model.returns_log_probs = returns_log_probs
     inputs = [[draw.randrange(4, TGT) for _ in range(draw.choice([1, 5, 9]))] for _ in range(12)]
@@ -257,11 +258,11 @@ def test_affine_transforms_are_one_in_c_and_others_need_the_output() -> None:
 
     assert made([]).affine is None
     assert not made([]).needs_output
-    whole = made([AffineTransform.with_temperature(0.5, N), AffineTransform(torch.full((N,), 3.0), torch.ones(N))])
+    whole = made([tempered(0.5, N), AffineTransform(torch.full((N,), 3.0), torch.ones(N))])
     assert whole.affine is not None
     assert (whole.affine.scale.tolist(), whole.affine.bias.tolist()) == ([6.0] * N, [1.0] * N)
     assert not whole.needs_output
-    assert made([AffineTransform.with_temperature(0.5, N), RepetitionPenalty(2.0)]).needs_output
+    assert made([tempered(0.5, N), RepetitionPenalty(2.0)]).needs_output
 
 
 @pytest.mark.parametrize("wrong", [lambda x, y: x[..., 1:], lambda x, y: None], ids=["too few", "none"])
@@ -282,9 +283,7 @@ def test_an_affine_transform_that_cannot_work_is_refused(scale: list[float], bia
 def test_an_affine_transform_of_another_vocabulary_is_refused() -> None:
     """C would read beyond its end."""
     with pytest.raises(PluginError, match="expected 7 scales and biases"):
-        found(
-            BeamSearch(BeamConfig()), JoiningTable(N), [[5]], 9, transforms=[AffineTransform.with_temperature(2.0, 6)]
-        )
+        found(BeamSearch(BeamConfig()), JoiningTable(N), [[5]], 9, transforms=[tempered(2.0, 6)])
 
 
 @pytest.mark.parametrize("options", [{"repetition_penalty": 0.0}, {"temperature": 0.0}])

@@ -18,7 +18,7 @@ from harness.reference_search import EOS, assert_same, batch_of, next_log_probs,
 from harness.search_calls import find, find_queued
 from harness.table_model import Table
 from harness.token_wishes import Wish
-from s2s.decoding import BeamConfig, SourceSentence
+from s2s.decoding import BeamConfig, SampleConfig, SourceSentence
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import FixedQueue
 from s2s.errors import ConfigError
@@ -26,7 +26,6 @@ from s2s.generation.ensemble import Ensemble
 from s2s.generation.shallow_fusion import ShallowFusion
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 from s2s_testing import assert_causal, assert_state_joins, assert_state_reorders, assert_step_is_decode
 

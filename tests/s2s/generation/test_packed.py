@@ -105,8 +105,8 @@ def test_a_shortlist_is_read_without_a_model(options: list[str], folder: Path, l
     assert loads == ["x", "x"]
     assert written(folder, *options) == first
     assert loads == ["x", "x"]
-    assert written(folder, *options, "shortlist=false") == without == written(folder, *options, "shortlist=false")
-    assert loads == ["x", "x", "x"]
+    assert written(folder, *options, "shortlist=false") == without
+    assert loads == ["x", "x"]
 
 
 def test_sampling_with_a_shortlist_needs_the_model(folder: Path, loads: list[str]) -> None:
@@ -300,6 +300,15 @@ OF_TEXTS = {
 """Other values of the options that the search does not depend on"""
 
 
+def with_empty_cache(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> bytes:
+    """What a command writes that loads the model."""
+    with monkeypatch.context() as without:
+        without.setenv("XDG_CACHE_HOME", str(folder / "nothing"))
+        found = written(folder, *options)
+    shutil.rmtree(folder / "nothing")
+    return found
+
+
 def test_another_way_to_read_and_write_texts_loads_no_model(
     folder: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,11 +318,109 @@ def test_another_way_to_read_and_write_texts_loads_no_model(
     for options in OF_TEXTS.values():
         found = written(folder, *options)
         assert loads == ["x"], options
-        with monkeypatch.context() as without:
-            without.setenv("XDG_CACHE_HOME", str(folder / "nothing"))
-            assert written(folder, *options) == found, options
-        shutil.rmtree(folder / "nothing")
+        assert with_empty_cache(folder, monkeypatch, *options) == found, options
         assert loads.pop() == "x"
+
+
+JSONL = ("format=jsonl", "fields=[tokens,log_probs]")
+OF_SEARCHES: list[list[str]] = [
+    *([f"search.beam={beam}"] for beam in (1, 2, 5, 9)),
+    *(["search.beam=6", f"nbest={n}", *JSONL] for n in (2, 6)),
+    *(
+        [f"search.length_penalty={kind}", f"search.alpha={alpha}"]
+        for kind in ("gnmt", "power")
+        for alpha in (-1, 0.3, 2)
+    ),
+    ["search.length_penalty=none"],
+    ["search.length_penalty=power", "search.length_offset=2", *JSONL],
+    *([f"search.stop={stop}", "nbest=2", *JSONL] for stop in ("best", "exact", "first_k", "heuristic")),
+    *([f"search.temperature={temperature}", *JSONL] for temperature in (0.2, 3)),
+    ["search.renormalize=true", "search.ban_unk=true", *JSONL],
+    ["search.max_len_a=0", "search.max_len_b=2"],
+    ["search=greedy", "search.max_len_a=2"],
+    *(["search=sample", f"search.temperature={temperature}", *JSONL] for temperature in (0.5, 2)),
+    ["search=sample", "search.top_k=3", "search.top_p=0.7", "search.seed=9", "nbest=3", *JSONL],
+    ["max_source=5"],
+    ["mbr=chrf", "candidates=3"],
+    ["mbr=chrf", "search.beam=8", "nbest=2", "format=tsv"],
+    ["constrained=false"],
+    ["shortlist=false"],
+    ["phrases_match=letters"],
+    ["format=tsv", "nbest=4", "keep=[]"],
+]
+"""Other values of options that the search depends on"""
+
+
+def test_another_search_loads_no_model(folder: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a search with the defaults has kept gives the outputs of a model that is loaded with these options, and is
+    kept once."""
+    outputs = {written(folder)}
+    for options in OF_SEARCHES:
+        found = written(folder, *options)
+        assert loads == ["x"], options
+        assert with_empty_cache(folder, monkeypatch, *options) == found, options
+        assert loads.pop() == "x"
+        outputs.add(found)
+    assert len(outputs) > len(OF_SEARCHES) // 2
+    assert len(list((folder.parent / "cache").rglob("packed/*"))) == 2
+
+
+def test_a_search_of_a_plugin_is_its_own_also_with_the_options_of_beam_search(folder: Path, loads: list[str]) -> None:
+    """Only searches whose plugin says what a stream reads are run without the model."""
+    (folder / "mine.py").write_text(
+        "import s2s\nfrom s2s.decoding import BeamConfig, BeamSearch, SearchResult\n"
+        "class Worst(BeamSearch):\n"
+        "    def result(self, batch, row):\n"
+        "        return SearchResult(batch.sentences[row].index, self.outputs(batch, row, self.config.beam)[-1:])\n"
+        "@s2s.hookimpl\n"
+        "def s2s_register(registry):\n"
+        "    registry.search('worst', BeamConfig, Worst)\n"
+    )
+    plain = written(folder, "plugins=[mine.py]")
+    assert loads == ["x"]
+    worst = written(folder, "plugins=[mine.py]", "search=worst")
+    assert worst != plain
+    assert loads == ["x", "x"]
+    assert written(folder, "plugins=[mine.py]") == plain
+    assert loads == ["x", "x"]
+    assert written(folder, "plugins=[mine.py]", "search=worst") == worst
+    assert loads == ["x", "x", "x"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["nbest=5", "format=tsv"], "nbest=5 must lie between 1 and the beam, which is 4"),
+        (["search=greedy", "nbest=2", "format=tsv"], "after search=beam if the search is greedy"),
+        (["mbr=chrf", "candidates=9"], "candidates=9 are more than search.beam=4 finds"),
+        (["mbr=chrf", "search=greedy"], "chooses among outputs, and search=greedy gives one"),
+        (["search.beam=0"], "search.beam=0"),
+        (["search.num_beam_groups=3"], "must be a multiple of search.num_beam_groups=3"),
+        (["search=nothing"], "search=nothing: no such search"),
+        (["search=sample", "search.beam=3"], "beam"),
+        (["bad_words=[★]"], "bad_words: '★' has symbols that are not in the vocabulary"),
+        (["terms_by=annotation"], "was trained without task.noise=[terms]"),
+        (["terms=nothing.tsv"], "nothing.tsv"),
+        (["format=aligned", "attention_layer=9"], "attention_layer"),
+        (["graph=true"], "graph=true captures steps on a CUDA device"),
+    ],
+    ids=str,
+)
+def test_bad_options_have_the_same_errors(
+    options: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["run=x", "input=in.txt", "output=out2", "workers=1", "--quiet", NATIVE, *options]
+    written(folder)
+    capsys.readouterr()
+    errors = []
+    for cache in ("kept", "nothing"):
+        with monkeypatch.context() as patch:
+            if cache == "nothing":
+                patch.setenv("XDG_CACHE_HOME", str(folder.parent / "nothing"))
+            assert generate.main(arguments) == 2
+        errors.append(capsys.readouterr().err)
+    assert errors[0] == errors[1]
+    assert message in errors[0]
 
 
 def test_the_number_of_tokens_is_that_of_each_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,11 +438,16 @@ def test_the_number_of_tokens_is_that_of_each_command(folder: Path, monkeypatch:
     assert queues == [CPU_SEARCH_TOKENS, 30]
 
 
-@pytest.mark.parametrize("option", ["search.beam=3", "nbest=1", "quantization=none", "checkpoint=last"])
-def test_other_options_load_the_model(option: str, folder: Path, loads: list[str]) -> None:
-    written(folder)
-    written(folder, option)
+@pytest.mark.parametrize("option", ["quantization=none", "checkpoint=last", "matmul=exact", "device=cpu"])
+def test_other_options_of_models_load_the_model_whose_weights_are_kept_once(
+    option: str, folder: Path, loads: list[str]
+) -> None:
+    first = written(folder)
+    assert written(folder, option) == first
     assert loads == ["x", "x"]
+    assert written(folder, option) == first
+    assert loads == ["x", "x"]
+    assert sorted(path.suffix for path in (folder.parent / "cache").rglob("packed/*")) == [".bin", ".json", ".json"]
 
 
 def test_other_code_and_variables_load_the_model(

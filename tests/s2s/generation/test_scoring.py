@@ -13,13 +13,12 @@ from harness.capital_tasks import Capitals
 from harness.search_calls import find
 from harness.table_model import Table
 from s2s.cli.scoring.total import Total
-from s2s.decoding import BeamConfig, GreedyConfig
+from s2s.decoding import BeamConfig, GreedyConfig, SampleConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.errors import DataError
 from s2s.generation.scoring import score, score_ids
 from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Vocab
-from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 from s2s_testing.incremental import regular
 
