@@ -41,7 +41,10 @@ TUTORIAL = ROOT / "docs" / "plugins" / "tutorial.md"
 PAGE = "".join(page.read_text(encoding="utf-8") for page in sorted(TUTORIAL.parent.glob("*.md")) if page != TUTORIAL)
 FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 PLUGINS = [name for name in FILES if not name.startswith("test_")]
-OF_FACTORIES = {"corpus", "foreign_format", "model_format", "merged_weights", "inference_engine", "packed_format"}
+OF_FACTORIES = {
+    *("corpus", "foreign_format", "model_format", "merged_weights"),
+    *("inference_engine", "packed_format", "streamed_search"),
+}
 NAMED_BY_OPTIONS = SERVICES.keys() - OF_FACTORIES
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
