@@ -23,7 +23,7 @@ from s2s.plugin import load_plugins
 from s2s.run import Run
 
 PLUGINS = load_plugins()
-FROM = ["train.init_from=x", "train.steps=2", "run=y", "log.tensorboard=false", "--quiet"]
+FROM = ["train.init_from=x", "train.steps=2", "run=y", "log.tensorboard=false", "valid.score=false", "--quiet"]
 OWN = ["task.train=[b.en,b.de]", "task.valid=[b.en,b.de]"]
 
 

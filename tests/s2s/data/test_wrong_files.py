@@ -69,5 +69,5 @@ def test_a_header_line_is_noticed() -> None:
 
 
 def test_training_begins_with_the_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    train_tiny(tmp_path, "task.valid=[a.de,a.en]")
+    train_tiny(tmp_path, "task.valid=[a.de,a.en]", "valid.score=false")
     assert capsys.readouterr().err.count(SWAPPED) == 1
