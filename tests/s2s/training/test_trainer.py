@@ -68,7 +68,7 @@ def test_a_run_is_repeated_by_its_configuration(undisturbed: Path, tmp_path: Pat
     assert outcome(tmp_path) == outcome(undisturbed)
 
 
-@pytest.mark.parametrize("n_kills", [25, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_kills", [10, pytest.param(200, marks=pytest.mark.slow)])
 def test_killed_again_and_again_it_ends_with_the_same_bytes(undisturbed: Path, tmp_path: Path, n_kills: int) -> None:
     """kill -9 at random moments of start, update, validation and save, with dropout on."""
     draw = random.Random(n_kills)
