@@ -1,7 +1,7 @@
 """A local plugin: proximal policy optimization as on the page about objectives; it can be killed between two updates.
 
-The reward of an output is the share of its tokens that occur in the source. KILL="9 file": the process kills itself in
-its ninth update, counted by the size of the file.
+The reward of an output is the share of its tokens that occur in the source. KILL="9 file folder": the process kills
+itself in its ninth update, counted by the size of the file, once the folder has a checkpoint, which a thread writes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -60,10 +61,13 @@ class MortalPPO(ppo.PPO):  # type: ignore[misc]
 def _die() -> None:
     if "KILL" not in os.environ:
         return
-    at, file = os.environ["KILL"].split()
+    at, file, checkpoints = os.environ["KILL"].split()
     with Path(file).open("a") as calls:
         calls.write("x")
     if Path(file).stat().st_size == int(at):
+        until = time.monotonic() + 60
+        while not any(Path(checkpoints).glob("step-*")) and time.monotonic() < until:
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
 
 

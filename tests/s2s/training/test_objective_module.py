@@ -214,10 +214,11 @@ def test_its_parameters_are_saved_validated_and_restored(
 def test_a_run_that_was_killed_between_the_updates_of_a_batch_ends_with_the_same_bytes(
     whole: Path, tmp_path: Path
 ) -> None:
-    calls = tmp_path / "calls"
-    pid = fork_training(tmp_path / "killed", *PPO, env={"KILL": f"{2 * 3 * 3 + 3} {calls}"})
+    checkpoints = tmp_path / "killed" / "run" / "checkpoints"
+    kill = f"{2 * 3 * 3 + 3} {tmp_path / 'calls'} {checkpoints}"
+    pid = fork_training(tmp_path / "killed", *PPO, env={"KILL": kill})
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-    saved = sorted(path.name for path in (tmp_path / "killed" / "run" / "checkpoints").glob("step-*"))
+    saved = sorted(path.name for path in checkpoints.glob("step-*"))
     assert saved
     assert saved[-1] < "step-000004"
     assert train(tmp_path / "killed", *PPO) == 0
