@@ -25,7 +25,7 @@ WATCH = Path(__file__).with_name("watch_plugin.py")
 SMALL = [
     "task=sorting", "task.pairs=120", "task.longest=6", "arch=transformer_tiny", "arch.d_model=16", "arch.d_ff=16",
     "arch.n_heads=2", "arch.dropout=0.2", "schedule=constant", "schedule.lr=3e-3", "schedule.warmup=0",
-    "train.tokens=120", "train.micro_tokens=60", "valid.sentences=3", "search=greedy",
+    "train.tokens=120", "train.micro_tokens=60", "valid.sentences=3", "search=greedy", "search.max_len_b=5",
     "log.tensorboard=false", "train.threads=1",
 ]  # fmt: skip
 
