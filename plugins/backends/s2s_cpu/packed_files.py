@@ -105,7 +105,9 @@ class KeptModel:
         """See `packed_search`; None also for a damaged file, which is removed, so that it is written again."""
         try:
             model = PackedModel(self.weights)
-        except (OSError, ValueError, KeyError, TypeError):
+        except OSError:  # such as too little memory for it
+            return None
+        except (ValueError, KeyError, TypeError):
             with suppress(OSError):
                 self.weights.unlink()
             return None
@@ -132,7 +134,7 @@ def _check(path: Path) -> None:
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
     """A name beside `path` for a file that is removed unless it is put elsewhere."""
-    own = path.with_name(f".{path.name}.{os.getpid()}")  # two processes may write one at the same time
+    own = path.with_name(f".{path.name}.{os.urandom(4).hex()}")  # several processes may write one at the same time
     try:
         yield own
     finally:

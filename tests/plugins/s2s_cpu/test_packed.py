@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from hashlib import sha256
@@ -25,7 +26,7 @@ from s2s.decoding import (
 )
 from s2s.decoding.queue import FixedQueue
 from s2s.decoding.token_constraints import MinLength
-from s2s_cpu import packed_files
+from s2s_cpu import packed_files, packed_model
 from s2s_cpu.library import native_library
 from s2s_cpu.packed_files import PackedFiles
 from s2s_cpu.prepacked import has_linear
@@ -301,6 +302,20 @@ def test_damaged_files_are_not_found_again(files: PackedFiles, tmp_path: Path) -
             assert opened(files, options) is None
             assert files.find("model") is None
             assert packed(files, options, one) == known
+
+
+def test_a_model_for_which_memory_lacks_stays(
+    files: PackedFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mmap(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    options = BeamConfig(max_len_b=4)
+    packed(files, options, model())
+    with monkeypatch.context() as patch:
+        patch.setattr(packed_model.mmap, "mmap", mmap)
+        assert opened(files, options) is None
+    assert opened(files, options)
 
 
 def test_files_that_others_can_have_written_are_not_read(files: PackedFiles, tmp_path: Path) -> None:
