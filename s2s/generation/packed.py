@@ -221,7 +221,9 @@ class PackedDecoding:
                     f"run={config.run}, or the code of s2s or of a plugin, has changed since this command began, and "
                     "this input needs the model itself, not what an earlier command has kept of it; begin again"
                 )
-            loaded = load_for_decoding(replace(config, matmul="native"), self.plugins).generator(self.composed)
+            given = self.composed.config  # the search may not be in C, where processes are faster than threads
+            config = replace(config, matmul="native", workers=given.workers, threads=given.threads)
+            loaded = load_for_decoding(config, self.plugins).generator(self.composed)
             self._searcher = loaded.generator.search.with_model()
         return self._searcher
 

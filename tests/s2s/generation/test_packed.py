@@ -20,7 +20,7 @@ from s2s.checkpoint import directory as checkpoint
 from s2s.cli import generate
 from s2s.config import GenerateConfig, Mark
 from s2s.decoding.queue import FixedQueue
-from s2s.generation import build, packed, packed_keys
+from s2s.generation import build, packed, packed_keys, workers
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
 
@@ -189,6 +189,23 @@ def test_what_the_functions_cannot_search_is_left_to_the_model(folder: Path, loa
     (folder / "plain.jsonl").write_text(json.dumps(RECORDS[0]) + "\n")
     written(folder, "format=jsonl", "max_source=3000", name="plain.jsonl")
     assert loads == ["x", "x"]
+
+
+def test_threads_search_what_is_packed_and_processes_the_rest(
+    folder: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prefix is a constraint, which is searched in Python: threads would wait for each other."""
+    shared = list[str]()
+    for name in ("_in_threads", "_in_processes"):
+        search = getattr(workers, name)
+        monkeypatch.setattr(workers, name, lambda *of, name=name, search=search: shared.append(name) or search(*of))
+    monkeypatch.setattr(workers, "usable_cores", lambda: 2)
+    monkeypatch.setattr(workers, "n_useful_processes", lambda n, _: n)
+    (folder / "in.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in [RECORDS[0], RECORDS[1]] * 40))
+    arguments = ["run=x", "input=in.jsonl", "output=out", "overwrite=true", "format=jsonl", "--quiet", NATIVE]
+    written(folder)
+    assert generate.main(arguments) == 0
+    assert (loads, shared) == (["x", "x"], ["_in_threads", "_in_processes"])
 
 
 def test_documents_are_translated_without_a_model(folder: Path, loads: list[str]) -> None:
