@@ -59,7 +59,7 @@ def stamps(files: Iterable[Path]) -> list[list[str | int]]:
 def _record(path: Path, plugins: Plugins) -> Path:
     """The record's file, of the path and all that may read it; raises OSError for a path that does not exist."""
     places = [str(place.resolve(strict=True)) for place in (path, path.parent)]
-    named = [places, sorted(plugins.loaded), plugins.registry.names("model_format")]
+    named = [VERSION, places, sorted(plugins.loaded), plugins.registry.names("model_format")]
     digest = hashlib.sha256(json.dumps(named).encode()).hexdigest()
     return cache_folder("models") / f".{digest[:32]}.json"
 
@@ -75,7 +75,7 @@ def _remove_outdated(cache: Path) -> None:
         try:
             record = read_json(file)
             is_there = os.path.lexists(record["folder"][0][0]) and (cache / Path(record["run"]).name).is_dir()
-            kept = is_there and record["version"] == VERSION
+            kept = is_there and record["version"] >= VERSION
         except (OSError, ValueError, KeyError, TypeError, IndexError):
             kept = False
         if not kept:

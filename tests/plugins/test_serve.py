@@ -565,7 +565,7 @@ def test_a_part_of_the_extra_that_is_missing_is_named(run: str, module: str) -> 
 def test_a_signal_before_the_first_request_can_be_answered_ends_the_server(run: str) -> None:
     code = """if True:
         import signal, sys
-        from s2s_serve import ServeConfig, command
+        from s2s_serve import command
         listen = command._listen
         command._listen = lambda config: (signal.raise_signal(signal.SIGTERM), listen(config))[1]
         sys.exit(command.main())

@@ -59,7 +59,7 @@ class Errors:
         """Which paths there are, in words."""
         routes = [route for api in self.apis for route in api.router.routes]
         own = dict.fromkeys(route.path for route in routes if isinstance(route, APIRoute) and route.include_in_schema)
-        return f"there are {', '.join([*own, *SHARED_ROUTES[2:]])}; /docs describes them"
+        return f"there are {', '.join([*own, *SHARED_ROUTES])}; /docs describes them"
 
     def _form(self, path: str) -> Callable[[RefusedError], Any]:
         """The form of errors at a path: that of its API, or of the first API for a path of none."""
