@@ -17,6 +17,7 @@ __all__ = [
     "GreedyConfig",
     "Hypothesis",
     "LogitsTransform",
+    "MinLength",
     "Run",
     "SampleConfig",
     "Search",
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from s2s.decoding.sentences import ActiveSentence, Hypothesis, SearchResult, SourceSentence
     from s2s.decoding.starting import start_sentences
     from s2s.decoding.streaming import ActiveBatch, Run, StreamingSearch
-    from s2s.decoding.token_constraints import TokenWindow
+    from s2s.decoding.token_constraints import MinLength, TokenWindow
     from s2s.decoding.transforms import AffineTransform, LogitsTransform
     from s2s.registry import Registry
 

@@ -53,9 +53,9 @@ class SearchConfig(Choice):
             )
 
     @property
-    def is_stepwise(self) -> bool:
-        """Whether an option makes what may come next depend on the output so far."""
-        return bool(self.min_len or self.no_repeat_ngram_size) or self.repetition_penalty != 1
+    def needs_output(self) -> bool:
+        """Whether an option makes what may come next depend on the tokens of the output so far."""
+        return self.no_repeat_ngram_size > 0 or self.repetition_penalty != 1
 
     def check_nbest(self, nbest: int) -> None:
         """Raise ConfigError for more outputs of a sentence than the search finds."""

@@ -268,7 +268,7 @@ def test_tables_beside_which_c_would_read_are_refused(
     "allowed", [torch.ones(1, 1, VOCAB.tgt), torch.ones(1, 1, VOCAB.tgt - 1).bool()], ids=["numbers", "too few"]
 )
 def test_a_mask_that_is_none_is_refused(allowed: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    constraint = ConstraintSet(None, [MinLength(1, VOCAB.tgt, VOCAB.eos)])
+    constraint = ConstraintSet(None, [BadWords([[5]], VOCAB.tgt)])
     monkeypatch.setattr(constraint, "allowed", lambda _state: allowed)
     with pytest.raises(PluginError, match=rf"ConstraintSet.allowed: expected torch.bool \[B, K, {VOCAB.tgt}\], got"):
         outputs(BeamSearch(BeamConfig()), model(d_model=16), [[4, VOCAB.eos]] * 3, VOCAB, constraint)

@@ -15,15 +15,17 @@ import torch
 
 from harness.allocated_memory import n_bytes_allocated
 from harness.open_queue import CancellingQueue
-from harness.packed_models import VARIANTS, model, needs_bytes, recorded_stream_calls, source_rows
+from harness.packed_models import VARIANTS, model, needs_bytes, recorded_stream_calls, shortlist, source_rows
 from harness.search_calls import find_queued, tempered, without
 from harness.token_wishes import Wish
+from harness.tree_texts import EOS, START, small
 from s2s import Choice
 from s2s.decoding import SampleConfig, SearchRequest, SourceSentence
 from s2s.decoding.queue import FixedQueue
 from s2s_cpu.library import constant, native_library
 from s2s_cpu.packed_files import PackedFiles
 from s2s_cpu.prepacked import has_linear
+from s2s_parsing.linear import FORMS
 from s2s_search.sampling import Sampling
 from s2s_testing import VOCAB
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from s2s.decoding import Hypothesis
     from s2s.model import Seq2Seq
+    from s2s.task import Vocab
 
 pytestmark = [
     pytest.mark.skipif(not has_linear(), reason=native_library().reason),
@@ -79,13 +82,19 @@ def assert_alike(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]
 
 
 def from_file(
-    one: Seq2Seq, search: Sampling, sentences: Sequence[SourceSentence] = SENTENCES, nbest: int = 4
+    one: Seq2Seq,
+    search: Sampling,
+    sentences: Sequence[SourceSentence] = SENTENCES,
+    nbest: int = 4,
+    vocab: Vocab = VOCAB,
+    **options: Any,
 ) -> list[list[Hypothesis]]:
     queue, files = FixedQueue([], 1), PackedFiles(Choice())
-    assert files.keep("model", SearchRequest(model=one, vocab=VOCAB, queue=queue, device=torch.device("cpu")), {})
+    request = SearchRequest(model=one, vocab=vocab, queue=queue, device=torch.device("cpu"), **options)
+    assert files.keep("model", request, {})
     found = files.find("model")
     assert found
-    opened = found[1].search(search.config, VOCAB, nbest, constrained=True, listed=True)
+    opened = found[1].search(search.config, vocab, nbest, constrained=True, listed=True)
     assert opened
     assert all(map(opened.accepts, sentences))
     results = [result for some in opened(FixedQueue(sentences, 20)) for result in some]
@@ -180,6 +189,61 @@ def test_sentences_with_a_constraint_are_sampled_in_steps_beside_the_stream(call
     assert_alike(found, outputs(StepByStep(search.config), one, sentences, nbest=1))
     plain = outputs(search, one, nbest=1)
     assert [one == other for one, other in zip(found, plain, strict=True)][::3] == [True] * 3
+
+
+@pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
+def test_a_shortlist_holds(quantization: Any, folder: Path, calls: list[str]) -> None:
+    one, search, lists = model(quantization, d_model=48), Sampling(config()), shortlist()
+    single = outputs(StepByStep(search.config), one, shortlist=lists, nbest=1)
+    assert not calls
+    assert outputs(search, one, shortlist=lists, nbest=1) == single != outputs(search, one, nbest=1)
+    assert "run" in calls
+    found = outputs(search, one, shortlist=lists)
+    assert all(one in hypotheses for (one,), hypotheses in zip(single, found, strict=True))
+    alone = [outputs(search, one, [replace(each, index=0)], shortlist=lists)[0] for each in SENTENCES]
+    assert found == alone
+    assert from_file(one, search, shortlist=lists) == found
+
+
+@pytest.mark.parametrize("n", [1, 5, 30])
+def test_a_minimum_length_holds(n: int, folder: Path, calls: list[str]) -> None:
+    one, search = model(), Sampling(config(min_len=n, temperature=3.0))
+    single = outputs(StepByStep(search.config), one, nbest=1)
+    assert not calls
+    assert outputs(search, one, nbest=1) == single
+    assert "run" in calls
+    found = outputs(search, one)
+    assert all(len(output.tokens) >= min(n, 9) for each in found for output in each)
+    assert from_file(one, search) == found
+    shorter = outputs(Sampling(config(temperature=3.0)), one)
+    assert min(len(output.tokens) for each in shorter for output in each) < 5
+
+
+@pytest.mark.parametrize("options", [{}, {"top_k": 2}, {"min_len": 6}, {"max_len_b": 5}], ids=str)
+@pytest.mark.parametrize("name", FORMS)
+def test_a_constraint_of_tables_holds(name: str, options: dict[str, Any], folder: Path, calls: list[str]) -> None:
+    written = small(FORMS[name]())
+    vocab, constraint = written.vocab, written.constraint(6, 3)
+    one, search = (
+        model(vocab=vocab, d_model=16, share_embeddings="none"),
+        Sampling(config(**({"max_len_b": 14} | options))),
+    )
+    sentences = [SourceSentence(i, [START] * n + [EOS]) for i, n in enumerate((3, 1, 5, 2, 4, 5, 1))]
+
+    def sampled(search: Sampling, nbest: int) -> list[list[Hypothesis]]:
+        return find_queued(search, one, FixedQueue(sentences, 9), vocab, constraint=constraint, nbest=nbest)
+
+    single = sampled(StepByStep(search.config), 1)
+    assert not calls
+    assert sampled(search, 1) == single
+    assert "run" in calls
+    found = sampled(search, 5)
+    assert from_file(one, search, sentences, 5, constraint=constraint, vocab=vocab) == found
+    for sentence, trees in zip(sentences, found, strict=True):
+        assert len(trees) == 5 or options
+        for output in trees:
+            written.tree(output.tokens, len(sentence.ids) - 1)  # raises if it is none
+            assert len(output.tokens) >= options.get("min_len", 0)
 
 
 def test_where_no_token_is_possible_there_is_no_sample(calls: list[str]) -> None:

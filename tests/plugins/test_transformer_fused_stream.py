@@ -20,7 +20,7 @@ from harness.search_calls import InBatches, StepByStep, find_queued
 from harness.token_wishes import Wish
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, GreedyConfig, SearchRequest, SourceSentence, greedy
 from s2s.decoding.queue import FixedQueue
-from s2s.decoding.token_constraints import MinLength
+from s2s.decoding.token_constraints import MinLength, NoRepeatNgram
 from s2s.nn import Linear
 from s2s_cpu import replacing
 from s2s_cpu.library import native_library
@@ -308,9 +308,16 @@ def test_sentences_with_a_constraint_are_searched_beside_the_stream(calls: list[
 
 def test_with_a_constraint_that_has_no_tables_there_is_no_stream(calls: list[str]) -> None:
     one, config = model(), BeamConfig(max_len_b=4)
+    no_bigrams = ConstraintSet(None, [MinLength(3, VOCAB.tgt, VOCAB.eos), NoRepeatNgram(2, VOCAB.tgt)])
+    assert outputs(BeamSearch(config), one, constraint=no_bigrams) == expected(config, one, constraint=no_bigrams)
+    assert not calls
+
+
+def test_a_minimum_length_alone_leaves_the_stream(calls: list[str]) -> None:
+    one, config = model(), BeamConfig(max_len_b=4)
     at_least = ConstraintSet(None, [MinLength(3, VOCAB.tgt, VOCAB.eos)])
     assert outputs(BeamSearch(config), one, constraint=at_least) == expected(config, one, constraint=at_least)
-    assert not calls
+    assert calls[:3] == ["new", "admit", "run"]
 
 
 def test_tokens_outside_of_the_vocabulary_are_not_read() -> None:

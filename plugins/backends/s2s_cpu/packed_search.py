@@ -29,16 +29,13 @@ def packed_search(
     constrained: whether the task's constraint applies to outputs. listed: whether they consist of the tokens of the
     model's shortlist, if it has one; never both.
     """
-    constrained = constrained and model.is_constrained
-    listed = listed and not constrained and model.shortlist is not None
     automaton = Automaton(model.automaton) if constrained and model.automaton else None
-    if options.is_stepwise or (constrained and not (automaton and automaton.first)):
+    if options.needs_output or (constrained and model.is_constrained and not (automaton and automaton.first)):
         return None
-    if isinstance(options, BeamConfig):
-        if options.renormalize and constrained:
-            return None
-        return PackedSearch(model, options, vocab, nbest, automaton, listed=listed)
-    return None if constrained or listed else PackedSearch(model, options, vocab, nbest, None, listed=False)
+    forbids = automaton is not None or options.min_len > 0
+    if isinstance(options, BeamConfig) and options.renormalize and forbids:
+        return None
+    return PackedSearch(model, options, vocab, nbest, automaton, listed=listed and not forbids)
 
 
 class PackedSearch:
@@ -63,6 +60,7 @@ class PackedSearch:
         for name, table in self.tables.items():
             setattr(self.struct, name, table.buffer_info()[0])
         self.struct.n_banned = len(self.tables["banned"])
+        self.struct.min_len = options.min_len
         self.struct.automaton = self.automaton.address if self.automaton else None
         self.struct.shortlist = ctypes.addressof(model.shortlist) if listed and model.shortlist else None
 

@@ -5,20 +5,21 @@ Shapes: B sentences, K hypotheses, V tokens, G counters, W values of a state, L 
 
 from __future__ import annotations
 
-__all__ = ["SearchConstraint", "automaton_of", "search_constraint"]
+__all__ = ["OutputRules", "SearchConstraint", "automaton_of", "output_rules", "search_constraint"]
 
 import ctypes
 import functools
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from s2s.backend import pad_to_beam
+from s2s.decoding import ConstraintSet, MinLength
 from s2s_cpu.automaton import Automaton
 
 if TYPE_CHECKING:
-    from s2s import Constraint
+    from s2s import Constraint, Vocab
     from s2s.decoding import Beams, StackAutomaton
 
 
@@ -60,6 +61,27 @@ def search_constraint(batch: Beams, beam: int) -> SearchConstraint:
     allowed = constraint.allowed(states, n_tokens)
     assert allowed is not None
     return SearchConstraint(allowed=allowed.expand(len(batch.sentences), batch.n_hypotheses, -1).contiguous())
+
+
+class OutputRules(NamedTuple):
+    """What every output must be, for a stream."""
+
+    automaton: Automaton | None = None
+    """Whose tables say with what any source begins"""
+    min_len: int = 0
+
+
+def output_rules(constraint: Constraint | None, vocab: Vocab) -> OutputRules | None:
+    """A constraint for a stream; None: it is not tables and a minimum length alone."""
+    own, others = constraint, list[Any]()
+    if type(constraint) is ConstraintSet:
+        own, others = constraint.own, [*constraint.others]
+    if not all(type(one) is MinLength and one.eos == vocab.eos for one in others):
+        return None
+    automaton = automaton_of(own, vocab.tgt)
+    if own and not (automaton and automaton.first):
+        return None
+    return OutputRules(automaton, max((one.n for one in others), default=0))
 
 
 def automaton_of(constraint: Constraint | None, n_tokens: int) -> Automaton | None:

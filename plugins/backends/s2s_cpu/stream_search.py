@@ -16,7 +16,7 @@ from s2s.decoding import ActiveSentence
 from s2s_cpu.beam_search_steps import model_struct, point_to_tables
 from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
 from s2s_cpu.prepacked import PrepackedLinear
-from s2s_cpu.search_constraint import automaton_of
+from s2s_cpu.search_constraint import output_rules
 from s2s_cpu.search_settings import beam_settings, sampling_settings
 from s2s_cpu.stream import Stream, StreamSentence
 from s2s_cpu.structs import LinearStruct, SearchStruct, ShortlistStruct, SourceModelStruct, TokenListsStruct
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from s2s.backend import fused
     from s2s.decoding import SearchRequest, SearchResult, SourceSentence, StreamingSearch
-    from s2s_cpu.automaton import Automaton
+    from s2s_cpu.search_constraint import OutputRules
 
 
 class StreamSearch:
@@ -55,27 +55,23 @@ class StreamSearch:
         self.target = model_struct(target, decoder.layers)
 
     def __call__(self, search: StreamingSearch[Any], run: Any) -> SearchStream | None:
-        """None if there are too few tokens to fill the beam, or for a constraint that is not tables alone, or, in
-        sampling, any."""
-        constraint, n_tokens = run.request.constraint, run.request.vocab.tgt
-        if run.sampling:
-            return None if constraint else SearchStream(self, search, run, None)
-        automaton = automaton_of(constraint, n_tokens)
-        if search.config.beam > n_tokens or (constraint and not (automaton and automaton.first)):
+        """None if there are too few tokens to fill the beam, or for a constraint that is not tables and a minimum
+        length alone."""
+        rules, vocab = output_rules(run.request.constraint, run.request.vocab), run.request.vocab
+        if rules is None or (not run.sampling and search.config.beam > vocab.tgt):
             return None
-        return SearchStream(self, search, run, automaton)
+        return SearchStream(self, search, run, rules)
 
 
 class SearchStream:
     """The stream of a run; see `s2s.backend.fused`."""
 
-    def __init__(
-        self, model: StreamSearch, search: StreamingSearch[Any], run: Any, automaton: Automaton | None
-    ) -> None:
+    def __init__(self, model: StreamSearch, search: StreamingSearch[Any], run: Any, rules: OutputRules) -> None:
         self.model, self.request = model, run.request  # not the run, which would keep itself alive by its stream
-        self.automaton, self.samples, self.seed = automaton, bool(run.sampling), run.seed
+        self.automaton, self.samples, self.seed = rules.automaton, bool(run.sampling), run.seed
         struct = stream_settings(search, run)
-        struct.automaton = automaton.address if automaton else None
+        struct.automaton = rules.automaton.address if rules.automaton else None
+        struct.min_len = rules.min_len
         self.shortlist = shortlist_struct(self.request)
         struct.shortlist = ctypes.addressof(self.shortlist) if self.shortlist else None
         self.stream = Stream(model.source, model.target, struct)

@@ -40,7 +40,7 @@ ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")
 """As decoder.h numbers them"""
 SEARCH_SIZES = (
     *("beam", "E", "eos", "n", "n_finishable", "stop_rank", "first_k", "at_present", "normalize"),
-    *("n_banned", "first_node", "admission_threshold"),
+    *("n_banned", "first_node", "admission_threshold", "min_len"),
 )
 SEARCH_WRITTEN = (
     *("sentence", "n_source", "limit", "token", "node", "score", "length"),

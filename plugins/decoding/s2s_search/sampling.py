@@ -91,8 +91,7 @@ class Sampling(StreamingSearch[Samples]):
     def begin(self, request: SearchRequest) -> SamplingRun:
         """What the steps of this call share."""
         run = SamplingRun(request.with_options(self.config), self.config)
-        has_lists = run.request.shortlist is not None and request.model.reads_shortlists
-        run.whole = type(self) is Sampling and not run.transforms.needs_output and not has_lists
+        run.whole = type(self) is Sampling and not run.transforms.needs_output
         return run
 
     def start(self, run: SamplingRun, sentences: list[SourceSentence]) -> Samples:

@@ -59,6 +59,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"renormalize": True, "ban_unk": True},
     {"renormalize": True, "temperature": 0.3},
     {"max_len_a": 0.4, "max_len_b": 2},
+    *({"min_len": n, "stop": stop} for n in (1, 5, 40) for stop in ("best", "first_k")),
+    {"min_len": 4, "temperature": 0.3, "ban_unk": True, "beam": VOCAB.tgt},
 ]
 """Of beam search; every option that functions in C can follow has several values"""
 SAMPLING_OPTIONS: list[dict[str, Any]] = [
@@ -69,6 +71,7 @@ SAMPLING_OPTIONS: list[dict[str, Any]] = [
     {"top_p": 0.6},
     {"top_k": 5, "top_p": 0.8, "temperature": 1.4, "ban_unk": True},
     {"max_len_a": 0.0, "max_len_b": 2},
+    *({"min_len": n, "top_k": 2} for n in (1, 5, 40)),
 ]
 SENTENCES = [SourceSentence(i, row) for i, row in enumerate(source_rows(9))]
 
@@ -179,8 +182,8 @@ def test_trees_are_those_of_the_model(name: str, files: PackedFiles) -> None:
     one, constraint = model(vocab=written.vocab, d_model=16, share_embeddings="none"), written.constraint(6, 3)
     rows = [[START] * n + [EOS] for n in range(12)]
     assert files.keep("model", request(one, constraint=constraint, vocab=written.vocab), {})
-    for beam, max_len in ((1, 40), (4, 9), (13, 14)):
-        options = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=max_len)
+    for beam, max_len, min_len in ((1, 40, 0), (4, 9, 0), (13, 14, 0), (4, 14, 12), (1, 9, 40)):
+        options = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=max_len, min_len=min_len)
         search = opened(files, options, beam, written.vocab)
         possible = [one for one in (SourceSentence(i, row) for i, row in enumerate(rows)) if search.accepts(one)]
         assert [sentence.index for sentence in possible] == [n for n in range(12) if 0 < n <= max_len]
@@ -188,7 +191,9 @@ def test_trees_are_those_of_the_model(name: str, files: PackedFiles) -> None:
         every = FixedQueue([SourceSentence(i, row) for i, row in enumerate(rows)], 1000)
         steps = find_queued(StepByStep(options), one, every, written.vocab, nbest=beam, constraint=constraint)
         assert results == {sentence.index: steps[sentence.index] for sentence in possible}
-        assert all(results.values())
+        assert all(results.values()) or min_len, "few words make no long tree"
+        assert any(results.values()) or min_len > max_len
+        assert all(len(one.tokens) >= min(min_len, max_len) for found in results.values() for one in found)
 
 
 @pytest.mark.parametrize(
@@ -213,21 +218,25 @@ def test_other_sentences_are_left_to_the_model(sentence: SourceSentence, files: 
     assert search.accepts(SourceSentence(0, [5] * 15 + [VOCAB.eos]))
 
 
-@pytest.mark.parametrize("options", [{"min_len": 2}, {"no_repeat_ngram_size": 2}, {"repetition_penalty": 1.1}], ids=str)
+@pytest.mark.parametrize("options", [{"no_repeat_ngram_size": 2}, {"repetition_penalty": 1.1}], ids=str)
 def test_options_that_read_the_output_so_far_are_left_to_the_model(options: Any, files: PackedFiles) -> None:
     assert files.keep("model", request(model()), {})
     assert opened(files, BeamConfig(**options)) is None
     assert opened(files, SampleConfig(**options)) is None
 
 
-def test_sampling_with_a_constraint_or_a_shortlist_is_left_to_the_model(files: PackedFiles) -> None:
-    written = small(FORMS["released"]())
-    one = model(vocab=written.vocab, d_model=16, share_embeddings="none")
-    assert files.keep("model", request(one, constraint=written.constraint(6, 3), vocab=written.vocab), {})
-    assert opened(files, SampleConfig(), 1, written.vocab) is None
-    assert files.keep("model", request(model(), shortlist=shortlist()), {})
-    assert opened(files, SampleConfig()) is None
-    assert opened(files, SampleConfig(), listed=False)
+@pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
+def test_a_minimum_length_has_all_tokens_where_there_is_a_shortlist(quantization: Any, files: PackedFiles) -> None:
+    one, options = model(quantization, d_model=48), BeamConfig(max_len_b=4, min_len=6)
+    found = packed(files, options, one, shortlist=shortlist())
+    assert found == expected(options, one, shortlist=shortlist()) == expected(options, one)
+    assert all(len(output.tokens) >= 5 for outputs in found for output in outputs), "5: the least limit"
+
+
+@pytest.mark.parametrize("options", [{"renormalize": True, "min_len": 2}], ids=str)
+def test_renormalized_probabilities_of_some_tokens_are_left_to_the_model(options: Any, files: PackedFiles) -> None:
+    assert files.keep("model", request(model()), {})
+    assert opened(files, BeamConfig(**options)) is None
 
 
 def test_a_constraint_that_is_not_tables_alone_is_left_to_the_model(files: PackedFiles) -> None:

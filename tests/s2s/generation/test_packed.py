@@ -109,9 +109,11 @@ def test_a_shortlist_is_read_without_a_model(options: list[str], folder: Path, l
     assert loads == ["x", "x"]
 
 
-def test_sampling_with_a_shortlist_needs_the_model(folder: Path, loads: list[str]) -> None:
+def test_samples_of_a_shortlist_need_no_model(folder: Path, loads: list[str]) -> None:
+    without = written(folder, "search=sample")
     shortlisted(folder)
     first = written(folder, "search=sample")
+    assert first != without
     assert written(folder, "search=sample") == first
     assert loads == ["x", "x"]
 
@@ -357,6 +359,8 @@ OF_SEARCHES: list[list[str]] = [
     ["search=greedy", "search.max_len_a=2"],
     *(["search=sample", f"search.temperature={temperature}", *JSONL] for temperature in (0.5, 2)),
     ["search=sample", "search.top_k=3", "search.top_p=0.7", "search.seed=9", "nbest=3", *JSONL],
+    *([f"search.min_len={n}", *JSONL] for n in (2, 30)),
+    ["search=sample", "search.min_len=9"],
     ["max_source=5"],
     ["mbr=chrf", "candidates=3"],
     ["mbr=chrf", "search.beam=8", "nbest=2", "format=tsv"],
@@ -519,9 +523,9 @@ def test_a_folder_in_the_place_of_a_kept_file_is_named(
         ["run=[x,x]"],
         ["transforms=[{name: bias, texts: [hund], bias: -1}]"],
         ["bad_words=[hund]"],
-        ["search.min_len=2"],
         ["search.repetition_penalty=1.2"],
-        ["search=sample", "search.min_len=2"],
+        ["search.no_repeat_ngram_size=2"],
+        ["search=sample", "search.no_repeat_ngram_size=3"],
         ["search.num_beam_groups=2"],
         ["coverage=0.2"],
         ["format=aligned"],

@@ -56,6 +56,7 @@ typedef struct { /* from which distribution tokens are drawn, see s2s.backend.op
 typedef struct { /* steps change the arrays that are not const */
     int64_t beam, E, eos, n, n_finishable, stop_rank, first_k, at_present, normalize, n_banned, first_node;
     int64_t admission_threshold;
+    int64_t min_len; /* least tokens of an output without eos, or as many as its limit allows; in a stream alone */
     const int64_t *banned; /* [n_banned] */
     const float *penalty;
     int64_t *sentence, *n_source, *limit; /* [B]: its index before the steps, source tokens, most output tokens */
@@ -79,7 +80,7 @@ typedef struct { /* steps change the arrays that are not const */
 typedef struct { /* what a step makes of its logits: n candidates of each sentence, m continuations of a hypothesis */
     int64_t n, m;
     float *logits, *sums, *log_probs;
-    int64_t *tokens, *list;
+    int64_t *tokens, *list, *banned; /* banned: and eos, if there is a least length */
     Candidates all, live;
     Finished finished;
 } Expansion;
@@ -113,6 +114,11 @@ int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t max
 int64_t s2s_extend_paths(int64_t *path, const int64_t *length, const int64_t *n_nodes, int64_t B, int64_t K, int64_t L);
 int64_t s2s_reorder_paths(const int64_t *path, const int64_t *parents, int64_t B, int64_t K, int64_t n, int64_t L,
                           int64_t *out);
+
+/* Whether an output of `length` tokens is too short to end. */
+static inline int is_short(const Search *s, int64_t length, int64_t limit) {
+    return length < (s->min_len < limit ? s->min_len : limit);
+}
 
 void s2s_allowed_lists(const Automaton *a, int64_t R, int64_t *list);
 void s2s_advance_states(Automaton *a, int64_t B, int64_t K, int64_t beam, const int64_t *parent, const int64_t *token,

@@ -80,11 +80,17 @@ typedef struct { /* what a call of s2s_stream_run found, valid until the next ca
 
 typedef struct { /* what drawing tokens writes: of some rows, and of a sentence's samples */
     float *logits;
-    uint8_t *only_eos; /* [V] */
+    uint8_t *allowed; /* [V] */
     double *random;
     int64_t *token;
     float *log_prob;
 } Samples;
+
+typedef struct { /* the hypothesis that is extended by a token, or before the first token those of all samples */
+    int64_t place, node;
+    const float *logits;
+    int64_t *state; /* of the automaton, if there is one */
+} Sample;
 
 static inline int draws(const Stream *s) { return s->settings->sampling.temperature > 0; }
 
@@ -106,7 +112,7 @@ Columns *s2s_columns_of(const Shortlist *of, const Linear *output, const int64_t
 int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admission *of, float **keys_values);
 int64_t s2s_stream_step(Stream *s);
 uintptr_t s2s_arrange_samples(uintptr_t at, const Stream *s, int64_t at_once, Samples *w);
-int64_t s2s_draw_token(Stream *s, int64_t place, int64_t node, const float *logits, Samples *w);
+int64_t s2s_draw_token(Stream *s, const Sample *from, Samples *w);
 int64_t s2s_write_result(Stream *s, int64_t b);
 
 int64_t s2s_stream_new(const SourceModel *source, const Model *model, const Search *settings, Stream **out);

@@ -112,16 +112,16 @@ static void keep_live(Stream *s, int64_t b, const Candidates *found, int64_t fro
     s->n_live[b] = beam;
 }
 
-/* The logits of n sentences from b on, with K rows x each, and with a shortlist each with columns of its own. */
-static int64_t compute_logits(const Stream *s, const Model *m, const Search *settings, int64_t b, int64_t n, int64_t K,
-                              const float *x, const Rows *w) {
-    const int64_t width = K * s->source->decoder->D;
-    float *out = w->expansion.logits;
-    if (!settings->shortlist) return s2s_logits(m, settings, x, n * K, K, 0, out);
+/* The logits of n rows from r on, and with a shortlist those of its own columns for each sentence, of K rows. */
+static int64_t compute_logits(const Stream *s, const Model *m, int64_t r, int64_t n, int64_t K, const Rows *w,
+                              float *out) {
+    const int64_t D = s->source->decoder->D;
+    if (!s->settings->shortlist) return s2s_logits(m, s->settings, w->x + r * D, n, K, 0, out);
     Model own = *m;
-    for (Columns **one = s->columns + b; one < s->columns + b + n; one++, x += width, out += K * m->output.O) {
-        own.of_columns = (*one)->output, own.columns = (*one)->ids, own.listed = 0;
-        if (s2s_logits(&own, settings, x, K, K, w->part, out)) return NO_MEMORY;
+    for (int64_t i = r; i < r + n; i += K, out += K * m->output.O) {
+        const Columns *of = s->columns[w->place[i] / s->settings->beam];
+        own.of_columns = of->output, own.columns = of->ids, own.listed = 0;
+        if (s2s_logits(&own, s->settings, w->x + i * D, K, K, w->part, out)) return NO_MEMORY;
     }
     return OK;
 }
@@ -137,7 +137,7 @@ static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t 
         automaton = *part.automaton, automaton.state = w->state + r * width;
         part.automaton = &automaton;
     }
-    if (compute_logits(s, m, &part, b, n, K, w->x + r * s->source->decoder->D, w)) return NO_MEMORY;
+    if (compute_logits(s, m, r, n * K, K, w, w->expansion.logits)) return NO_MEMORY;
     if (s2s_expand(&part, n, K, V, &w->expansion) || s2s_finish(&part, n, &w->expansion)) return NO_MEMORY;
     if (width) {
         int64_t *after = s->state + b * s->settings->beam * width;
@@ -173,14 +173,15 @@ static int64_t extend(Stream *s, const Model *m, Rows *w) {
 
 /* The same by one that is drawn. */
 static int64_t draw(Stream *s, const Model *m, Rows *w) {
-    const int64_t beam = s->settings->beam, V = m->output.O, D = s->source->decoder->D;
+    const int64_t beam = s->settings->beam, V = m->output.O, width = state_width(s);
     for (int64_t r = 0, n; r < w->R; r += n) {
         const int64_t most = w->R - r < w->at_once ? w->R - r : w->at_once;
         for (n = 0; n < most && !has_start(s, w->place[r + n] / beam);) n++;
-        if (n && s2s_logits(m, s->settings, w->x + r * D, n, 1, 0, w->samples.logits)) return NO_MEMORY;
-        for (int64_t i = 0; i < n; i++)
-            if (s2s_draw_token(s, w->place[r + i], w->node[r + i], w->samples.logits + i * V, &w->samples))
-                return NO_MEMORY;
+        if (n && compute_logits(s, m, r, n, 1, w, w->samples.logits)) return NO_MEMORY;
+        for (int64_t i = r; i < r + n; i++) {
+            const Sample from = {w->place[i], w->node[i], w->samples.logits + (i - r) * V, w->state + i * width};
+            if (s2s_draw_token(s, &from, &w->samples)) return NO_MEMORY;
+        }
         if (!n) w->length[r] = 0, feed(s, w->place[r] / beam), n = 1;
     }
     for (int64_t r = 0; r < w->R; r++)
