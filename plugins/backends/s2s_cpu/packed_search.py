@@ -27,7 +27,7 @@ def packed_search(
     """The search that options describe, a `BeamConfig` or `SampleConfig`; None if functions in C cannot follow them.
 
     constrained: whether the task's constraint applies to outputs. listed: whether they consist of the tokens of the
-    model's shortlist, if it has one; never both.
+    model's shortlist, if it has one and no token is forbidden.
     """
     automaton = Automaton(model.automaton) if constrained and model.automaton else None
     if options.needs_output or (constrained and model.is_constrained and not (automaton and automaton.first)):
