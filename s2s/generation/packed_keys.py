@@ -30,7 +30,7 @@ ACCELERATORS = ("nvidia*", "kfd", "dri/renderD*", "accel*")
 """Files in /dev of what device=auto might take in place of the CPU"""
 
 
-NO_PART = ("run", "checkpoint", "workers", "threads")
+NOT_IN_KEY = ("run", "checkpoint", "workers", "threads")
 """Options of models that are part of no key as they are given"""
 
 
@@ -41,7 +41,7 @@ def key_of(config: GenerateConfig, plugins: Plugins, identity: str) -> str:
     """
     ((name, checkpoint),) = config.members()
     directory = find_model(name, plugins)
-    options = [option for option in Mark.options(type(config), Mark.OF_MODELS) if option not in NO_PART]
+    options = [option for option in Mark.options(type(config), Mark.OF_MODELS) if option not in NOT_IN_KEY]
     return _digest(
         {
             "run": str(directory.resolve()),

@@ -31,7 +31,7 @@ class SamplingOptions(Protocol):
 def beam_settings(options: BeamConfig, eos: int, n_best: int, *, normalize: bool) -> SearchStruct:
     """Those of beam search.
 
-    n_best: the outputs that are wanted of a sentence; 0: it says so itself. normalize: whether logits are normalised.
+    n_best: the outputs wanted of each sentence; 0: each has its own number. normalize: whether logits are normalised.
     """
     beam, stop = options.beam, options.stop
     return SearchStruct(
