@@ -140,7 +140,7 @@ def test_a_path_without_a_route_has_the_errors_of_its_api_or_of_the_first(
 
 
 def test_the_error_of_an_unknown_path_names_the_paths_that_there_are(server: Served, libretranslate: Served) -> None:
-    """These are those of the server's reference; each answers."""
+    """These are those of the server's reference, which describes no pages, and the pages."""
     for served_apis in (server, libretranslate):
         error = served_apis.post("/generate", {}).json()["error"]
         message = error if isinstance(error, str) else error["message"]
@@ -148,7 +148,7 @@ def test_the_error_of_an_unknown_path_names_the_paths_that_there_are(server: Ser
         paths = listed.removesuffix("; /docs describes them").split(", ")
         assert before == "no such path"
         documented = served_apis.ask(lambda client: client.get("/openapi.json")).json()["paths"]
-        assert sorted(paths) == sorted(documented)
+        assert sorted(paths) == sorted([*documented, "/", "/docs"])
 
 
 def test_a_route_that_does_not_find_something_is_no_unknown_path() -> None:
