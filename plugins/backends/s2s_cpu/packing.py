@@ -44,13 +44,17 @@ def pack_model(path: Path, request: SearchRequest, n_positions: int, most_bytes:
     """Write the file of a request's model, of its shortlist and of its constraint, for up to `n_positions` tokens of a
     source and of an output, and return the digest of what it contains; the caller renames it into place.
 
-    None if the model does not consist of functions in C, which return logits, or they take more than `most_bytes`.
+    None if the model does not consist of functions in C, which return logits, if the constraint's tables are
+    impossible, or if all this takes more than `most_bytes`.
     """
     model = request.model
     search = model.stream_search() if isinstance(model, fused.HasStreamSearch) else None
     if not isinstance(search, StreamSearch) or model.returns_log_probs:
         return None
-    automaton = automaton_of(request.constraint, request.vocab.tgt)
+    try:
+        automaton = automaton_of(request.constraint, request.vocab.tgt)
+    except ValueError:  # impossible tables, which a search that needs them reports
+        return None
     others = {
         "n_tokens": search.n_tokens,
         "n_positions": min(n_positions, model.max_len or n_positions),

@@ -196,6 +196,18 @@ def test_trees_are_those_of_the_model(name: str, files: PackedFiles) -> None:
         assert all(len(one.tokens) >= min(min_len, max_len) for found in results.values() for one in found)
 
 
+def test_a_model_whose_constraint_has_impossible_tables_is_not_kept(
+    files: PackedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are no error of a search that is not constrained, whose output may have been written already."""
+    written = small(FORMS["released"]())
+    one, constraint = model(vocab=written.vocab, d_model=16, share_embeddings="none"), written.constraint(6, 3)
+    tables = constraint.automaton()
+    impossible = tables._replace(label=tables.label + len(tables.allowed))
+    monkeypatch.setattr(constraint, "automaton", lambda: impossible)
+    assert not files.keep("model", request(one, constraint=constraint, vocab=written.vocab), {})
+
+
 @pytest.mark.parametrize(
     "sentence",
     [
