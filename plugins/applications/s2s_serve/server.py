@@ -27,6 +27,7 @@ from s2s_serve.generating import TextOptions, text_outputs
 from s2s_serve.jobs import Jobs
 from s2s_serve.metrics import Metrics
 from s2s_serve.refusal import busy, deadline_exceeded, invalid, too_large
+from s2s_serve.request_queue import BatchLimits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,6 +44,9 @@ NBEST = 4
 CPU_TOKENS = 256
 """Maximum source tokens in a batch on a CPU, unless it is given: with beam 4 about 64 rows, which products take as fast
 as more; with more, each sentence waits longer for the steps of others"""
+CPU_SENTENCES = 4
+"""Sentences in a batch on a CPU while more than so many others wait. All in a batch share the core, which delays a long
+sentence at each of its steps, while those that wait have the same delay whatever their length."""
 
 
 @dataclass
@@ -150,8 +154,8 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
         composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "nbest": nbest}), plugins)
         decoding = PackedDecoding(composed, plugins)
         loaded = _loaded(decoding)
-        n_tokens = _batch_tokens(config, loaded)
-        engines[name] = Engine(name, loaded, n_tokens, config.max_waiting, decoding.origins)
+        limits = _batch_limits(config, loaded)
+        engines[name] = Engine(name, loaded, limits, config.max_waiting, decoding.origins)
     return Server(config, engines, plugins, _keys(config.key_file))
 
 
@@ -167,11 +171,11 @@ def _loaded(decoding: PackedDecoding) -> LoadedGenerator:
     return loaded
 
 
-def _batch_tokens(config: ServeConfig, loaded: LoadedGenerator) -> int:
-    """Maximum source tokens in a batch."""
+def _batch_limits(config: ServeConfig, loaded: LoadedGenerator) -> BatchLimits:
+    """Those of the run's batches."""
     n_tokens = loaded.generator.config.tokens
     is_chosen = "tokens" in config.generate or loaded.provenance["device"] != "cpu"
-    return n_tokens if is_chosen else min(n_tokens, CPU_TOKENS)
+    return BatchLimits(n_tokens) if is_chosen else BatchLimits(min(n_tokens, CPU_TOKENS), CPU_SENTENCES)
 
 
 def _nbest(config: ServeConfig, name: str, search: Choice) -> int:
