@@ -165,11 +165,18 @@ INLINE void add_pairs(const uint16_t *x, int64_t stride, const uint16_t *right, 
     }
 }
 
+/* Prefetches GROUP rows of sums, perhaps beyond their matrix. */
+INLINE void prefetch_sums(const float *sums, int64_t stride) {
+    for (int i = 0; i < GROUP; i++)
+        for (int half = 0; half < 2; half++) __builtin_prefetch(sums + i * stride + half * W, 1);
+}
+
 static void add_by_vectors(const Left *left, const uint16_t *right, int first, float *sums, int64_t stride) {
     for (int64_t r = 0; r < SIDE; r += GROUP) {
         const uint16_t *x = left->values + r * left->stride, *y = right;
         float *out = sums + r * stride;
         __m512 found[GROUP][2];
+        prefetch_sums(r + GROUP < SIDE || stride == SIDE ? out + GROUP * stride : sums + SIDE, stride);
         UNROLLED for (int i = 0; i < GROUP; i++)
             UNROLLED for (int half = 0; half < 2; half++)
                 found[i][half] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(out + i * stride + half * W);
