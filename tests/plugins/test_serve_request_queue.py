@@ -221,21 +221,6 @@ def test_as_many_steps_are_taken_at_once_as_fit_into_a_turn() -> None:
     assert pacer.n_steps == MAX_STEPS
 
 
-@pytest.mark.parametrize(("n_sentences", "expected"), [(None, [9]), (4, [4, 1, 1, 1]), (2, [4, 1, 0, 1]), (9, [9])])
-def test_while_others_wait_half_of_all_are_searched(n_sentences: int | None, expected: list[int]) -> None:
-    """Admissions at first, and each time that one more sentence is answered."""
-    queue = RequestQueue(1000, n_sentences)
-    for _ in range(9):
-        queue.put([4, EOS])
-    searched, admitted = list[SourceSentence](), list[int]()
-    while len(admitted) < len(expected):
-        found = queue.admit(2 * len(searched))
-        searched += found
-        admitted.append(len(found))
-        queue.resolve([SearchResult(searched.pop(0).index, [])])
-    assert admitted == expected
-
-
 def test_an_idle_search_uses_no_processor_time() -> None:
     server = Server(SEARCHES["beam"], Recurrent(9))
     server.queue.put([4, EOS]).result(SECONDS)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from s2s import Seq2Seq, Task
     from s2s.decoding import Hypothesis
     from s2s.generation import LoadedGenerator
-    from s2s_serve.request_queue import BatchLimits, QueueSearch
+    from s2s_serve.request_queue import QueueSearch
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -55,14 +55,14 @@ class Engine:
     """
 
     def __init__(
-        self, name: str, loaded: LoadedGenerator, limits: BatchLimits, max_waiting: int, origins: Sequence[object] = ()
+        self, name: str, loaded: LoadedGenerator, n_tokens: int, max_waiting: int, origins: Sequence[object] = ()
     ) -> None:
-        """max_waiting: maximum source tokens, over all requests, not yet answered.
+        """n_tokens: maximum source tokens in the batch. max_waiting: those, over all requests, not yet answered.
 
         origins: what the models were made of, in words.
         """
         self.name, self.description, self.origins = name, loaded.description, origins
-        self.limits, self.max_waiting = limits, max_waiting
+        self.n_tokens, self.max_waiting = n_tokens, max_waiting
         self.generator, self.provenance = loaded.generator, loaded.provenance
         self.task = self.generator.task
         self.n_candidates = cache(lambda nbest: replace(self.generator.config, nbest=nbest).n_candidates)
@@ -189,7 +189,7 @@ class Engine:
         return model
 
     def _thread(self, name: str, search: QueueSearch) -> SearchThread:
-        return SearchThread(f"{self.name}-{name}", search, self.limits, self.task.vocab, self.wakeups)
+        return SearchThread(f"{self.name}-{name}", search, self.n_tokens, self.task.vocab, self.wakeups)
 
     def _start(self, thread: SearchThread) -> None:
         thread.start(Segment("", self.task.encode_source([warm_up_text(self.task)])[0]))

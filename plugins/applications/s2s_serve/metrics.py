@@ -34,7 +34,7 @@ ENGINE_GAUGES: Mapping[str, tuple[str, Callable[[Engine], float]]] = {
     "batch_fill_ratio": (
         "Source tokens in the batch over the most that it takes.",
         lambda engine: (
-            sum(one.queue.n_in_batch for one in engine.threads) / sum(one.limits.n_tokens for one in engine.threads)
+            sum(one.queue.n_in_batch for one in engine.threads) / sum(one.n_tokens for one in engine.threads)
         ),
     ),
     "engine_failures": ("Searches that failed.", lambda engine: sum(one.n_failures for one in engine.threads)),

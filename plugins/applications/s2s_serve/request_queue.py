@@ -8,7 +8,7 @@ queue.close()
 
 from __future__ import annotations
 
-__all__ = ["BatchLimits", "QueueClosedError", "RequestQueue", "StepPacer", "serve"]
+__all__ = ["QueueClosedError", "RequestQueue", "StepPacer", "serve"]
 
 import itertools
 import threading
@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.decoding import Hypothesis, SentenceConstraint, SentenceQueue, SourceSentence
 
@@ -32,15 +32,6 @@ QueueSearch = Callable[[SentenceQueue], "Iterator[Iterable[SearchResult]]"]
 ADMISSION_INTERVAL = 0.02
 """Interval in seconds at which sentences may join or leave the batch"""
 MAX_STEPS = 32
-
-
-class BatchLimits(NamedTuple):
-    """What is searched at once."""
-
-    n_tokens: int
-    """Maximum source tokens, eos included"""
-    n_sentences: int | None = None
-    """Maximum sentences while others wait, or half of all if these are more; None: any number"""
 
 
 class QueueClosedError(RuntimeError):
@@ -76,12 +67,10 @@ class RequestQueue(SentenceQueue):
     sentence from the queue or from the batch.
     """
 
-    def __init__(
-        self, n_tokens: int, n_sentences: int | None = None, resolved: Callable[[], None] = lambda: None
-    ) -> None:
-        """n_tokens, n_sentences: see `BatchLimits`. resolved: called after futures are resolved."""
+    def __init__(self, n_tokens: int, resolved: Callable[[], None] = lambda: None) -> None:
+        """n_tokens: maximum source tokens, eos included, in the batch. resolved: called after futures are resolved."""
         super().__init__(n_tokens)
-        self.n_sentences, self.resolved = n_sentences, resolved
+        self.resolved = resolved
         self.n_in_batch = 0
         """Source tokens in the batch"""
         self.pacer = StepPacer()
@@ -155,27 +144,14 @@ class RequestQueue(SentenceQueue):
         self.resolved()
 
     def peek(self, *, wait: bool) -> SourceSentence | None:
-        """The first sentence, or None; with `wait`, blocks until there is a sentence or the queue is closed.
-
-        None also while as many sentences are in the batch as may be.
-        """
+        """The first sentence, or None; with `wait`, blocks until there is a sentence or the queue is closed."""
         while True:
             self._run_calls()
             with self._changed:
                 if wait:
                     self._changed.wait_for(lambda: self._waiting or self._calls or self._closed)
-                if not wait and self._has_its_share:
-                    return None
                 if self._waiting or not (wait and self._calls):
                     return self._waiting[0] if self._waiting else None
-
-    @property
-    def _has_its_share(self) -> bool:
-        """Whether as many sentences are in the batch as may be while others wait."""
-        if self.n_sentences is None:
-            return False
-        n_unanswered = len(self._futures)
-        return n_unanswered - len(self._waiting) >= max(self.n_sentences, n_unanswered // 2)
 
     def pop(self, sentence: SourceSentence) -> bool:
         """Remove this sentence from the queue; False if it was cancelled meanwhile."""

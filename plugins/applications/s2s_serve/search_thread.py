@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from s2s import Vocab
     from s2s.decoding import Hypothesis
     from s2s.generation import Segment
-    from s2s_serve.request_queue import BatchLimits, QueueSearch
+    from s2s_serve.request_queue import QueueSearch
     from s2s_serve.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 class SearchThread:
     """Answers sentences. If the search fails, those in its queue have its error, and it begins anew."""
 
-    def __init__(self, name: str, search: QueueSearch, limits: BatchLimits, vocab: Vocab, wakeups: Wakeups) -> None:
-        """name: of the thread, and in the log."""
-        self.name, self.search, self.limits, self.vocab, self.wakeups = name, search, limits, vocab, wakeups
+    def __init__(self, name: str, search: QueueSearch, n_tokens: int, vocab: Vocab, wakeups: Wakeups) -> None:
+        """name: of the thread, and in the log. n_tokens: maximum source tokens in the batch."""
+        self.name, self.search, self.n_tokens, self.vocab, self.wakeups = name, search, n_tokens, vocab, wakeups
         self.n_failures = 0
         self.answered: RequestQueue | None = None
         """The queue from which the latest answer came"""
@@ -104,4 +104,4 @@ class SearchThread:
         self.n_failures, self.queue = self.n_failures + 1, self._new_queue()
 
     def _new_queue(self) -> RequestQueue:
-        return RequestQueue(*self.limits, self.wakeups.flush)
+        return RequestQueue(self.n_tokens, self.wakeups.flush)

@@ -27,7 +27,6 @@ from s2s_serve.generating import TextOptions, text_outputs
 from s2s_serve.jobs import Jobs
 from s2s_serve.metrics import Metrics
 from s2s_serve.refusal import busy, deadline_exceeded, invalid, too_large
-from s2s_serve.request_queue import BatchLimits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,9 +43,6 @@ NBEST = 4
 CPU_TOKENS = 256
 """Maximum source tokens in a batch on a CPU, unless it is given: with beam 4 about 64 rows, which products take as fast
 as more; with more, each sentence waits longer for the steps of others"""
-CPU_SENTENCES = 4
-"""Sentences in a batch on a CPU while more than so many others wait. All in a batch share the core, which delays a long
-sentence at each of its steps, while those that wait have the same delay whatever their length."""
 
 
 @dataclass
@@ -154,8 +150,8 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
         composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "nbest": nbest}), plugins)
         decoding = PackedDecoding(composed, plugins)
         loaded = _loaded(decoding)
-        limits = _batch_limits(config, loaded)
-        engines[name] = Engine(name, loaded, limits, config.max_waiting, decoding.origins)
+        n_tokens = _batch_tokens(config, loaded)
+        engines[name] = Engine(name, loaded, n_tokens, config.max_waiting, decoding.origins)
     return Server(config, engines, plugins, _keys(config.key_file))
 
 
@@ -171,11 +167,11 @@ def _loaded(decoding: PackedDecoding) -> LoadedGenerator:
     return loaded
 
 
-def _batch_limits(config: ServeConfig, loaded: LoadedGenerator) -> BatchLimits:
-    """Those of the run's batches."""
+def _batch_tokens(config: ServeConfig, loaded: LoadedGenerator) -> int:
+    """Maximum source tokens in a batch."""
     n_tokens = loaded.generator.config.tokens
     is_chosen = "tokens" in config.generate or loaded.provenance["device"] != "cpu"
-    return BatchLimits(n_tokens) if is_chosen else BatchLimits(min(n_tokens, CPU_TOKENS), CPU_SENTENCES)
+    return n_tokens if is_chosen else min(n_tokens, CPU_TOKENS)
 
 
 def _nbest(config: ServeConfig, name: str, search: Choice) -> int:
