@@ -165,7 +165,7 @@ INLINE void add_pairs(const uint16_t *x, int64_t stride, const uint16_t *right, 
     }
 }
 
-/* Prefetches GROUP rows of sums, perhaps beyond their matrix. */
+/* Prefetches GROUP rows of sums, perhaps beyond their matrix: those that come next if blocks follow along a row. */
 INLINE void prefetch_sums(const float *sums, int64_t stride) {
     for (int i = 0; i < GROUP; i++)
         for (int half = 0; half < 2; half++) __builtin_prefetch(sums + i * stride + half * W, 1);
