@@ -125,9 +125,9 @@ def test_tokens_that_are_left_have_the_logits_that_they_had(name: str, vocab: li
         old_logits, whole_src = logits("whole", line, [rows["tgt"][i] for i in target])
         assert [rows["src"][i] for i in src] == whole_src
         assert ours_ids == src
-        torch.testing.assert_close(
-            changed_logits[:, ids], old_logits[:, [rows["tgt"][i] for i in ids]], atol=1e-5, rtol=0
-        )
+        expected = old_logits[:, [rows["tgt"][i] for i in ids]]
+        # matrices of other sizes, whose products may be summed in another order
+        torch.testing.assert_close(changed_logits[:, ids], expected, atol=1e-4, rtol=0)
     assert ours.task.src.unk not in ours.task.encode_source(["Qŋq"])[0]
 
 
