@@ -77,7 +77,7 @@ def test_new_tokens_spell_texts_that_had_unknown_parts(name: str, tmp_path: Path
 
 def logits(run: str, line: str, target: list[int], ids: list[int] | None = None) -> tuple[Tensor, list[int]]:
     """[T, V] of a target, and the ids of the source."""
-    model = s2s.load(run)
+    model = s2s.load(run, matmul="exact")  # auto measures: two loads may choose different products
     (src,) = model.task.encode_inputs([s2s.Example(line, "")])
     batch = s2s.make_batch([(src if ids is None else ids, target)], model.task.vocab)
     with torch.no_grad():
@@ -126,8 +126,7 @@ def test_tokens_that_are_left_have_the_logits_that_they_had(name: str, vocab: li
         assert [rows["src"][i] for i in src] == whole_src
         assert ours_ids == src
         expected = old_logits[:, [rows["tgt"][i] for i in ids]]
-        # matrices of other sizes, whose products may be summed in another order
-        torch.testing.assert_close(changed_logits[:, ids], expected, atol=1e-4, rtol=0)
+        torch.testing.assert_close(changed_logits[:, ids], expected, atol=1e-5, rtol=0)
     assert ours.task.src.unk not in ours.task.encode_source(["Qŋq"])[0]
 
 
