@@ -32,7 +32,11 @@ DECODING = {
     "decode_parse": "long outputs: 24 to 84 tokens, beam 21, batches of 8",
     "decode_levers": "levers, each switched off alone",
 }
-PROCESSES = {"whole_process": "whole process", "whole_process_int8": "whole process, 8-bit integers"}
+PROCESSES = {
+    "whole_process": "whole process",
+    "whole_process_int8": "whole process, 8-bit integers",
+    "whole_process_parser": "whole process, a parser",
+}
 KEEPING = "over the loop that keeps memory, "
 """Before the precision, in titles of `train.py`"""
 TRAINING = ("tiny", "width128", "small", "base", "big")

@@ -22,6 +22,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 UNSEEN = ["--split", "test", "--side", "en"]
 DEMO = ["-m", "s2s", "train", "experiment=demo"]
+PARSER = [
+    *("-m", "s2s", "train", "task=parsing", "task.linear=in_order", "task.words=parts", "task.word_labels=tags"),
+    *("arch=rnn_parsing", "arch.label_loss=0.5", "search.beam=8", "search.alpha=0"),
+]
+"""What a recipe recommends for a treebank, here learnt from the synthetic one"""
 CORPUS = "multi30k" if (ROOT.parent / "shared/data/multi30k").is_dir() else "synthetic"
 """Corpus whose sentence lengths the training benchmarks use"""
 
@@ -162,6 +167,17 @@ TABLES = {
         "quantization=int8",
         small=None,
         full="lines=1,100,1000,10000 exported={out}/demo_exported",
+    ),
+    "parser": Table(
+        [*PARSER, "run={out}/parser", "train.threads=2", "log.format=text"],
+        ["train.steps=20", "valid.every=0", "checkpoint.every=20"],
+        ["train.steps=300", "valid.every=300", "checkpoint.every=300"],
+    ),
+    "whole_process_parser": script(
+        *("whole_process", "run={out}/parser", "source={out}/demo_source.txt", "out={out}/whole_process_parser.jsonl"),
+        "compared=matmul=torch",
+        small="lines=1 repeats=1",
+        full="lines=1,100,1000",
     ),
     "serve": script(
         *("serve_load", "run={out}/demo"),

@@ -1,7 +1,7 @@
 """The cost of a whole s2s-generate, from the start of its process to the end: CPU and wall seconds, peak memory.
 
     python benchmarks/whole_process.py run=demo source=FILE [lines=1,1000] [repeats=5] [exported=FOLDER] [cores=2]
-        [quantization=int8] [options="search.max_len_a=1 search.max_len_b=0"] [out=FILE]
+        [quantization=int8] [options="search.max_len_a=1 search.max_len_b=0"] [compared="matmul=torch"] [out=FILE]
 
 The commands take turns, so that other load affects all equally; each figure is a median. For
 comparison: the import of torch alone. exported=FOLDER: also CTranslate2 by itself, one thread, beam
@@ -10,7 +10,7 @@ s2s-generate with CTranslate2's stop rule, search.stop=first_k: by default it go
 better output is possible. quantization: the type of both engines' weights, fp32 by default.
 cores=N: also s2s-generate by default, which uses idle cores, s2s-generate with N search threads,
 and CTranslate2 with N translators; compare wall seconds then. options: more options of
-s2s-generate.
+s2s-generate. compared: also s2s-generate with these options instead.
 
 Python finds the bytecode of all modules, as for an installed package; without it, for example with
 PYTHONDONTWRITEBYTECODE, s2s would be compiled at every start.
@@ -38,6 +38,7 @@ DEFAULTS = {
     "cores": "1",
     "quantization": "none",
     "options": "",
+    "compared": "",
     "out": "",
 }
 GENERATE = "import sys; from s2s.cli.generate import main; sys.exit(main())"
@@ -75,6 +76,9 @@ def main(arguments: list[str]) -> None:
         for n in map(int, options["lines"].split(",")):
             asked, cores = generate_arguments(options, n, Path(folder)), options["cores"]
             programs[f"s2s-generate, lines: {n:,}"] = ["-c", GENERATE, *asked, "threads=1"]
+            if options["compared"]:
+                others = generate_arguments(options | {"options": options["compared"]}, n, Path(folder))
+                programs[f"s2s-generate {options['compared']}: {n:,}"] = ["-c", GENERATE, *others, "threads=1"]
             if cores != "1":
                 programs[f"s2s-generate as it comes: {n:,}"] = ["-c", GENERATE, *asked]
                 programs[f"s2s-generate, {cores} threads: {n:,}"] = ["-c", GENERATE, *asked, f"threads={cores}"]

@@ -114,6 +114,13 @@ class Guide(Protocol):
     """F numbers: how many values each kind has, such as labels of what is at the places"""
     effects: Sequence[Effect] = ()
     """By target id, for an architecture that keeps a stack of its own; empty: outputs are not brackets over words"""
+    labels: Sequence[int] = ()
+    """By target id, the label of the bracket that it opens, from 2 on: 0 is none, 1 a word. Given where a state is the
+    stack that `effects` make, so that functions can compute it without torch. Places are then the next word, the last
+    one, and the left edges of the last child of the innermost bracket, of that bracket, and of the one around it; kinds
+    are the labels of these three, and whether the last token finished an item. Empty: they are others"""
+    depth: int = 0
+    """With labels: the most brackets that are open at once; any beyond are forgotten"""
 
     def start(self, src: Tensor, pad: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S] -> [B, 1, ·], of the same width for all sentences."""

@@ -15,13 +15,17 @@ __all__ = [
     "Columns",
     "FusedDecoder",
     "FusedEncoder",
+    "FusedGuidance",
     "FusedModel",
     "FusedSource",
     "FusedState",
+    "FusedWords",
     "HasFusedState",
     "HasStreamSearch",
     "LayerStack",
     "PositionTables",
+    "RecurrentCell",
+    "RecurrentLayers",
     "SearchStream",
     "StreamSearch",
     "Sublayers",
@@ -43,6 +47,7 @@ from s2s.backend.operators.operator import Operator
 if TYPE_CHECKING:
     from s2s.backend.growing_state import GrowingState
     from s2s.model import State
+    from s2s.vocab import Guide
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 Norm = nn.LayerNorm | nn.RMSNorm
@@ -110,11 +115,53 @@ def fused_encoder(layers: Sequence[Sublayers], stack: LayerStack) -> FusedEncode
     """`layers` as one function, without gradients."""
 
 
+class RecurrentCell(NamedTuple):
+    """An LSTM of width H. The gates, input, forget, cell and output, are input(x) + hidden(h)."""
+
+    input: LinearMap
+    """[..., I] -> [..., 4 H]"""
+    hidden: LinearMap
+    """[..., H] -> [..., 4 H], without a bias"""
+
+
+RecurrentLayers = Sequence[Sequence[RecurrentCell]]
+"""The cells of each layer: one, or in an encoder two, the first forwards, the second backwards; the next layer reads
+their outputs side by side"""
+
+
+class FusedGuidance(NamedTuple):
+    """What `s2s.nn.Guidance` computes, for a guide with labels.
+
+    P of its places are read, E = D + R: D for the decoder's input, R for its output.
+    """
+
+    guide: Guide
+    maps: LinearMap
+    """From the encoder's output to [..., P * E]"""
+    nothing: Tensor
+    """[P, E], in place of a word"""
+    kinds: Tensor | None
+    """[., E], of all values of all kinds; None: they are not read"""
+    out: LinearMap
+    """[..., R] -> [..., R], before the tanh"""
+
+
+class FusedWords(NamedTuple):
+    """Which tokens of a source make up its words, see `s2s.nn.SourceWords`."""
+
+    begins: Tensor
+    """[V], True at tokens that begin words"""
+    pooled: bool
+    """Whether words are what the encoder reads"""
+    labels: range
+    """Tokens that are then no part of words"""
+
+
 @dataclass(frozen=True)
 class FusedModel:
-    """logits = output(output_scale * decoder(embedding_norm(scale * embedding[token] + position)))"""
+    """logits = output(output_scale * decoder(embedding_norm(scale * embedding[token] + guide + position)))"""
 
-    decoder: FusedDecoder
+    decoder: FusedDecoder | RecurrentLayers
     embedding: Tensor | None
     """[V, D], fp32; None: the weight of `output`"""
     scale: float
@@ -123,6 +170,8 @@ class FusedModel:
     embedding_norm: Norm | None = None
     zero_start: bool = False
     """The first token's embedding is 0"""
+    guidance: FusedGuidance | None = None
+    """What is added to the embedding, and between decoder and output; in streams alone, as recurrent layers"""
 
 
 class Columns(NamedTuple):
@@ -163,14 +212,18 @@ class HasFusedState(Protocol):
 class FusedSource(NamedTuple):
     """For each layer of a decoder, keys_values(encoder(scale * embedding[token] + position)), h keys, then h values."""
 
-    encoder: FusedEncoder
+    encoder: FusedEncoder | RecurrentLayers
     n_tokens: int
     """V of the source"""
     embedding: Tensor | None
     """[V, D], fp32; None: the weight of `FusedModel.output`"""
     scale: float
     keys_values: Sequence[LinearMap]
-    """[..., D] -> [..., h * (d_k + d_v)]"""
+    """[..., D] -> [..., h * (d_k + d_v)]; none without attention to the source"""
+    words: FusedWords | None = None
+    """For pooled words, a guide and labels; None: none of these"""
+    labels: LinearMap | None = None
+    """[..., D] -> [..., L], logits of the labels of words, see `Seq2Seq.label_logits`"""
 
 
 class PositionTables(NamedTuple):
@@ -185,7 +238,8 @@ class SearchStream(Protocol):
     """The search of sentences, from their tokens to their outputs, with the constraint and the shortlist of the run's
     request, and no constraint of their own. Sentences come and go, and may begin with several tokens each; a result, a
     `SearchResult` of `s2s.decoding`, has `nbest` outputs of its sentence. Those of beam search are bit-identical to the
-    first of those of single steps; each sample (`Run.sampling`) is to that of single steps that draw it alone."""
+    first of those of single steps; each sample (`Run.sampling`) is to that of single steps that draw it alone. With a
+    guide, pooled words or recurrent layers, sums of single steps are rounded in another order."""
 
     @property
     def n_source(self) -> int:

@@ -61,7 +61,8 @@ class Hypothesis:
     source_positions: list[int] | None = None
     """For each token the source position, eos excluded, with the most attention; None unless requested"""
     source_labels: list[int] | None = None
-    """For each source word the index in `Vocab.labels` of its most probable label; None unless requested"""
+    """For each source word the index in `Vocab.labels` of its most probable label; None: the model has learnt none, or
+    none were requested"""
     finished: bool = True
     """False: it was cut at the length limit, where it can only end"""
 
@@ -91,14 +92,18 @@ class ActiveSentence:
         """Whether an output of `n_tokens`, without eos, was not cut: at its limit eos has a probability over 0.5."""
         return n_tokens < self.limit or eos_log_prob > HALF
 
-    def hypothesis(self, tokens: list[int], score: float, log_probs: list[float]) -> Hypothesis:
-        """An output of the sentence; log_probs: those of its tokens and of eos."""
+    def hypothesis(
+        self, tokens: list[int], score: float, log_probs: list[float], labels: list[int] | None = None
+    ) -> Hypothesis:
+        """An output of the sentence; log_probs: those of its tokens and of eos; labels: of the source's words."""
         *before, last = log_probs
         finished = self.ends_itself(len(tokens), last)
-        return Hypothesis(tokens, score, sum(before) + last, log_probs, finished=finished)
+        return Hypothesis(tokens, score, sum(before) + last, log_probs, source_labels=labels, finished=finished)
 
-    def sampling_result(self, samples: Iterable[tuple[list[int], list[float]]]) -> SearchResult:
+    def sampling_result(
+        self, samples: Iterable[tuple[list[int], list[float]]], labels: list[int] | None = None
+    ) -> SearchResult:
         """The result of sampling, the most probable output first: tokens of each sample, and log-probabilities of
         these and of eos."""
-        outputs = [self.hypothesis(tokens, sum(log_probs), log_probs) for tokens, log_probs in samples]
+        outputs = [self.hypothesis(tokens, sum(log_probs), log_probs, labels) for tokens, log_probs in samples]
         return SearchResult(self.index, sorted(outputs, key=lambda output: -output.score))

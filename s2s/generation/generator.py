@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from s2s.config import GenerateConfig
     from s2s.data.source_shape import SourceShape
-    from s2s.decoding import SearchResult, SentenceQueue, SourceSentence
+    from s2s.decoding import Hypothesis, SearchResult, SentenceQueue, SourceSentence
     from s2s.generation.candidates import Input
     from s2s.generation.output_stages import OutputStage
     from s2s.generation.searching import Searcher
@@ -59,6 +59,9 @@ class SegmentSearch(Protocol):
 
     def queued(self, queue: SentenceQueue) -> Iterator[Iterable[SearchResult]]:
         """The result of each sentence of a queue, all of which it accepts, as soon as it is known; before stages."""
+
+    def has_more_to_do(self, sentence: SourceSentence, hypotheses: Sequence[Hypothesis]) -> bool:
+        """Whether `Searcher.after_stages` changes what `queued` has found for a sentence that it accepts."""
 
     def with_model(self) -> Searcher:
         """The search with the model as a network of torch, for what needs the network itself."""

@@ -26,6 +26,8 @@ class OutputStage:
 
     computes_alignment = False
     """Whether `results` sets `Hypothesis.source_positions`, as the options require"""
+    reads_labels = False
+    """Whether `text` or `rerank` reads `Hypothesis.source_labels`, which are then set where the model has learnt any"""
 
     def processes(self, sentence: SourceSentence) -> bool:
         """Whether `results` does anything for a sentence."""

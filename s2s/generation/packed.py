@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.compose import ComposedConfig
-    from s2s.decoding import SearchResult, SentenceQueue, SourceSentence
+    from s2s.decoding import Hypothesis, SearchResult, SentenceQueue, SourceSentence
     from s2s.generation.packed_format import PackedFormat, PackedModel
     from s2s.generation.searching import Searcher
     from s2s.generation.segments import Segment
@@ -95,6 +95,11 @@ class PackedSegmentSearch:
     def accepts(self, sentence: SourceSentence) -> bool:
         """Whether the functions search it, and no stage needs the model for it."""
         return self.search.accepts(sentence) and not any(stage.processes(sentence) for stage in self.stages)
+
+    def has_more_to_do(self, sentence: SourceSentence, hypotheses: Sequence[Hypothesis]) -> bool:
+        """Whether stages need the model for a sentence; labels of its words are found by the search."""
+        del hypotheses
+        return any(stage.processes(sentence) for stage in self.stages)
 
     def queued(self, queue: SentenceQueue) -> Iterator[Iterable[SearchResult]]:
         """The result of each sentence of a queue, all of which it accepts, as soon as it is known; before stages."""

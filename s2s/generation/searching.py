@@ -22,6 +22,7 @@ from s2s.errors import ConfigError
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.generation.output_stages import OutputStage, build_stages
 from s2s.generation.sentences import one_result_each, sentences_of
+from s2s.generation.source_labels import lack_labels, with_labels
 from s2s.generation.workers import search_shared
 from s2s.model import Seq2Seq, evaluating
 from s2s.task import Constraint, Task
@@ -29,6 +30,7 @@ from s2s.task import Constraint, Task
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from s2s.decoding import Hypothesis
     from s2s.generation.segments import Segment
     from s2s.plugin import Plugins
 
@@ -91,6 +93,11 @@ class Searcher:
         """Every sentence."""
         return True
 
+    def has_more_to_do(self, sentence: SourceSentence, hypotheses: Sequence[Hypothesis]) -> bool:
+        """Whether `after_stages` changes what `queued` has found for a sentence."""
+        needs_labels = any(stage.reads_labels for stage in self.stages) and lack_labels(hypotheses)
+        return needs_labels or any(stage.processes(sentence) for stage in self.stages)
+
     def with_model(self) -> Self:
         """Itself."""
         return self
@@ -139,6 +146,8 @@ class Searcher:
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, SourceSentence]
     ) -> Iterator[Iterable[SearchResult]]:
         """The results of a search after all stages."""
+        if any(stage.reads_labels for stage in self.stages):
+            results = with_labels(results, sources, self.model, self.task.vocab, self.config.tokens)
         for stage in self.stages:
             results = stage.results(results, sources)
         return iter(results)

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from s2s.backend.fused import FusedGuidance
+from s2s.backend.linear import linear_function
 from s2s.errors import ConfigError
 from s2s.nn.dropout import Dropout
 from s2s.nn.linear import Linear
@@ -75,6 +77,13 @@ class Guidance(nn.Module):
         self.kinds = nn.Parameter(torch.zeros(sum(kinds), sum(widths))) if kinds else None
         self.out = Linear(widths[1], widths[1])
         self.dropout = Dropout(dropout)
+
+    def fused(self) -> FusedGuidance | None:
+        """The maps and vectors, for functions that compute the guide; None: its places are its own."""
+        if not self.guide.labels:
+            return None
+        nothing, kinds = self.nothing.detach(), None if self.kinds is None else self.kinds.detach()
+        return FusedGuidance(self.guide, linear_function(self.maps), nothing, kinds, linear_function(self.out))
 
     def begin(self, memory: Tensor, src: Tensor, pad: Tensor) -> Guided:
         """memory [B, S, M], or of pooled words [B, W, M]; src, pad [B, S]"""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from s2s.backend.fused import FusedWords
 from s2s.tensors import host_copy, to_device
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ class SourceWords(nn.Module):
         super().__init__()
         self.vocab = vocab
         self._tables: dict[torch.device, tuple[Tensor, Tensor]] = {}  # not buffers: no weights, known on any device
+
+    def fused(self, *, pooled: bool) -> FusedWords:
+        """Which tokens make up words, for functions; pooled: whether the encoder reads `pool`."""
+        return FusedWords(self._on(torch.device("cpu"))[0], pooled, self.vocab.labels)
 
     def pool(self, embedding: Tensor, src: Tensor, pad: Tensor) -> tuple[Tensor, Tensor]:
         """embedding [V, D], src, pad [B, S] -> vectors [B, W, D], 0 at padding, and padding [B, W].

@@ -13,10 +13,7 @@ from s2s.config import Mark
 from s2s_parsing.linear import CONTRACT, FORMS, LinearConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from s2s import Seq2Seq, Task
-    from s2s.config import GenerateConfig
+    from s2s import Task
     from s2s.generation import OutputStage
     from s2s_parsing.task import Parsing
 
@@ -157,13 +154,13 @@ class ParsingConfig(Choice):
 
 
 @hookimpl
-def s2s_finish_outputs(config: GenerateConfig, task: Task, load_model: Callable[[], Seq2Seq]) -> OutputStage | None:
+def s2s_finish_outputs(task: Task) -> OutputStage | None:
     """The stage that takes parts of speech from the encoder's labels, if outputs have none of their own."""
     if not (isinstance(task.config, ParsingConfig) and task.vocab.labels and task.config.needs_tags):
         return None
     from s2s_parsing.tagging import TagStage
 
-    return TagStage(load_model(), task, config.tokens)  # type: ignore[arg-type]  # the task of that configuration
+    return TagStage(task)  # type: ignore[arg-type]  # the task of that configuration
 
 
 @hookimpl

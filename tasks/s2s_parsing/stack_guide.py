@@ -35,6 +35,7 @@ EFFECTS: dict[Kind, Effect] = {
     Kind.PROJECT: "wraps",
     Kind.CLOSE: "closes",
 }
+CHANGES = tuple(EFFECTS.values())
 
 
 class StackGuide(Guide):
@@ -53,8 +54,7 @@ class StackGuide(Guide):
         self.n_labels, self.depth = len(numbers) + WORD + 1, depth
         self.kinds = (self.n_labels, self.n_labels, self.n_labels, 2)
         self.effects = [EFFECTS[action.kind] if action else "nothing" for action in actions]
-        self.changes = [_change(action, numbers) for action in actions]
-        """By target id"""
+        self.labels = [numbers.get((action.label if action else None) or "", NONE) for action in actions]
         self._changes: dict[torch.device, Tensor] = {}
 
     def start(self, src: Tensor, pad: Tensor) -> Tensor:
@@ -91,17 +91,12 @@ class StackGuide(Guide):
         return places, torch.cat([items % self.n_labels, finished[..., None]], dim=-1)
 
     def _on(self, device: torch.device) -> Tensor:
-        """The changes on a device, copied at their first use."""
+        """[V, 5], by token: whether it takes, opens, wraps or closes, and its label; copied to a device at the first
+        use."""
         import torch
 
         if device not in self._changes:
-            self._changes[device] = torch.tensor(self.changes, device=device)
+            changes = [[effect == kind for kind in CHANGES] for effect in self.effects]
+            labels = torch.tensor(self.labels)[:, None]
+            self._changes[device] = torch.cat([torch.tensor(changes).long(), labels], dim=1).to(device)
         return self._changes[device]
-
-
-def _change(action: Action | None, numbers: dict[str, int]) -> list[int]:
-    """Whether it takes a word, opens, projects or closes, and the number of its label."""
-    if action is None:
-        return [0] * 5
-    kinds = [int(action.kind is kind) for kind in (Kind.WORD, Kind.OPEN, Kind.PROJECT, Kind.CLOSE)]
-    return [*kinds, numbers.get(action.label or "", NONE)]

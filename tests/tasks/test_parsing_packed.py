@@ -20,22 +20,34 @@ from s2s_parsing.task import read_tree
 
 pytestmark = pytest.mark.skipif(not has_linear(), reason=native_library().reason)
 SMALL = [
-    *("task=parsing", "task.trees=100", "task.src_vocab_size=100", "arch=transformer_tiny", "arch.d_model=8"),
-    *("arch.share_embeddings=none", "arch.d_ff=8", "arch.n_heads=2", "arch.n_encoder_layers=1", "recipe=none"),
-    *("arch.n_decoder_layers=1", "data.workers=1", "train.threads=1", "train.tokens=300", "train.steps=4"),
+    *("task=parsing", "task.trees=100", "recipe=none", "arch.n_encoder_layers=1", "arch.n_decoder_layers=1"),
+    *("data.workers=1", "train.threads=1", "train.tokens=300", "train.steps=4"),
     *("checkpoint.every=2", "valid.every=0", "valid.sentences=4", "log.tensorboard=false", "run=x", "--quiet"),
 ]
+TRANSFORMER = [
+    *("task.src_vocab_size=100", "arch=transformer_tiny", "arch.d_model=8", "arch.d_ff=8", "arch.n_heads=2"),
+    "arch.share_embeddings=none",
+]
+GUIDED = [
+    *("task.linear=in_order", "task.words=parts", "task.word_labels=tags", "arch=rnn_parsing", "arch.label_loss=0.5"),
+    *("arch.d_model=16", "arch.d_embedding=24"),
+]
 LINES = ["A cat sleeps .", "The old dog sees the cat and the bird .", "Go !", "", "( unseen ) wörds ✓", "sleeps " * 40]
-FORMS = ["released", "in_order"]
-"""Brackets in words of their own, and actions of a transition system"""
+PARSERS = {
+    "released": [*TRANSFORMER, "task.linear=released"],
+    "in_order": [*TRANSFORMER, "task.linear=in_order"],
+    "guided": GUIDED,
+}
+"""Brackets in words of their own, actions of a transition system, and what recipes recommend: these with a guide, words
+from parts and tags from the encoder"""
 
 
-@pytest.fixture(scope="module", params=FORMS)
+@pytest.fixture(scope="module", params=PARSERS)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        assert train.main([*SMALL, f"task.linear={request.param}"]) == 0
+        assert train.main([*SMALL, *PARSERS[request.param]]) == 0
     (folder / "in.txt").write_text("\n".join(LINES) + "\n")
     return folder
 

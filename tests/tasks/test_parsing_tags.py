@@ -12,6 +12,7 @@ from harness.generators import generator_of
 from harness.shipped_plugins import generate_config
 from s2s import Seq2Seq, make_batch
 from s2s.decoding import Hypothesis, SearchResult, SourceSentence
+from s2s.generation.source_labels import with_labels
 from s2s_parsing import ParsingConfig, s2s_finish_outputs
 from s2s_parsing.tagging import TagStage
 from s2s_parsing.task import read_tree
@@ -98,12 +99,12 @@ def test_punctuation_stays_punctuation_and_no_other_word_becomes_it(task: Parsin
 @pytest.mark.parametrize("n_tokens", [1, 60, 10_000], ids=["one by one", "some at once", "all at once"])
 def test_each_output_gets_the_labels_of_its_own_sentence(task: Parsing, gold: list[Example], n_tokens: int) -> None:
     model = Oracle(task, gold)
-    stage = TagStage(model, task, n_tokens)
+    stage = TagStage(task)
     encoded = enumerate(task.encode_source([e.src for e in gold]))
     sources = {i: SourceSentence(i, [*ids, task.vocab.eos]) for i, ids in encoded}
     results = [SearchResult(i, [found(i), found(i + 1)][: i % 3]) for i in reversed(range(len(gold)))]
     batches = [results[:5], [], results[5:]]
-    given = list(stage.results(batches, sources))
+    given = list(with_labels(batches, sources, model, task.vocab, n_tokens))
     assert [[one.index for one in some] for some in given] == [[one.index for one in some] for some in batches]
     for one in (one for some in given for one in some):
         before = [found(one.index), found(one.index + 1)][: one.index % 3]
@@ -111,14 +112,14 @@ def test_each_output_gets_the_labels_of_its_own_sentence(task: Parsing, gold: li
         example = gold[one.index]
         for h in one.hypotheses:
             assert stage.text(example.src, h, untagged(example.tgt)) == example.tgt
-    assert model.calls == {1: 12, 10_000: 2}.get(n_tokens, model.calls)
+    assert model.calls == {1: 8, 10_000: 2}.get(n_tokens, model.calls)
 
 
 def test_without_labels_an_output_stays_as_it_is(task: Parsing, gold: list[Example]) -> None:
     model = plugins().registry.get("arch", "rnn").build(RNNConfig(**SMALL, attention="additive"), task.vocab)
-    stage = TagStage(model, task, 100)
+    stage = TagStage(task)
     source = SourceSentence(0, [*task.encode_source([gold[0].src])[0], 3])
-    ((one,),) = stage.results([[SearchResult(0, [found(1)])]], {0: source})
+    ((one,),) = with_labels([[SearchResult(0, [found(1)])]], {0: source}, model, task.vocab, 100)
     assert one.hypotheses[0].source_labels is None
     assert stage.text(gold[0].src, one.hypotheses[0], untagged(gold[0].tgt)) == untagged(gold[0].tgt)
 
@@ -130,8 +131,7 @@ def test_without_labels_an_output_stays_as_it_is(task: Parsing, gold: list[Examp
 )
 def test_tags_of_the_output_itself_are_kept(options: dict[str, Any], tmp_path: Any) -> None:
     other = learnt(tmp_path, **{"linear": "in_order", "trees": 60, **options})
-    config = generate_config()
-    assert s2s_finish_outputs(config=config, task=other, load_model=Any) is None
+    assert s2s_finish_outputs(task=other) is None
 
 
 def test_words_of_a_sentence_that_was_cut_off_keep_the_tags_of_the_form(task: Parsing, gold: list[Example]) -> None:

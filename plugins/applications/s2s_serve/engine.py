@@ -146,7 +146,8 @@ class Engine:
         if n_candidates == 1:
             hypotheses = hypotheses[:1]  # so that no others are written as text
         search = self.writing(align=align).search
-        if not any(stage.processes(source) for stage in search.stages):
+        search = search if is_plain else search.with_model()
+        if not search.has_more_to_do(source, hypotheses):
             return hypotheses
 
         def annotated() -> list[Hypothesis]:

@@ -15,16 +15,18 @@ import torch
 from torch import Tensor, nn
 
 from s2s import ConfigError, Memory, Seq2Seq, State
-from s2s.nn import Dropout, Guidance, Guided, Linear, SourceWords, WordDropout, WordLabels
+from s2s.nn import Dropout, Guidance, Guided, Linear, SourceWords, WordDropout, WordLabels, must_be_called
 from s2s_recurrent.attention import Attention
 from s2s_recurrent.cells import Cell, GroupedLinear, Hidden
 from s2s_recurrent.decoder import Decoded, Decoder
 from s2s_recurrent.encoder import Encoder, d_memory, modules
+from s2s_recurrent.fused import fused_search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s import Auxiliary, Side, Vocab
+    from s2s.backend import fused
     from s2s_recurrent import RNNConfig
     from s2s_recurrent.attention import Source
 
@@ -78,6 +80,7 @@ class RNN(Seq2Seq):
         if config.label_loss:
             self.labels = WordLabels(vocab, d_memory(self.encoder), config.label_loss)
             self.auxiliary = self.labels.auxiliary
+        self.fused_search: fused.StreamSearch | None = None
         self.starts = modules(Linear(d_cell, d_cell) for _ in range(n_starts))
         self.softmax = Linear(self.decoder.d_readout, vocab.tgt)
         self.init_weights()
@@ -127,6 +130,15 @@ class RNN(Seq2Seq):
             y = y + at_input
         decoded, hidden = self.decoder.step(y, hidden, source)
         return self.project(self._guided(decoded.readout, beside)), replace(state, hypothesis=(hidden, guide))
+
+    def stream_search(self) -> fused.StreamSearch | None:
+        """See `HasStreamSearch`, and `fused_search`; not available if a module or a method does more than its class."""
+        own, kind, methods = vars(self), type(self), ("encode", "start", "step", "project")
+        same = all(name not in own and getattr(kind, name) is getattr(RNN, name) for name in methods)
+        if not same or self.training or any(map(must_be_called, self.modules())):
+            return None
+        self.fused_search = self.fused_search or fused_search(self)
+        return self.fused_search
 
     def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
         """src, pad [B, S] -> [B, W, L]; None without arch.label_loss"""

@@ -84,7 +84,11 @@ def _stack(last_norm: nn.Module, config: TransformerConfig, relative: RelativeBi
 
 
 def fused_model(
-    decoder: fused.FusedDecoder, embeddings: Embeddings, norm: nn.Module, config: TransformerConfig
+    decoder: fused.FusedDecoder,
+    embeddings: Embeddings,
+    norm: nn.Module,
+    config: TransformerConfig,
+    guidance: fused.FusedGuidance | None = None,
 ) -> fused.FusedModel | None:
     """The model from tokens to logits, with the norm of the decoder's input; None if the softmax's matrix is not
     prepacked."""
@@ -93,7 +97,7 @@ def fused_model(
     table, output_scale = embeddings.target_table, config.d_model**-0.5 if config.scale_output else 1.0
     table = None if table is None else table.detach()
     maps = (table, embeddings.scale, embeddings.prepacked)
-    return fused.FusedModel(decoder, *maps, output_scale, _norm(norm), config.zero_start)
+    return fused.FusedModel(decoder, *maps, output_scale, _norm(norm), config.zero_start, guidance)
 
 
 def fused_source(

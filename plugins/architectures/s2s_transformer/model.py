@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from s2s import Memory, Seq2Seq, State
-from s2s.backend import fused
+from s2s.backend import fused, linear
 from s2s.nn import (
     KERNELS,
     Dropout,
@@ -302,8 +302,8 @@ class Transformer(Seq2Seq):
         return fused_state(model, state, beam)
 
     def stream_search(self) -> fused.StreamSearch | None:
-        """See `HasStreamSearch`; not available if the steps are not, or if the encoder's input or output are read."""
-        plain = isinstance(self.src_embedding_norm, nn.Identity) and not (self.pooled or self.labels or self.guidance)
+        """See `HasStreamSearch`; not available if the steps are not, or for a guide without labels."""
+        plain = isinstance(self.src_embedding_norm, nn.Identity)
         same = self._computes("encode", "start", "step", "project", "fused_state") and not self.training
         if not plain or not same or must_call_layers([*self.encoder, *self.decoder]):
             return None
@@ -313,8 +313,14 @@ class Transformer(Seq2Seq):
     def _fuse_search(self) -> fused.StreamSearch | None:
         if (encoder := self._fuse_encoder()) is None or (decoder := self._fuse_decoder()) is None:
             return None
-        model = fused_model(decoder, self.embeddings, self.tgt_embedding_norm, self.config)
+        guidance = self.guidance.fused() if self.guidance else None
+        if self.guidance and guidance is None:
+            return None
+        model = fused_model(decoder, self.embeddings, self.tgt_embedding_norm, self.config, guidance)
         source = fused_source(encoder, self.vocab.src, self.embeddings, self.decoder)
+        source = source._replace(words=self.words.fused(pooled=self.pooled))
+        if self.labels:
+            source = source._replace(labels=linear.linear_function(self.labels.map))
         tables = (partial(first_positions, positions) for positions in (self.src_positions, self.tgt_positions))
         return fused.stream_search(source, model, fused.PositionTables(*tables)) if model else None
 

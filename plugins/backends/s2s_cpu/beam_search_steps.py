@@ -175,11 +175,12 @@ def run_steps(
 
 
 def model_struct(model: fused.FusedModel, layers: ctypes.Array[LayerStruct]) -> ModelStruct:
-    """The structure of a model without positions and columns, whose memory it points to."""
-    assert isinstance(model.output, PrepackedLinear)
-    table = None if model.embedding is None else model.embedding.data_ptr()
+    """The structure of a model without positions, columns and guide, whose memory it points to."""
+    output, table = model.output, model.embedding
+    assert isinstance(output, PrepackedLinear)
+    width, address = (output.n_inputs, None) if table is None else (table.size(1), table.data_ptr())
     changes = (model.scale, model.output_scale, model.zero_start, None, norm_struct(model.embedding_norm))
-    return ModelStruct(ctypes.cast(layers, ctypes.c_void_p), len(layers), model.output.struct, table, *changes)
+    return ModelStruct(ctypes.cast(layers, ctypes.c_void_p), len(layers), width, output.struct, address, *changes)
 
 
 def _point_to(columns: fused.Columns, struct: ModelStruct) -> None:

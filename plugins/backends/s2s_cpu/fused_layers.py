@@ -18,7 +18,7 @@ from s2s_cpu.rows import norm_struct
 from s2s_cpu.structs import ACTIVATIONS, EncoderLayerStruct, EncodingStruct, LayerStruct, StackStruct, StepStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from torch import Tensor
 
@@ -44,13 +44,36 @@ class Structures(NamedTuple):
     """Tensors that the structures point to, kept alive with them"""
 
 
-class FusedDecoder:
+class FusedLayers:
+    """Layers as structures, and the memory that these point to."""
+
+    def __init__(self, layers: Sequence[fused.Sublayers], stack: fused.LayerStack) -> None:
+        self.parts = layers, stack
+        self.stack = _stack(stack, layers)
+
+    @property
+    def width(self) -> int:
+        """Of the output."""
+        return int(self.stack.D)
+
+    def pointed_to(self) -> Iterator[Tensor]:
+        """All tensors to which the structures point."""
+        layers, stack = self.parts
+        for layer in layers:
+            for linear in layer.linears.values():
+                yield from cast("PrepackedLinear", linear).tensors.values()
+        for norm in (*(norm for layer in layers for norm in layer.norms), stack.norm):
+            yield from norm.parameters() if norm else ()
+        if stack.relative is not None:
+            yield stack.relative
+
+
+class FusedDecoder(FusedLayers):
     """Layers whose step is one function in C, with the final norm, if there is one."""
 
     def __init__(self, layers: Sequence[fused.Sublayers], stack: fused.LayerStack) -> None:
-        self.tensors = layers, stack  # own the memory that the structures point to
+        super().__init__(layers, stack)
         self.layers = (LayerStruct * len(layers))(*(_layer(LayerStruct, layer) for layer in layers))
-        self.stack = _stack(stack, layers)
 
     def __call__(self, x: Tensor, cache: fused.TreeCache) -> Tensor:
         """x [B, K, D] -> [B, K, D]; keys and values are written to the last nodes of the paths."""
@@ -76,13 +99,12 @@ class FusedDecoder:
         return Structures(layers, StepStruct(**sizes, **pointers, stack=ctypes.pointer(self.stack)), alive)
 
 
-class FusedEncoder:
+class FusedEncoder(FusedLayers):
     """Layers that are one function in C, with the final norm, if there is one."""
 
     def __init__(self, layers: Sequence[fused.Sublayers], stack: fused.LayerStack) -> None:
-        self.tensors = layers, stack  # own the memory that the structures point to
+        super().__init__(layers, stack)
         self.layers = (EncoderLayerStruct * len(layers))(*(_layer(EncoderLayerStruct, layer) for layer in layers))
-        self.stack = _stack(stack, layers)
 
     def __call__(self, x: Tensor, pad: Tensor) -> Tensor:
         """x [B, S, D], pad [B, S] -> [B, S, D]"""

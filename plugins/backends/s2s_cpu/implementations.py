@@ -22,6 +22,7 @@ from s2s_cpu import (
     residual,
     rows,
     sampling,
+    stream_model,
     stream_search,
     training_feed_forward,
     training_linear,
@@ -82,7 +83,7 @@ def implement() -> str:
     fused.fused_decoder.implement(fused_decoder, accepts_layers)
     fused.fused_encoder.implement(FusedEncoder, accepts_layers)
     fused_steps.implement(beam_search_steps, lambda *_: True)
-    fused.stream_search.implement(stream_search.StreamSearch, stream_search.accepts_models)
+    fused.stream_search.implement(stream_search.StreamSearch, stream_model.accepts_models)
     quantization.quantize_rows.implement(rows.quantize_rows, fp32(0))
     quantization.dequantize_rows.implement(rows.dequantize_rows, fp32(0, 1, 2, also=contiguous))
     return reason

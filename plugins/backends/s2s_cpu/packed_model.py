@@ -51,8 +51,8 @@ class PackedModel:
             self.shortlist = ShortlistStruct.from_buffer(self.memory, begin + header["shortlist"])
         self.n_tokens: int = header["n_tokens"]
         """Of the source's vocabulary"""
-        self.n_positions: int = header["n_positions"]
-        """Tokens of a source, and of an output with eos, whose positions are encoded"""
+        self.n_positions: int | None = header["n_positions"]
+        """Tokens of a source, and of an output with eos, whose positions are encoded; None: none are added"""
         self.max_len: int | None = header["max_len"]
         """Tokens that the model takes; None: any number"""
         self.is_constrained: bool = header["is_constrained"]

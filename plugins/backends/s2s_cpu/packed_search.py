@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["PackedSearch", "packed_search"]
 
 import ctypes
+import sys
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ class PackedSearch:
         listed: bool,
     ) -> None:
         self.model, self.options, self.vocab, self.n, self.automaton = model, options, vocab, nbest, automaton
-        self.tables = _tables(options, vocab, model.n_positions)  # own what is pointed to
+        self.tables = _tables(options, vocab)  # own what is pointed to
         if isinstance(options, SampleConfig):
             self.struct = sampling_settings(options, vocab.eos, nbest, normalize=True)
         else:
@@ -72,20 +73,25 @@ class PackedSearch:
     def accepts(self, sentence: SourceSentence) -> bool:
         """Whether it searches this sentence: not with a constraint of its own, and of no unusual length."""
         ids, start, model = sentence.ids, self._start(sentence), self.model
-        is_source = 0 < len(ids) <= model.n_positions and min(ids) >= 0 and max(ids) < model.n_tokens
+        n_positions = sys.maxsize if model.n_positions is None else model.n_positions
+        is_source = 0 < len(ids) <= n_positions and min(ids) >= 0 and max(ids) < model.n_tokens
         if sentence.constraint is not None or not is_source or min(start) < 0 or max(start) >= self.vocab.tgt:
             return False
         if model.max_len and len(start) >= model.max_len:
             return False
-        return self._limit(sentence) <= model.n_positions - len(start) and self._state(sentence) is not None
+        return self._limit(sentence) <= n_positions - len(start) and self._state(sentence) is not None
 
     def __call__(self, queue: SentenceQueue) -> Iterator[list[SearchResult]]:
         """The result of each sentence of the queue, as soon as it is known."""
         self.options.check_nbest(self.n)
         stream, records = Stream(self.model.source, self.model.target, self.struct), dict[int, ActiveSentence]()
-        stream.n_positions = self.model.n_positions
+        stream.n_positions = sys.maxsize if self.model.n_positions is None else self.model.n_positions
+        penalties = array("f")  # owned here
         while (admitted := queue.admit(stream.n_source)) or stream.n_sentences:
             records.update((one.index, self._record(one)) for one in admitted)
+            if admitted and isinstance(self.options, BeamConfig):
+                penalties = _extended(penalties, self.options, max(map(self._limit, admitted)) + 3)
+                stream.settings.penalty = penalties.buffer_info()[0]
             if admitted:
                 stream.admit([self._sentence(one) for one in admitted])
             if cancelled := queue.take_cancelled():
@@ -118,11 +124,14 @@ class PackedSearch:
         return StreamSentence(sentence.index, sentence.ids, limit, n_best, start, state, keys)
 
 
-def _tables(options: BeamConfig | SampleConfig, vocab: Vocab, n_positions: int) -> dict[str, array[Any]]:
-    """What settings point to."""
+def _extended(penalties: array[float], options: BeamConfig, n: int) -> array[float]:
+    """At least the first n length penalties; twice as many if there are too few."""
+    return penalties if len(penalties) >= n else options.penalties(2 * n)
+
+
+def _tables(options: BeamConfig | SampleConfig, vocab: Vocab) -> dict[str, array[Any]]:
+    """What settings point to, besides length penalties."""
     tables: dict[str, array[Any]] = {"banned": array("q", options.banned(vocab))}
-    if isinstance(options, BeamConfig):
-        tables["penalty"] = options.penalties(n_positions + 3)
-        if affine := options.affine(vocab):
-            tables |= {"logit_scale": affine.scale, "logit_bias": affine.bias}
+    if isinstance(options, BeamConfig) and (affine := options.affine(vocab)):
+        tables |= {"logit_scale": affine.scale, "logit_bias": affine.bias}
     return tables

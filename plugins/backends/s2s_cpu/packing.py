@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import json
 from ctypes import c_char, c_int64, c_void_p
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.backend import fused
 from s2s_cpu.packed_model import DIGEST, FORMAT, PAGE, aligned
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.decoding import SearchRequest
-    from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
-    from s2s_cpu.prepacked import PrepackedLinear
+    from s2s_cpu.stream_model import StreamModel, Struct
 
 LINE = 64
 """Bytes to a multiple of which blocks are aligned"""
@@ -38,6 +37,13 @@ class Block(NamedTuple):
     n_bytes: int
     struct: type[ctypes.Structure] | None = None
     """Of which it is an array; None: numbers"""
+
+
+class Tables(NamedTuple):
+    """Encodings of the first positions, [P, D]; None: the model adds none."""
+
+    src: Tensor | None
+    tgt: Tensor | None
 
 
 def pack_model(path: Path, request: SearchRequest, n_positions: int, most_bytes: int) -> str | None:
@@ -55,30 +61,35 @@ def pack_model(path: Path, request: SearchRequest, n_positions: int, most_bytes:
         automaton = automaton_of(request.constraint, request.vocab.tgt)
     except ValueError:  # impossible tables, which a search that needs them reports
         return None
+    n_positions = min(n_positions, model.max_len or n_positions)
+    tables = Tables(search.positions.src(n_positions), search.positions.tgt(n_positions))
     others = {
         "n_tokens": search.n_tokens,
-        "n_positions": min(n_positions, model.max_len or n_positions),
+        "n_positions": None if tables == (None, None) else n_positions,
         "max_len": model.max_len,
         "is_constrained": request.constraint is not None,
         "automaton": automaton.numbers if automaton else None,
     }
-    return _write_model(path, search, request, others, most_bytes)
+    return _write_model(path, search.model, tables, request, others, most_bytes)
 
 
 def _write_model(
-    path: Path, search: StreamSearch, request: SearchRequest, others: Mapping[str, Any], most_bytes: int
+    path: Path,
+    model: StreamModel,
+    tables: Tables,
+    request: SearchRequest,
+    others: Mapping[str, Any],
+    most_bytes: int,
 ) -> str | None:
-    """Write a model with the encodings of its first positions [P, D]; others: values of the line of JSON."""
-    n = others["n_positions"]
-    source = SourceModelStruct.from_buffer_copy(search.source)
-    target = ModelStruct.from_buffer_copy(search.target)
-    tables = search.positions.src(n), search.positions.tgt(n)
+    """Write a model; others: values of the line of JSON."""
+    source = SourceModelStruct.from_buffer_copy(model.source)
+    target = ModelStruct.from_buffer_copy(model.target)
     source.positions, target.positions = (None if table is None else table.data_ptr() for table in tables)
-    tensors = (*_tensors(*search.models), *(table for table in tables if table is not None))
+    tensors = (*model.tensors(), *(table for table in tables if table is not None))
     roots = {"source": source, "target": target}
     if shortlist := shortlist_struct(request):
         roots["shortlist"], tensors = shortlist, (*tensors, *(request.shortlist or ()))
-    every = (*map(_block, tensors), *_struct_blocks(search), *map(_struct_block, roots.values()))
+    every = (*map(_block, tensors), *map(_struct_block, (*model.structs(), *roots.values())))
     blocks = list({block.address: block for block in every if block.n_bytes}.values())  # weights may be shared
     ends = list(itertools.accumulate(aligned(block.n_bytes, LINE) for block in blocks))
     if ends[-1] > most_bytes:
@@ -102,40 +113,14 @@ def _write_model(
     return digest.hexdigest()
 
 
-def _coders(source: fused.FusedSource, target: fused.FusedModel) -> tuple[FusedEncoder, FusedDecoder]:
-    return cast("FusedEncoder", source.encoder), cast("FusedDecoder", target.decoder)
-
-
-def _tensors(source: fused.FusedSource, target: fused.FusedModel) -> Iterator[Tensor]:
-    """All that structures of the model point to."""
-    encoder, decoder = _coders(source, target)
-    sublayers = [*encoder.tensors[0], *decoder.tensors[0]]
-    stacks = encoder.tensors[1], decoder.tensors[1]
-    maps = [linear for layer in sublayers for linear in layer.linears.values()]
-    for linear in (*maps, *source.keys_values, target.output):
-        yield from cast("PrepackedLinear", linear).tensors.values()
-    norms = [norm for layer in sublayers for norm in layer.norms]
-    for norm in filter(None, (*norms, *(stack.norm for stack in stacks), target.embedding_norm)):
-        yield from norm.parameters()
-    tables = (*(stack.relative for stack in stacks), source.embedding, target.embedding)
-    yield from (table for table in tables if table is not None)
-
-
 def _block(x: Tensor) -> Block:
     assert x.is_contiguous()
     return Block(x.data_ptr(), x.numel() * x.element_size())
 
 
-def _struct_blocks(search: StreamSearch) -> Iterator[Block]:
-    """The structures that those of the model point to."""
-    encoder, decoder = _coders(*search.models)
-    for layers in (encoder.layers, decoder.layers, search.keys_values):
-        yield Block(ctypes.addressof(layers), ctypes.sizeof(layers), layers._type_)
-    yield from map(_struct_block, (encoder.stack, decoder.stack))
-
-
-def _struct_block(struct: ctypes.Structure) -> Block:
-    return Block(ctypes.addressof(struct), ctypes.sizeof(struct), type(struct))
+def _struct_block(struct: Struct) -> Block:
+    kind = struct._type_ if isinstance(struct, ctypes.Array) else type(struct)
+    return Block(ctypes.addressof(struct), ctypes.sizeof(struct), kind)
 
 
 def _relocated(block: Block, begin_of: Mapping[int, int]) -> tuple[memoryview | bytearray, list[int]]:

@@ -64,12 +64,14 @@ class StreamResult(NamedTuple):
     """Best first, or sample by sample; there may be none"""
     sampled: bool
     """Whether they are samples"""
+    labels: list[int] | None = None
+    """Of its source words, if the model has learnt any"""
 
     def recorded_as(self, sentence: ActiveSentence) -> SearchResult:
         """The result of a search, from the host's record of the sentence."""
         if self.sampled:
-            return sentence.sampling_result((one.tokens, one.log_probs) for one in self.outputs)
-        hypotheses = [sentence.hypothesis(one.tokens, one.score, one.log_probs) for one in self.outputs]
+            return sentence.sampling_result(((one.tokens, one.log_probs) for one in self.outputs), self.labels)
+        hypotheses = [sentence.hypothesis(one.tokens, one.score, one.log_probs, self.labels) for one in self.outputs]
         return SearchResult(sentence.index, hypotheses)
 
 
@@ -137,10 +139,11 @@ def _results(numbers: Sequence[int], values: Sequence[float], sampled: bool) -> 
     """Results from numbers one after the other; see stream.h."""
     at = first = 0
     while at < len(numbers):
-        number, n_outputs = numbers[at : at + 2]
-        at, outputs = at + 2, []
+        number, begin, outputs = numbers[at], at + 2, list[StreamOutput]()
+        at = begin + numbers[at + 1]
+        labels, n_outputs, at = list(numbers[begin:at]), numbers[at], at + 1
         for _ in range(n_outputs):
             end, last = at + 1 + numbers[at], first + 2 + numbers[at]
             outputs.append(StreamOutput(list(numbers[at + 1 : end]), values[first], list(values[first + 1 : last])))
             at, first = end, last
-        yield StreamResult(number, outputs, sampled)
+        yield StreamResult(number, outputs, sampled, labels or None)

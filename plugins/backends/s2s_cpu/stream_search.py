@@ -1,11 +1,8 @@
-"""The stream of a model's sentences, from what an architecture says of its layers.
-
-Shapes: P positions, D = d_model.
-"""
+"""The stream of a model's sentences, with the tables of encodings that it needs. Shapes: P positions, D = d_model."""
 
 from __future__ import annotations
 
-__all__ = ["StreamSearch", "accepts_models", "shortlist_struct"]
+__all__ = ["StreamSearch", "shortlist_struct"]
 
 import ctypes
 from typing import TYPE_CHECKING, Any
@@ -13,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s.decoding import ActiveSentence
-from s2s_cpu.beam_search_steps import model_struct, point_to_tables
-from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
-from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.beam_search_steps import point_to_tables
 from s2s_cpu.search_constraint import output_rules
 from s2s_cpu.search_settings import beam_settings, sampling_settings
 from s2s_cpu.stream import Stream, StreamSentence
-from s2s_cpu.structs import LinearStruct, SearchStruct, ShortlistStruct, SourceModelStruct, TokenListsStruct
+from s2s_cpu.stream_model import StreamModel
+from s2s_cpu.structs import SearchStruct, ShortlistStruct, TokenListsStruct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -35,24 +31,7 @@ class StreamSearch:
     """That of a model from source tokens to logits, whose structures are made once; see `s2s.backend.fused`."""
 
     def __init__(self, source: fused.FusedSource, target: fused.FusedModel, positions: fused.PositionTables) -> None:
-        self.models = source, target  # own the memory that the structures point to
-        self.positions = positions
-        self.n_tokens = source.n_tokens
-        encoder, decoder = source.encoder, target.decoder
-        assert isinstance(encoder, FusedEncoder)
-        assert isinstance(decoder, FusedDecoder)
-        maps = [linear for linear in source.keys_values if isinstance(linear, PrepackedLinear)]
-        self.keys_values = (LinearStruct * len(maps))(*(linear.struct for linear in maps))
-        self.source = SourceModelStruct(
-            ctypes.cast(encoder.layers, ctypes.c_void_p),
-            len(encoder.layers),
-            *(ctypes.pointer(stack) for stack in (encoder.stack, decoder.stack)),
-            _address(source.embedding),
-            source.scale,
-            None,
-            ctypes.cast(self.keys_values, ctypes.c_void_p),
-        )
-        self.target = model_struct(target, decoder.layers)
+        self.model, self.positions, self.n_tokens = StreamModel(source, target), positions, source.n_tokens
 
     def __call__(self, search: StreamingSearch[Any], run: Any) -> SearchStream | None:
         """None if there are too few tokens to fill the beam, or for a constraint that is not tables and a minimum
@@ -67,14 +46,14 @@ class SearchStream:
     """The stream of a run; see `s2s.backend.fused`."""
 
     def __init__(self, model: StreamSearch, search: StreamingSearch[Any], run: Any, rules: OutputRules) -> None:
-        self.model, self.request = model, run.request  # not the run, which would keep itself alive by its stream
+        self.search, self.request = model, run.request  # not the run, which would keep itself alive by its stream
         self.automaton, self.samples, self.seed = rules.automaton, bool(run.sampling), run.seed
         struct = stream_settings(search, run)
         struct.automaton = rules.automaton.address if rules.automaton else None
         struct.min_len = rules.min_len
         self.shortlist = shortlist_struct(self.request)
         struct.shortlist = ctypes.addressof(self.shortlist) if self.shortlist else None
-        self.stream = Stream(model.source, model.target, struct)
+        self.stream = Stream(model.model.source, model.model.target, struct)
         self.longest_source = self.longest_target = 0
         self.src_positions: Tensor | None = None
         self.tgt_positions: Tensor | None = None
@@ -92,7 +71,7 @@ class SearchStream:
         for sentence, limit in zip(sentences, limits, strict=True):
             ids, index = sentence.ids, sentence.index
             state = self.automaton.start(ids, limit) if self.automaton else ()
-            if min(ids) < 0 or max(ids) >= self.model.n_tokens or state is None:
+            if min(ids) < 0 or max(ids) >= self.search.n_tokens or state is None:
                 others.append(sentence)
                 continue
             self.records[index] = ActiveSentence(index, len(ids), limit=limit)
@@ -110,7 +89,7 @@ class SearchStream:
     def _extend_tables(self, n_source: int, n_target: int) -> None:
         """Point to positions of sources of up to so many tokens, and let outputs have up to so many."""
         if n_source > self.longest_source:
-            self.longest_source, self.src_positions = n_source, self.model.positions.src(n_source)
+            self.longest_source, self.src_positions = n_source, self.search.positions.src(n_source)
             self.stream.source.positions = _address(self.src_positions)
         self.longest_target = max(self.longest_target, n_target)
 
@@ -119,7 +98,7 @@ class SearchStream:
         if self.stream.longest < self.stream.n_positions:
             return
         n = min(self.longest_target, max(64, 2 * self.stream.longest))
-        self.stream.n_positions, self.tgt_positions = n, self.model.positions.tgt(n)
+        self.stream.n_positions, self.tgt_positions = n, self.search.positions.tgt(n)
         self.stream.target.positions = _address(self.tgt_positions)
 
     def steps(self, max_steps: int) -> list[SearchResult]:
@@ -161,17 +140,6 @@ def shortlist_struct(request: SearchRequest) -> ShortlistStruct | None:
     of_source = TokenListsStruct(lists.offsets.data_ptr(), lists.tokens.data_ptr())
     sizes = len(lists.always), len(lists.offsets) - 1, lists.multiple
     return ShortlistStruct(*sizes, lists.always.data_ptr(), of_source)
-
-
-def accepts_models(source: fused.FusedSource, target: fused.FusedModel, _: object) -> bool:
-    """Whether all layers are functions in C and all tables are fp32 in one block of memory."""
-    layers = isinstance(source.encoder, FusedEncoder) and isinstance(target.decoder, FusedDecoder)
-    maps = all(isinstance(linear, PrepackedLinear) for linear in (*source.keys_values, target.output))
-    return layers and maps and all(map(_is_readable, (source.embedding, target.embedding)))
-
-
-def _is_readable(table: Tensor | None) -> bool:
-    return table is None or (table.is_cpu and table.dtype is torch.float32 and table.is_contiguous())
 
 
 def _address(table: Tensor | None) -> int | None:

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 __all__ = [
     "ACTIVATIONS",
+    "EFFECTS",
     "SEARCH_WRITTEN",
     "STRUCTS",
     "AdmissionStruct",
     "AutomatonStruct",
+    "CellStruct",
     "EncoderLayerStruct",
     "EncodingStruct",
     "FoundStruct",
+    "GuidanceStruct",
     "HeadRowsStruct",
     "LayerStruct",
     "LinearStruct",
     "ModelStruct",
     "NormStruct",
+    "RecurrentLayerStruct",
     "SamplingRuleStruct",
     "SearchStruct",
     "ShortlistStruct",
     "SourceModelStruct",
+    "SourceWordsStruct",
     "StackStruct",
     "StepStruct",
     "TokenListsStruct",
@@ -38,6 +43,8 @@ NORMS = ("attention_norm", "cross_attention_norm", "feed_forward_norm")
 ENCODER_NORMS = ("attention_norm", "feed_forward_norm")
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")
 """As decoder.h numbers them"""
+EFFECTS = ("nothing", "takes", "opens", "wraps", "closes")
+"""As guide.c numbers them"""
 SEARCH_SIZES = (
     *("beam", "E", "eos", "n", "n_finishable", "stop_rank", "first_k", "at_present", "normalize"),
     *("n_banned", "first_node", "admission_threshold", "min_len"),
@@ -68,10 +75,23 @@ class NormStruct(ctypes.Structure):
     _fields_ = (("weight", c_void_p), ("bias", c_void_p), ("eps", c_double))
 
 
+class CellStruct(ctypes.Structure):
+    """An LSTM."""
+
+    _fields_ = (("input", LinearStruct), ("hidden", LinearStruct))
+
+
+class RecurrentLayerStruct(ctypes.Structure):
+    """A recurrent layer of an encoder."""
+
+    _fields_ = (("forward", CellStruct), ("backward", CellStruct))
+
+
 class LayerStruct(ctypes.Structure):
     """A decoder layer."""
 
     _fields_ = (
+        ("cell", CellStruct),
         *((name, LinearStruct) for name in LINEARS),
         *((name, NormStruct) for name in NORMS),
         *((name, c_void_p) for name in ("nodes", "keys", "values")),
@@ -100,6 +120,19 @@ class StepStruct(ctypes.Structure):
         ("stack", ctypes.POINTER(StackStruct)),
         ("sources", c_void_p),
         ("n_sources", c_int64),
+        ("guide", c_void_p),
+        ("beside", c_void_p),
+    )
+
+
+class GuidanceStruct(ctypes.Structure):
+    """A guide, and what is read at its places."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("effect", "label")),
+        *((name, c_int64) for name in ("n_labels", "depth", "n_places")),
+        *((name, c_void_p) for name in ("nothing", "kinds")),
+        *((name, LinearStruct) for name in ("maps", "out")),
     )
 
 
@@ -109,6 +142,7 @@ class ModelStruct(ctypes.Structure):
     _fields_ = (
         ("layers", c_void_p),
         ("n_layers", c_int64),
+        ("D", c_int64),
         ("output", LinearStruct),
         ("embedding", c_void_p),
         ("scale", c_double),
@@ -119,6 +153,7 @@ class ModelStruct(ctypes.Structure):
         ("of_columns", LinearStruct),
         ("columns", c_void_p),
         ("listed", c_void_p),
+        ("guidance", c_void_p),
     )
 
 
@@ -187,16 +222,27 @@ class EncodingStruct(ctypes.Structure):
     )
 
 
+class SourceWordsStruct(ctypes.Structure):
+    """Which tokens of a source make up its words."""
+
+    _fields_ = (("begins", c_void_p), *((name, c_int64) for name in ("pooled", "first_label", "end_label")))
+
+
 class SourceModelStruct(ctypes.Structure):
-    """From a source's tokens to the keys and values of a decoder's layers."""
+    """From a source's tokens to what a decoder's layers and its guide read."""
 
     _fields_ = (
         ("layers", c_void_p),
         ("n_layers", c_int64),
+        ("recurrent", c_void_p),
+        *((name, c_int64) for name in ("n_recurrent", "D", "M")),
+        ("words", SourceWordsStruct),
         *((name, ctypes.POINTER(StackStruct)) for name in ("stack", "decoder")),
         ("embedding", c_void_p),
         ("scale", c_double),
-        *((name, c_void_p) for name in ("positions", "keys_values")),
+        ("positions", c_void_p),
+        ("labels", LinearStruct),
+        ("keys_values", c_void_p),
     )
 
 
@@ -245,5 +291,6 @@ STRUCTS = (
     *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
     *(TokenListsStruct, AutomatonStruct, HeadRowsStruct, TrainingAttentionStruct),
     *(StackStruct, SourceModelStruct, AdmissionStruct, FoundStruct, ShortlistStruct, SamplingRuleStruct),
+    *(RecurrentLayerStruct, GuidanceStruct),
 )
 """In the order in which `s2s_struct_size` numbers them"""

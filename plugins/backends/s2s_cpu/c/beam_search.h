@@ -24,6 +24,7 @@ typedef struct { /* [B, E], best first */
 typedef struct {
     const Layer *layers;
     int64_t n_layers;
+    int64_t D;                  /* of embeddings; the decoder's output has width output.I */
     Linear output;              /* from the last norm's output, times output_scale, to logits */
     const float *embedding;     /* [V, D]; null: the weight of `output` */
     double scale, output_scale; /* scale: of the embedding */
@@ -33,6 +34,7 @@ typedef struct {
     Linear of_columns;          /* to the logits of `columns` alone, with a shortlist; else its weight is null */
     const int64_t *columns;     /* [of_columns.O], the tokens that any sentence lists */
     uint8_t *listed;            /* [B, V], whether a sentence's output may have the token; null: all of `columns` */
+    const Guidance *guidance;   /* null: none; in a stream alone, as layers of cells */
 } Model;
 
 typedef struct { /* the tokens of outputs: some of all outputs, and some by the tokens of their source */
@@ -85,14 +87,25 @@ typedef struct { /* what a step makes of its logits: n candidates of each senten
     Finished finished;
 } Expansion;
 
-typedef struct { /* from a source's tokens to the keys and values of a decoder's layers */
+typedef struct { /* which tokens of a source make up a word */
+    const uint8_t *begins; /* [V], which begin one; null: all */
+    int64_t pooled;        /* whether the encoder reads words; of these, labels are no part */
+    int64_t first_label, end_label; /* labels: the tokens from first_label to end_label - 1 */
+} SourceWords;
+
+typedef struct { /* from a source's tokens to what a decoder's layers and its guide read */
     const EncoderLayer *layers;
     int64_t n_layers;
+    const RecurrentLayer *recurrent; /* in place of these; null: none */
+    int64_t n_recurrent;
+    int64_t D, M;                 /* widths of embeddings, and of the encoder's output */
+    SourceWords words;
     const Stack *stack, *decoder; /* what the layers share, those of the encoder and those of the decoder */
     const float *embedding;       /* [V, D]; null: the weight of the model's `output` */
     double scale;                 /* of the embedding */
     const float *positions;       /* [P, D], added to the embedding; null: none */
-    const Linear *keys_values;    /* for each layer of the decoder: h keys, then h values */
+    Linear labels;                /* from the encoder's output at a word; none if its weight is null */
+    const Linear *keys_values;    /* for each layer of the decoder: h keys, then h values; null: they read no source */
 } SourceModel;
 
 /* The next n_bytes of memory, on lines of 64 bytes; `at` moves behind them. */
@@ -114,6 +127,9 @@ int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t max
 int64_t s2s_extend_paths(int64_t *path, const int64_t *length, const int64_t *n_nodes, int64_t B, int64_t K, int64_t L);
 int64_t s2s_reorder_paths(const int64_t *path, const int64_t *parents, int64_t B, int64_t K, int64_t n, int64_t L,
                           int64_t *out);
+
+/* Width of a row from the embeddings to the decoder's output. */
+static inline int64_t row_width(const Model *m) { return m->D > m->output.I ? m->D : m->output.I; }
 
 /* Whether an output of `length` tokens is too short to end. */
 static inline int is_short(const Search *s, int64_t length, int64_t limit) {

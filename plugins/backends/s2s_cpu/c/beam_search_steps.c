@@ -15,7 +15,7 @@ typedef struct {
 static uintptr_t arrange(uintptr_t at, const Model *m, const Search *s, const Step *step, Scratch *w) {
     const int64_t B = step->B, R = B * s->beam;
     at = s2s_arrange_expansion(at, m, s, B, &w->expansion);
-    w->x = take(&at, R * step->stack->D * sizeof(float)), w->part = take(&at, R * m->of_columns.O * sizeof(float));
+    w->x = take(&at, R * row_width(m) * sizeof(float)), w->part = take(&at, R * m->of_columns.O * sizeof(float));
     w->paths = take(&at, R * step->L * sizeof(int64_t)), w->done = take(&at, B);
     w->states = take(&at, s->automaton ? R * s->automaton->width * sizeof(int64_t) : 0);
     return at;

@@ -12,8 +12,9 @@ int64_t s2s_struct_size(int64_t which) {
                              sizeof(EncoderLayer), sizeof(Encoding),   sizeof(TokenLists),
                              sizeof(Automaton),    sizeof(HeadRows),   sizeof(TrainingAttention),
                              sizeof(Stack),        sizeof(SourceModel), sizeof(Admission),
-                             sizeof(Found),        sizeof(Shortlist),   sizeof(SamplingRule)};
-    return which >= 0 && which < 18 ? sizes[which] : -1;
+                             sizeof(Found),        sizeof(Shortlist),   sizeof(SamplingRule),
+                             sizeof(RecurrentLayer), sizeof(Guidance)};
+    return which >= 0 && which < 20 ? sizes[which] : -1;
 }
 
 static int64_t self_attention(const void *of, const void *given, const float *x, float *scratch, float *out) {
@@ -89,11 +90,13 @@ static int64_t scratch_width(const Layer *layer, const Stack *s) {
     return cross > widest ? cross : widest;
 }
 
-/* x [R, D] becomes the last layer's output, normalised if there is a norm; each layer writes to its nodes. */
+/* x [R, D] becomes the last layer's output, normalised if there is a norm; each layer writes to its nodes. All layers
+are cells, or none is. */
 int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *step, float *x) {
     const Layer *end = layers + n_layers;
     const Stack *s = step->stack;
     int64_t R = step->B * step->K, widest = 0, failed = 0;
+    if (layers->cell.hidden.weight) return s2s_recurrent_steps(layers, n_layers, step, x);
     for (const Layer *layer = layers; layer < end; layer++) {
         int64_t width = scratch_width(layer, s);
         widest = width > widest ? width : widest;

@@ -26,13 +26,18 @@ typedef struct { /* outer(f(inner(x))), or outer(f(inner(x)) * gate(x)); a map w
     Linear inner, gate, outer;
 } FeedForward;
 
+typedef struct { /* an LSTM of width hidden.I, a multiple of W; hidden has no bias. None if its weight is null */
+    Linear input, hidden;
+} Cell;
+
 typedef struct {
+    Cell cell;          /* all of the layer, if there is one */
     Linear qkv, out;    /* self-attention, or in its place */
     Linear forget, new; /* a recurrent unit, if forget's weight is not null */
     Linear query, source_out;
     FeedForward feed_forward;
     Norm attention_norm, cross_attention_norm, feed_forward_norm;
-    float *nodes;         /* [B, N, node_width]: h * (d_k + d_v), or D of a recurrent unit */
+    float *nodes;         /* [B, N, node_width]: h * (d_k + d_v), D of a recurrent unit, or twice a cell's width */
     float *keys, *values; /* [B, h, S, d_k], [B, h, S, d_v] */
     int64_t node_width, number; /* number: its index in a SourceMemory */
 } Layer;
@@ -42,6 +47,10 @@ typedef struct {
     FeedForward feed_forward;
     Norm attention_norm, feed_forward_norm;
 } EncoderLayer;
+
+typedef struct { /* its output is that of both, side by side; there may be no backward one */
+    Cell forward, backward;
+} RecurrentLayer;
 
 enum { RELU, GELU, GELU_TANH, SILU }; /* activations */
 
@@ -58,9 +67,11 @@ typedef struct { /* what all layers share: h heads of d_k and d_v, width D */
     Norm norm;                                    /* of the last layer's output; none if its weight is null */
 } Stack;
 
-typedef struct { /* a source whose keys and values lie by themselves: for each layer [h, S, d_k], then [h, S, d_v] */
-    const float *keys_values;
-    int64_t S, K; /* K: rows that read it, one after the other */
+typedef struct { /* what steps and results read of a source, in memory of its own */
+    float *keys_values; /* for each layer [h, S, d_k], then [h, S, d_v]; null without attention to the source */
+    float *words;       /* [1 + n_words, P, E], what a guide refers to, see guide.c; null without one */
+    int64_t *labels;    /* [n_words], the most probable ones, of eos, too; null if the model has learnt none */
+    int64_t S, n_words, K; /* K: rows that read it, one after the other */
 } SourceMemory;
 
 typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, S longest source */
@@ -68,9 +79,11 @@ typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, 
     const int64_t *path, *length; /* [B, K, L], [B] */
     uint8_t *seen;                /* [B, S], where a source has a token */
     const Stack *stack;
-    const SourceMemory *sources; /* of all rows, in order; null: they are the layers' keys and values. Then N may be 0,
+    const SourceMemory *sources; /* of all rows, in order; null: they are the layers' keys and values. Else N may be 0,
                                     as all sentences have nodes in common, and a sentence is a row: K is 1 */
     int64_t n_sources;
+    int64_t *guide; /* [B, K, width], of the model's guide, before the newest tokens and then after them */
+    float *beside;  /* [B, K, E], what is read there */
 } Step;
 
 typedef struct { /* B sentences of S tokens */
@@ -78,6 +91,14 @@ typedef struct { /* B sentences of S tokens */
     const uint8_t *pad; /* [B, S], where there is no token */
     const Stack *stack;
 } Encoding;
+
+typedef struct { /* a guide, and what is read at its places; see guide.c for all shapes */
+    const int64_t *effect, *label; /* [V], of the tokens of outputs */
+    int64_t n_labels, depth, n_places;
+    const float *nothing; /* [P, E], in place of a word */
+    const float *kinds;   /* [3 n_labels + 2, E], of the items and of FINISHED; null: not read */
+    Linear maps, out;     /* of a word, [P, E], and of the decoder's output */
+} Guidance;
 
 typedef struct { /* list i: the tokens from begin[i] to begin[i + 1], in ascending order */
     const int64_t *begin, *token;
@@ -90,12 +111,21 @@ int64_t s2s_panel_width(void);
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out);
 int64_t s2s_select_outputs(const Linear *from, const int64_t *ids, int64_t n, Linear *to);
 int64_t s2s_rounds_rows_to_bf16(void);
+int64_t s2s_guide_width(const Guidance *g);
+int64_t s2s_guided_width(const Guidance *g);
+void s2s_guide(const Guidance *g, const Step *step, const int64_t *token, float *x);
+int64_t s2s_read_out(const Guidance *g, const Step *step, float *x);
+int64_t s2s_guide_words(const Guidance *g, const float *x, int64_t n_words, float *out);
 int64_t s2s_unit_linear(const Linear *linear, const float *x, int64_t R, float *out);
 int64_t s2s_norm(const float *x, int64_t R, int64_t D, const Norm *norm, float *out);
 int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const Norm *norm, float *out);
 int64_t s2s_feed_forward(const FeedForward *f, int64_t activation, const float *x, int64_t R, float *scratch,
                          float *out);
 int64_t s2s_feed_forward_width(const FeedForward *f);
+void s2s_lstm_gates(const float *part, const float *product, int64_t B, int64_t H, const float *before, float *c,
+                    float *h);
+int64_t s2s_recurrent_steps(const Layer *layers, int64_t n_layers, const Step *step, float *x);
+int64_t s2s_encode_recurrent(const RecurrentLayer *layers, int64_t n_layers, const int64_t *begin, int64_t B, float *x);
 int64_t s2s_recurrent_unit(const void *layer, const void *given, const float *x, float *scratch, float *out);
 int64_t s2s_residual(Sublayer sublayer, const void *layer, const void *given, const Norm *norm, const Stack *stack,
                      int64_t R, float *x, float *scratch);

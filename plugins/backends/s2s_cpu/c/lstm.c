@@ -7,11 +7,6 @@ forget, cell, output. */
 #include "decoder.h"
 #include "panels.h"
 
-static inline vf hyperbolic_tangent(vf x) { /* absolute error 1e-7, not relative */
-    vf e = exponential(magnitude(x) * splat(-2)), y = (splat(1) - e) / (splat(1) + e);
-    return (vf)((vi)y | ((vi)x & (int32_t)0x80000000));
-}
-
 /* One step: part of `bits` bits and product [B, 4 H], cell state `before` it [B, H] -> cell state c and output h
 [B, H], and the gates [B, 4 H] themselves, unless null. */
 INLINE void step(const void *part, const int64_t bits, const float *product, int64_t B, int64_t H, const float *before,
@@ -29,6 +24,12 @@ INLINE void step(const void *part, const int64_t bits, const float *product, int
             *(vf *)(gates + gate) = i, *(vf *)(gates + gate + H) = f;
             *(vf *)(gates + gate + 2 * H) = g, *(vf *)(gates + gate + 3 * H) = o;
         }
+}
+
+/* The same in floats, and without the gates. */
+void s2s_lstm_gates(const float *part, const float *product, int64_t B, int64_t H, const float *before, float *c,
+                    float *h) {
+    step(part, 32, product, B, H, before, 0, c, h);
 }
 
 /* parts [T, B, 4 H], recurrent weights [4 H, H], initial output h and cell state c [B, H] -> cell states and outputs

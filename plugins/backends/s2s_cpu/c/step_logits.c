@@ -18,14 +18,14 @@ __attribute__((noinline)) void s2s_embed(const float *table, const Linear *packe
 }
 
 static void embed(const Model *m, const Step *step, const int64_t *token, float *x) {
-    const int64_t R = step->B * step->K, D = step->stack->D;
+    const int64_t R = step->B * step->K, D = m->D;
     s2s_embed(m->embedding, &m->output, m->scale, token, R, D, x);
     for (int64_t r = 0; m->zero_start && r < R; r++)
         if (step->length[r / step->K] == 1) memset(x + r * D, 0, D * sizeof(float));
 }
 
 static __attribute__((noinline)) void add_positions(const Model *m, const Step *step, float *x) {
-    const int64_t D = step->stack->D;
+    const int64_t D = m->D;
     for (int64_t b = 0; b < step->B; b++) {
         const float *position = m->positions + (step->length[b] - 1) * D;
         for (int64_t k = 0; k < step->K; k++, x += D)
@@ -33,16 +33,18 @@ static __attribute__((noinline)) void add_positions(const Model *m, const Step *
     }
 }
 
-/* x [R, D], what the map `output` reads of the newest tokens [R] */
+/* x [R, output.I], what the map `output` reads of the newest tokens [R]; it has room for rows of row_width */
 int64_t s2s_decode(const Model *m, const Step *step, const int64_t *token, float *x) {
-    const int64_t R = step->B * step->K, D = step->stack->D;
+    const int64_t R = step->B * step->K;
     const float scale = m->output_scale;
     embed(m, step, token, x);
+    if (m->guidance) s2s_guide(m->guidance, step, token, x);
     if (m->positions) add_positions(m, step, x);
-    if (m->embedding_norm.weight) s2s_norm(x, R, D, &m->embedding_norm, x);
+    if (m->embedding_norm.weight) s2s_norm(x, R, m->D, &m->embedding_norm, x);
     if (s2s_decoder_step(m->layers, m->n_layers, step, x)) return NO_MEMORY;
+    if (m->guidance && s2s_read_out(m->guidance, step, x)) return NO_MEMORY;
     if (scale != 1)
-        for (int64_t i = 0; i < R * D; i++) x[i] *= scale;
+        for (int64_t i = 0; i < R * m->output.I; i++) x[i] *= scale;
     return OK;
 }
 

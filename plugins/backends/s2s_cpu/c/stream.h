@@ -58,11 +58,12 @@ typedef struct {
     int64_t **start;       /* [B], its starting tokens */
     int64_t *n_live;       /* [B], hypotheses: one before the first step, then `beam`, or samples that have not ended */
     int64_t *key;          /* [B, beam], of each sample's random numbers, if tokens are drawn */
-    float **keys_values;   /* [B], of its source; see SourceMemory */
+    SourceMemory *memory;  /* [B], of its source */
     Columns **columns;     /* [B], of the tokens of its outputs; null without a shortlist */
     int64_t *token, *node; /* [B, beam], the newest tokens, and the nodes that are these; ROOT: no hypothesis is here */
     float *score;          /* [B, beam], log-probabilities, best first */
     int64_t *state;        /* [B, beam, width], of the automaton; width is 0 without one */
+    int64_t *guide;        /* [B, beam, width], of the model's guide, before the newest tokens; the same */
     Finished finished;     /* [B, E], best first; if tokens are drawn, sample by sample, with score 0 */
     Results results;
     void *scratch; /* of a step */
@@ -71,7 +72,8 @@ typedef struct {
 
 typedef struct { /* what a call of s2s_stream_run found, valid until the next call */
     int64_t n_numbers;
-    const int64_t *numbers; /* for each result: index, number of outputs, and for each its tokens: how many, which */
+    const int64_t *numbers; /* for each result: index, labels of its words and its outputs: how many, and then the label
+                               of each word, or for each output its tokens: how many, which */
     const float *values;    /* for each output: its score, and the log-probabilities of its tokens and of eos */
     int64_t n_values;
     int64_t n_sentences, n_source, longest; /* that are not done, their source tokens, tokens of the longest hypothesis
@@ -90,6 +92,7 @@ typedef struct { /* the hypothesis that is extended by a token, or before the fi
     int64_t place, node;
     const float *logits;
     int64_t *state; /* of the automaton, if there is one */
+    const int64_t *guide;
 } Sample;
 
 static inline int draws(const Stream *s) { return s->settings->sampling.temperature > 0; }
@@ -98,6 +101,8 @@ static inline int draws(const Stream *s) { return s->settings->sampling.temperat
 static inline int64_t state_width(const Stream *s) {
     return s->settings->automaton ? s->settings->automaton->width : 0;
 }
+
+static inline int64_t guide_width(const Stream *s) { return s2s_guide_width(s->model->guidance); }
 
 int64_t s2s_resize(void *pointer, int64_t n_bytes);
 
@@ -109,7 +114,10 @@ void s2s_tree_path(const Tree *t, int64_t node, int64_t n, int64_t *path);
 void s2s_tree_free(Tree *t);
 
 Columns *s2s_columns_of(const Shortlist *of, const Linear *output, const int64_t *source, int64_t n_source);
-int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admission *of, float **keys_values);
+int64_t s2s_find_words(const SourceWords *words, const int64_t *token, int64_t S, int64_t *first);
+void s2s_pool_words(const SourceModel *source, const Model *m, const int64_t *token, int64_t S, const int64_t *first,
+                    int64_t n_words, float *part, float *x);
+int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admission *of, SourceMemory *memory);
 int64_t s2s_stream_step(Stream *s);
 uintptr_t s2s_arrange_samples(uintptr_t at, const Stream *s, int64_t at_once, Samples *w);
 int64_t s2s_draw_token(Stream *s, const Sample *from, Samples *w);

@@ -3,8 +3,9 @@
 #include "stream.h"
 
 /* Makes room for the result of one more sentence, each of whose outputs has up to `length` tokens. */
-static int64_t reserve(Results *r, int64_t n_best, int64_t length) {
-    const int64_t n_numbers = r->n_numbers + 2 + n_best * (1 + length), n_values = r->n_values + n_best * (2 + length);
+static int64_t reserve(Results *r, int64_t n_labels, int64_t n_best, int64_t length) {
+    const int64_t n_numbers = r->n_numbers + 3 + n_labels + n_best * (1 + length);
+    const int64_t n_values = r->n_values + n_best * (2 + length);
     if (n_numbers > r->numbers_room) {
         if (s2s_resize(&r->numbers, 2 * n_numbers * sizeof(int64_t))) return NO_MEMORY;
         r->numbers_room = 2 * n_numbers;
@@ -30,12 +31,16 @@ static void write_output(const Tree *t, int64_t node, int64_t n_start, float sco
 /* Writes the best outputs of sentence b, best first, or its samples. */
 int64_t s2s_write_result(Stream *s, int64_t b) {
     const int64_t E = s->settings->E, first = b * E;
+    const SourceMemory *memory = s->memory + b;
+    const int64_t n_labels = memory->labels && memory->n_words ? memory->n_words - 1 : 0; /* not of eos */
     Results *r = &s->results;
     int64_t n = 0;
     for (int64_t e = first; e < first + E; e++) n += s->finished.score[e] > -INFINITY;
     n = n < s->n_best[b] ? n : s->n_best[b];
-    if (reserve(r, n, s->length[b])) return NO_MEMORY;
-    r->numbers[r->n_numbers++] = s->index[b], r->numbers[r->n_numbers++] = n;
+    if (reserve(r, n_labels, n, s->length[b])) return NO_MEMORY;
+    r->numbers[r->n_numbers++] = s->index[b], r->numbers[r->n_numbers++] = n_labels;
+    for (int64_t i = 0; i < n_labels; i++) r->numbers[r->n_numbers++] = memory->labels[i];
+    r->numbers[r->n_numbers++] = n;
     const Finished *f = &s->finished;
     for (int64_t i = first; n; i++)
         if (f->score[i] > -INFINITY)

@@ -15,7 +15,7 @@ uintptr_t s2s_arrange_samples(uintptr_t at, const Stream *s, int64_t at_once, Sa
 
 /* Sample k of sentence b has another token; -inf: none is possible. */
 static void keep(Stream *s, int64_t b, int64_t k, const Sample *from, int64_t token, float log_prob) {
-    const int64_t at = b * s->settings->beam + k, width = state_width(s);
+    const int64_t at = b * s->settings->beam + k, width = state_width(s), n_guide = guide_width(s);
     s->node[at] = ROOT;
     if (log_prob == -INFINITY) return;
     if (token == s->settings->eos) {
@@ -25,6 +25,7 @@ static void keep(Stream *s, int64_t b, int64_t k, const Sample *from, int64_t to
     }
     s->token[at] = token, s->node[at] = s2s_tree_add(&s->tree, from->node, token, log_prob);
     s->n_live[b]++;
+    if (n_guide) memcpy(s->guide + at * n_guide, from->guide, n_guide * sizeof(int64_t));
     if (!width) return;
     Automaton automaton = *s->settings->automaton;
     int64_t parent = 0, *after = s->state + at * width;

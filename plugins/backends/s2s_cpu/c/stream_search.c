@@ -28,11 +28,12 @@ static int64_t reserve(Stream *s, int64_t n) {
                            &s->length, &s->n_live,   &s->n_start, &s->n_fed};
     for (int i = 0; i < 8; i++)
         if (s2s_resize(numbers[i], room * sizeof(int64_t))) return NO_MEMORY;
-    if (s2s_resize(&s->keys_values, room * sizeof(float *)) || s2s_resize(&s->start, room * sizeof(int64_t *)) ||
+    if (s2s_resize(&s->memory, room * sizeof(SourceMemory)) || s2s_resize(&s->start, room * sizeof(int64_t *)) ||
         s2s_resize(&s->columns, room * sizeof(Columns *)) ||
         s2s_resize(&s->token, room * beam * sizeof(int64_t)) ||
         s2s_resize(&s->node, room * beam * sizeof(int64_t)) || s2s_resize(&s->score, room * beam * sizeof(float)) ||
         s2s_resize(&s->state, room * beam * width * sizeof(int64_t)) ||
+        s2s_resize(&s->guide, room * beam * guide_width(s) * sizeof(int64_t)) ||
         s2s_resize(&s->key, draws(s) * room * beam * sizeof(int64_t)) ||
         s2s_resize(&s->finished.score, room * E * sizeof(float)) ||
         s2s_resize(&s->finished.node, room * E * sizeof(int64_t)) ||
@@ -48,6 +49,7 @@ static int64_t append(Stream *s, const Admission *of, int64_t i, const int64_t *
                       const int64_t *key) {
     const Shortlist *lists = s->settings->shortlist;
     const int64_t b = s->B++, at = b * s->settings->beam, E = s->settings->E, width = state_width(s);
+    const int64_t n_guide = guide_width(s);
     s->index[b] = of->index[i], s->n_source[b] = of->n_source[i], s->limit[b] = of->limit[i];
     s->n_best[b] = of->n_best[i], s->length[b] = 0, s->n_live[b] = s->n_fed[b] = 1, s->n_start[b] = of->n_start[i];
     s->token[at] = start[0], s->score[at] = 0;
@@ -55,6 +57,7 @@ static int64_t append(Stream *s, const Admission *of, int64_t i, const int64_t *
     if (draws(s)) memcpy(s->key + at, key, of->n_best[i] * sizeof(int64_t));
     s->node[at] = s2s_tree_add(&s->tree, ROOT, start[0], 0);
     if (width) memcpy(s->state + at * width, of->state + i * width, width * sizeof(int64_t));
+    if (n_guide) memset(s->guide + at * n_guide, 0, n_guide * sizeof(int64_t));
     for (int64_t e = b * E; e < (b + 1) * E; e++)
         s->finished.score[e] = s->finished.log_prob[e] = -INFINITY, s->finished.node[e] = 0;
     s->columns[b] = lists ? s2s_columns_of(lists, &s->model->output, source, of->n_source[i]) : 0;
@@ -67,8 +70,8 @@ static int64_t append(Stream *s, const Admission *of, int64_t i, const int64_t *
 int64_t s2s_stream_admit(Stream *s, const Admission *of) {
     if (!of->n) return OK;
     if (reserve(s, of->n) || s2s_tree_reserve(&s->tree, of->n)) return NO_MEMORY;
-    memset(s->keys_values + s->B, 0, of->n * sizeof(float *));
-    int64_t failed = s2s_stream_encode(s->source, s->model, of, s->keys_values + s->B);
+    memset(s->memory + s->B, 0, of->n * sizeof(SourceMemory));
+    int64_t failed = s2s_stream_encode(s->source, s->model, of, s->memory + s->B);
     const int64_t *source = of->token, *start = of->start, *key = of->key;
     for (int64_t i = 0; i < of->n; i++) {
         if (append(s, of, i, source, start, key)) failed = NO_MEMORY;
@@ -78,26 +81,34 @@ int64_t s2s_stream_admit(Stream *s, const Admission *of) {
     return failed;
 }
 
+/* Frees the memory that sentence b alone has. */
+static void free_sentence(Stream *s, int64_t b) {
+    const SourceMemory *memory = s->memory + b;
+    free(memory->keys_values), free(memory->words), free(memory->labels), free(s->start[b]), free(s->columns[b]);
+}
+
 /* Frees what only sentence b uses. */
 static void release(Stream *s, int64_t b) {
     const int64_t beam = s->settings->beam, E = s->settings->E;
     for (int64_t k = 0; k < beam; k++) s2s_tree_release(&s->tree, s->node[b * beam + k]);
     for (int64_t e = b * E; e < (b + 1) * E; e++)
         if (s->finished.score[e] > -INFINITY) s2s_tree_release(&s->tree, s->finished.node[e]);
-    free(s->keys_values[b]), free(s->start[b]), free(s->columns[b]);
+    free_sentence(s, b);
 }
 
 /* Moves sentence `from` to the place of `to`. */
 static void move(Stream *s, int64_t from, int64_t to) {
     const int64_t beam = s->settings->beam, E = s->settings->E, n_state = beam * state_width(s);
+    const int64_t n_guide = beam * guide_width(s);
     int64_t *numbers[] = {s->index, s->n_source, s->limit, s->n_best, s->length, s->n_live, s->n_start, s->n_fed};
     for (int i = 0; i < 8; i++) numbers[i][to] = numbers[i][from];
-    s->keys_values[to] = s->keys_values[from], s->start[to] = s->start[from], s->columns[to] = s->columns[from];
+    s->memory[to] = s->memory[from], s->start[to] = s->start[from], s->columns[to] = s->columns[from];
     memcpy(s->token + to * beam, s->token + from * beam, beam * sizeof(int64_t));
     memcpy(s->node + to * beam, s->node + from * beam, beam * sizeof(int64_t));
     memcpy(s->score + to * beam, s->score + from * beam, beam * sizeof(float));
     if (draws(s)) memcpy(s->key + to * beam, s->key + from * beam, beam * sizeof(int64_t));
     if (n_state) memcpy(s->state + to * n_state, s->state + from * n_state, n_state * sizeof(int64_t));
+    if (n_guide) memcpy(s->guide + to * n_guide, s->guide + from * n_guide, n_guide * sizeof(int64_t));
     memcpy(s->finished.score + to * E, s->finished.score + from * E, E * sizeof(float));
     memcpy(s->finished.node + to * E, s->finished.node + from * E, E * sizeof(int64_t));
     memcpy(s->finished.log_prob + to * E, s->finished.log_prob + from * E, E * sizeof(float));
@@ -180,12 +191,12 @@ int64_t s2s_stream_cancel(Stream *s, const int64_t *index, int64_t n) {
 }
 
 int64_t s2s_stream_free(Stream *s) {
-    for (int64_t b = 0; b < s->B; b++) free(s->keys_values[b]), free(s->start[b]), free(s->columns[b]);
+    for (int64_t b = 0; b < s->B; b++) free_sentence(s, b);
     s2s_tree_free(&s->tree);
-    free(s->tree.layers), free(s->keys_values), free(s->columns), free(s->scratch);
+    free(s->tree.layers), free(s->memory), free(s->columns), free(s->scratch);
     free(s->index), free(s->n_source), free(s->limit), free(s->n_best), free(s->length), free(s->n_live);
     free(s->n_start), free(s->n_fed), free(s->start);
-    free(s->token), free(s->node), free(s->score), free(s->state), free(s->key);
+    free(s->token), free(s->node), free(s->score), free(s->state), free(s->guide), free(s->key);
     free(s->finished.score), free(s->finished.node), free(s->finished.log_prob);
     free(s->results.numbers), free(s->results.values);
     free(s);

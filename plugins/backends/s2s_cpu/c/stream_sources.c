@@ -1,21 +1,38 @@
-/* The sources of a stream's sentences: encoded together, without padding, each with memory of its own for the keys and
-values that the decoder reads. See stream.h. S source tokens.
+/* The sources of a stream's sentences: encoded together, without padding, each with memory of its own for what steps
+read of it. See stream.h. S source tokens, or words where the encoder reads words.
 */
 
 #include "stream.h"
 
 enum { ROWS_AT_ONCE = 256 }; /* of the encoder, at least: more need more memory, and are no faster */
 
-/* Embeddings of n tokens, some sentences: x [n, D] */
-static void embed(const SourceModel *source, const Model *m, const int64_t *token, int64_t n, float *x) {
-    s2s_embed(source->embedding, &m->output, source->scale, token, n, source->stack->D, x);
+typedef struct { /* B sentences */
+    int64_t B;
+    const int64_t *token, *n_source; /* their tokens, and how many */
+    int64_t *begin;                  /* [B + 1], of their rows */
+    int64_t *first;                  /* where words begin; room for those of the longest source */
+    SourceMemory *memory;            /* [B] */
+} Sources;
+
+static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* x [begin[B], D] */
+static void embed(const SourceModel *source, const Model *m, const Sources *of, float *part, float *x) {
+    const int64_t *token = of->token, D = source->D;
+    for (int64_t b = 0; b < of->B; token += of->n_source[b++]) {
+        const int64_t S = of->n_source[b];
+        float *rows = x + of->begin[b] * D;
+        if (source->words.pooled)
+            s2s_pool_words(source, m, token, S, of->first, s2s_find_words(&source->words, token, S, of->first), part,
+                           rows);
+        else
+            s2s_embed(source->embedding, &m->output, source->scale, token, S, D, rows);
+    }
 }
 
-static __attribute__((noinline)) void add_positions(const SourceModel *source, const int64_t *n_source, int64_t B,
-                                                    float *x) {
-    const int64_t D = source->stack->D;
-    for (int64_t b = 0; source->positions && b < B; b++)
-        for (int64_t i = 0; i < n_source[b] * D; i++) *x++ += source->positions[i];
+static __attribute__((noinline)) void add_positions(const SourceModel *source, const Sources *of, float *x) {
+    for (int64_t b = 0; source->positions && b < of->B; b++)
+        for (int64_t i = 0; i < of->memory[b].S * source->D; i++) *x++ += source->positions[i];
 }
 
 /* Of S rows [S, h * (d_k + d_v)] the keys [h, S, d_k], then the values [h, S, d_v] */
@@ -29,55 +46,112 @@ static void split_heads(const Stack *stack, const float *rows, int64_t S, float 
         }
 }
 
-/* Each layer's keys and values of B sentences x [begin[B], D], using `scratch` of as many rows. */
-static int64_t project(const SourceModel *source, int64_t n_layers, const int64_t *begin, int64_t B, const float *x,
-                       float *scratch, float **keys_values) {
-    const Stack *stack = source->decoder;
-    const int64_t width = stack->h * (stack->d_k + stack->d_v);
-    for (int64_t i = 0; i < n_layers; i++) {
-        if (s2s_linear(source->keys_values + i, x, begin[B], scratch)) return NO_MEMORY;
-        for (int64_t b = 0; b < B; b++) {
-            const int64_t S = begin[b + 1] - begin[b];
-            split_heads(stack, scratch + begin[b] * width, S, keys_values[b] + i * S * width);
+static int64_t width_of_keys_and_values(const SourceModel *source) {
+    return source->keys_values ? source->decoder->h * (source->decoder->d_k + source->decoder->d_v) : 0;
+}
+
+/* Each layer's keys and values of x [begin[B], M], using `scratch` of as many rows. */
+static int64_t project(const SourceModel *source, const Model *m, const Sources *of, const float *x, float *scratch) {
+    const int64_t width = width_of_keys_and_values(source);
+    for (int64_t i = 0; width && i < m->n_layers; i++) {
+        if (s2s_linear(source->keys_values + i, x, of->begin[of->B], scratch)) return NO_MEMORY;
+        for (int64_t b = 0; b < of->B; b++) {
+            const int64_t S = of->memory[b].S;
+            split_heads(source->decoder, scratch + of->begin[b] * width, S, of->memory[b].keys_values + i * S * width);
         }
     }
     return OK;
 }
 
-/* The same of the sentences' tokens; begin [B + 1] */
-static int64_t encode(const SourceModel *source, const Model *m, const int64_t *token, const int64_t *n_source,
-                      const int64_t *begin, int64_t B, float **keys_values) {
-    const Stack *decoder = source->decoder;
-    const int64_t n = begin[B], D = source->stack->D, width = decoder->h * (decoder->d_k + decoder->d_v);
-    float *x = allocate(n * (D + width) * sizeof(float));
-    if (!x) return NO_MEMORY;
-    embed(source, m, token, n, x);
-    add_positions(source, n_source, B, x);
-    int64_t failed = s2s_encode_rows(source->layers, source->n_layers, source->stack, begin, B, x) ||
-                     project(source, m->n_layers, begin, B, x, x + n * D, keys_values);
-    free(x);
-    return failed;
+/* The most probable label of each word x [W, M] */
+static int64_t find_labels(const Linear *labels, const float *x, int64_t n_words, int64_t *out) {
+    const int64_t L = labels->O;
+    float *logits = allocate(n_words * L * sizeof(float));
+    const int64_t failed = !logits || s2s_linear(labels, x, n_words, logits);
+    for (int64_t i = 0; i < n_words && !failed; i++) {
+        const float *row = logits + i * L;
+        out[i] = 0;
+        for (int64_t j = 1; j < L; j++) out[i] = row[j] > row[out[i]] ? j : out[i];
+    }
+    free(logits);
+    return failed ? NO_MEMORY : OK;
 }
 
-static int64_t allocate_sources(const SourceModel *source, const Model *m, const Admission *of, float **keys_values) {
-    const Stack *stack = source->decoder;
-    const int64_t width = stack->h * (stack->d_k + stack->d_v);
-    for (int64_t b = 0; b < of->n; b++) {
-        const int64_t n_bytes = m->n_layers * of->n_source[b] * width * sizeof(float);
-        if (!(keys_values[b] = aligned_alloc(64, (n_bytes + 63) / 64 * 64))) return NO_MEMORY;
+/* What the guide refers to, and labels, of x [begin[B], M], using `scratch` of as many rows. */
+static int64_t map_words(const SourceModel *source, const Model *m, const Sources *of, const float *x, float *scratch) {
+    const int64_t *token = of->token, M = source->M;
+    for (int64_t b = 0; (m->guidance || source->labels.weight) && b < of->B; token += of->n_source[b++]) {
+        const SourceMemory *one = of->memory + b;
+        const float *rows = x + of->begin[b] * M;
+        if (!source->words.pooled) {
+            const int64_t n = s2s_find_words(&source->words, token, of->n_source[b], of->first);
+            for (int64_t i = 0; i < n; i++) memcpy(scratch + i * M, rows + of->first[i] * M, M * sizeof(float));
+            rows = scratch;
+        }
+        if (m->guidance && s2s_guide_words(m->guidance, rows, one->n_words, one->words)) return NO_MEMORY;
+        if (source->labels.weight && find_labels(&source->labels, rows, one->n_words, one->labels)) return NO_MEMORY;
     }
     return OK;
 }
 
-/* Keys and values of the sentences' sources, each in memory that the caller frees; keys_values [n] is null before. */
-int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admission *of, float **keys_values) {
-    const int64_t *token = of->token;
-    int64_t *begin = allocate((of->n + 1) * sizeof(int64_t)), failed = !begin;
-    failed = failed || allocate_sources(source, m, of, keys_values);
-    for (int64_t b = 0, n = 0; b < of->n && !failed; b += n, token += begin[n], n = 0) {
-        for (begin[0] = 0; b + n < of->n && begin[n] < ROWS_AT_ONCE; n++) begin[n + 1] = begin[n] + of->n_source[b + n];
-        failed = encode(source, m, token, of->n_source + b, begin, n, keys_values + b);
+static int64_t run_layers(const SourceModel *source, const Sources *of, float *x) {
+    if (source->recurrent) return s2s_encode_recurrent(source->recurrent, source->n_recurrent, of->begin, of->B, x);
+    return s2s_encode_rows(source->layers, source->n_layers, source->stack, of->begin, of->B, x);
+}
+
+/* Of rows from the embeddings to the encoder's output. */
+static int64_t widest_row(const SourceModel *source) {
+    int64_t width = greater(source->D, source->M);
+    for (int64_t i = 0; i < source->n_recurrent; i++)
+        width = greater(width, source->recurrent[i].forward.hidden.I + source->recurrent[i].backward.hidden.I);
+    return width;
+}
+
+static int64_t encode(const SourceModel *source, const Model *m, const Sources *of) {
+    const int64_t n = of->begin[of->B], width = widest_row(source);
+    float *x = allocate((n * (width + greater(source->M, width_of_keys_and_values(source))) + width) * sizeof(float));
+    float *scratch = x + n * width;
+    if (!x) return NO_MEMORY;
+    embed(source, m, of, scratch, x);
+    add_positions(source, of, x);
+    const int64_t failed = run_layers(source, of, x) || project(source, m, of, x, scratch) ||
+                           map_words(source, m, of, x, scratch);
+    free(x);
+    return failed ? NO_MEMORY : OK;
+}
+
+static float *new_floats(int64_t n) { return aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64); }
+
+/* Counts the rows and the words of a sentence, and allocates what is kept of it. */
+static int64_t allocate_memory(const SourceModel *source, const Model *m, const int64_t *token, int64_t n_source,
+                               int64_t *first, SourceMemory *memory) {
+    const int64_t width = width_of_keys_and_values(source);
+    memory->n_words = s2s_find_words(&source->words, token, n_source, first);
+    memory->S = source->words.pooled ? memory->n_words : n_source;
+    if (width && !(memory->keys_values = new_floats(m->n_layers * memory->S * width))) return NO_MEMORY;
+    if (source->labels.weight && !(memory->labels = allocate(memory->n_words * sizeof(int64_t)))) return NO_MEMORY;
+    if (m->guidance && !(memory->words = new_floats((1 + memory->n_words) * m->guidance->maps.O))) return NO_MEMORY;
+    return OK;
+}
+
+/* What steps read of the sentences' sources, each in memory that the caller frees; memory [n] is zero before. */
+int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admission *of, SourceMemory *memory) {
+    int64_t longest = 0, failed = 0;
+    for (int64_t b = 0; b < of->n; b++) longest = greater(longest, of->n_source[b]);
+    Sources some = {.token = of->token, .begin = allocate((of->n + 1) * sizeof(int64_t)),
+                    .first = allocate(longest * sizeof(int64_t))};
+    failed = !some.begin || !some.first;
+    for (int64_t b = 0; b < of->n && !failed; b += some.B) {
+        const int64_t *token = some.token;
+        some.n_source = of->n_source + b, some.memory = memory + b, some.begin[0] = some.B = 0;
+        while (b + some.B < of->n && some.begin[some.B] < ROWS_AT_ONCE && !failed) {
+            const int64_t i = some.B++;
+            failed = allocate_memory(source, m, token, some.n_source[i], some.first, some.memory + i);
+            some.begin[i + 1] = some.begin[i] + some.memory[i].S, token += some.n_source[i];
+        }
+        failed = failed || encode(source, m, &some);
+        some.token = token;
     }
-    free(begin);
+    free(some.begin), free(some.first);
     return failed ? NO_MEMORY : OK;
 }

@@ -13,7 +13,8 @@ typedef struct { /* rows of hypotheses, sentence by sentence */
     int64_t *token, *node, *length, *path; /* [R], [R], [R], [R, longest] */
     int64_t *place;                        /* [R], in the stream's arrays [B, beam] */
     float *score, *x;                      /* [R], [R, D] */
-    int64_t *state;                        /* [R, width], of the automaton, if there is one */
+    int64_t *state, *guide;                /* [R, width], of the automaton and of the guide, if there is one */
+    float *beside;                         /* [R, E], what the guide reads */
     SourceMemory *sources;                 /* of each sentence; of each row if tokens are drawn, so that a sample's */
     int64_t n_sources;                     /* attention, whose sums differ by how many rows it is of, is its own */
     uint8_t *seen;                         /* [S], ones */
@@ -33,7 +34,7 @@ static uintptr_t arrange(uintptr_t at, const Stream *s, Rows *w) {
         w->R += s->n_live[b];
         const int64_t length = s->length[b] + s->n_fed[b];
         w->longest = length > w->longest ? length : w->longest;
-        longest_source = s->n_source[b] > longest_source ? s->n_source[b] : longest_source;
+        longest_source = s->memory[b].S > longest_source ? s->memory[b].S : longest_source;
         n_columns = s->columns[b] && s->columns[b]->output.O > n_columns ? s->columns[b]->output.O : n_columns;
     }
     const int64_t most = draws(s) ? w->R : s->B, rows = n_rows > least_rows ? n_rows : least_rows;
@@ -42,8 +43,10 @@ static uintptr_t arrange(uintptr_t at, const Stream *s, Rows *w) {
     w->token = take(&at, w->R * sizeof(int64_t)), w->node = take(&at, w->R * sizeof(int64_t));
     w->length = take(&at, w->R * sizeof(int64_t)), w->path = take(&at, w->R * w->longest * sizeof(int64_t));
     w->place = take(&at, w->R * sizeof(int64_t));
-    w->score = take(&at, w->R * sizeof(float)), w->x = take(&at, w->R * s->source->decoder->D * sizeof(float));
+    w->score = take(&at, w->R * sizeof(float)), w->x = take(&at, w->R * row_width(s->model) * sizeof(float));
     w->state = take(&at, w->R * state_width(s) * sizeof(int64_t));
+    w->guide = take(&at, w->R * guide_width(s) * sizeof(int64_t));
+    w->beside = take(&at, w->R * s2s_guided_width(s->model->guidance) * sizeof(float));
     w->n_sources = draws(s) ? w->R : s->B;
     w->sources = take(&at, w->n_sources * sizeof(SourceMemory)), w->seen = take(&at, longest_source);
     w->part = take(&at, beam * n_columns * sizeof(float));
@@ -65,18 +68,21 @@ static int64_t new_rows(Stream *s, Rows *w) {
 
 /* The hypotheses of all sentences as rows. */
 static void gather(const Stream *s, Rows *w) {
-    const int64_t beam = s->settings->beam, width = state_width(s);
+    const int64_t beam = s->settings->beam, width = state_width(s), n_guide = guide_width(s);
     int64_t r = 0;
     for (int64_t b = 0; b < s->B; b++) {
-        memset(w->seen, 1, s->n_source[b]);
-        if (!draws(s)) w->sources[b] = (SourceMemory){s->keys_values[b], s->n_source[b], s->n_live[b]};
+        SourceMemory memory = s->memory[b];
+        memset(w->seen, 1, memory.S);
+        memory.K = draws(s) ? 1 : s->n_live[b];
+        if (!draws(s)) w->sources[b] = memory;
         for (int64_t at = b * beam; at < (b + 1) * beam; at++) {
             if (s->node[at] == ROOT) continue;
             w->place[r] = at, w->token[r] = s->token[at], w->node[r] = s->node[at], w->score[r] = s->score[at];
             if (width) memcpy(w->state + r * width, s->state + at * width, width * sizeof(int64_t));
+            if (n_guide) memcpy(w->guide + r * n_guide, s->guide + at * n_guide, n_guide * sizeof(int64_t));
             w->length[r] = s->length[b] + s->n_fed[b];
             s2s_tree_path(&s->tree, w->node[r], w->length[r], w->path + r * w->longest);
-            if (draws(s)) w->sources[r] = (SourceMemory){s->keys_values[b], s->n_source[b], 1};
+            if (draws(s)) w->sources[r] = memory;
             r++;
         }
     }
@@ -86,6 +92,7 @@ static int64_t decode(const Stream *s, const Model *m, Rows *w) {
     const Step step = {
         .B = w->R, .K = 1, .L = w->longest, .path = w->path, .length = w->length, .seen = w->seen,
         .stack = s->source->decoder, .sources = w->sources, .n_sources = w->n_sources,
+        .guide = w->guide, .beside = w->beside,
     };
     return s2s_decode(m, &step, w->token, w->x);
 }
@@ -101,13 +108,15 @@ static void keep_finished(Stream *s, int64_t b, const Finished *found, int64_t f
     memcpy(own.log_prob, found->log_prob + at, E * sizeof(float));
 }
 
-/* The live hypotheses of sentence b become those of row `from` of the expansion. */
-static void keep_live(Stream *s, int64_t b, const Candidates *found, int64_t from) {
-    const int64_t beam = s->settings->beam;
+/* The live hypotheses of sentence b become those of row `from` of the expansion; guide: the states of those before. */
+static void keep_live(Stream *s, int64_t b, const Candidates *found, int64_t from, const int64_t *guide) {
+    const int64_t beam = s->settings->beam, n_guide = guide_width(s);
     for (int64_t k = 0; k < beam; k++) {
         const int64_t at = from * beam + k, to = b * beam + k;
         s->token[to] = found->token[at], s->score[to] = found->score[at];
         s->node[to] = s2s_tree_add(&s->tree, found->node[at], found->token[at], found->log_prob[at]);
+        if (n_guide)
+            memcpy(s->guide + to * n_guide, guide + found->parent[at] * n_guide, n_guide * sizeof(int64_t));
     }
     s->n_live[b] = beam;
 }
@@ -115,7 +124,7 @@ static void keep_live(Stream *s, int64_t b, const Candidates *found, int64_t fro
 /* The logits of n rows from r on, and with a shortlist those of its own columns for each sentence, of K rows. */
 static int64_t compute_logits(const Stream *s, const Model *m, int64_t r, int64_t n, int64_t K, const Rows *w,
                               float *out) {
-    const int64_t D = s->source->decoder->D;
+    const int64_t D = m->output.I;
     if (!s->settings->shortlist) return s2s_logits(m, s->settings, w->x + r * D, n, K, 0, out);
     Model own = *m;
     for (int64_t i = r; i < r + n; i += K, out += K * m->output.O) {
@@ -146,7 +155,7 @@ static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t 
     }
     for (int64_t i = 0; i < n; i++) {
         keep_finished(s, b + i, &w->expansion.finished, i);
-        keep_live(s, b + i, &w->expansion.live, i);
+        keep_live(s, b + i, &w->expansion.live, i, w->guide + (r + i * K) * guide_width(s));
     }
     return OK;
 }
@@ -179,7 +188,8 @@ static int64_t draw(Stream *s, const Model *m, Rows *w) {
         for (n = 0; n < most && !has_start(s, w->place[r + n] / beam);) n++;
         if (n && compute_logits(s, m, r, n, 1, w, w->samples.logits)) return NO_MEMORY;
         for (int64_t i = r; i < r + n; i++) {
-            const Sample from = {w->place[i], w->node[i], w->samples.logits + (i - r) * V, w->state + i * width};
+            const Sample from = {w->place[i], w->node[i], w->samples.logits + (i - r) * V, w->state + i * width,
+                                 w->guide + i * guide_width(s)};
             if (s2s_draw_token(s, &from, &w->samples)) return NO_MEMORY;
         }
         if (!n) w->length[r] = 0, feed(s, w->place[r] / beam), n = 1;

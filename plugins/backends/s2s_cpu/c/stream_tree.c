@@ -24,6 +24,7 @@ int64_t s2s_tree_new(Tree *t, const Model *m, const Stack *stack) {
         Layer *layer = t->layers + i;
         layer->nodes = 0, layer->number = i;
         layer->node_width = layer->forget.weight ? stack->D : stack->h * (stack->d_k + stack->d_v);
+        if (layer->cell.hidden.weight) layer->node_width = 2 * layer->cell.hidden.I;
     }
     return OK;
 }

@@ -222,6 +222,11 @@ static inline vf sigmoid(vf x) {
     return choose(x < splat(0), e, splat(1)) / (splat(1) + e);
 }
 
+static inline vf hyperbolic_tangent(vf x) { /* absolute error 1e-7, not relative */
+    vf e = exponential(magnitude(x) * splat(-2)), y = (splat(1) - e) / (splat(1) + e);
+    return (vf)((vi)y | ((vi)x & (int32_t)0x80000000));
+}
+
 static inline float dot(const float *a, const float *b, int64_t d) {
     vf s = splat(0);
     int64_t j = 0;
