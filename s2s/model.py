@@ -159,6 +159,10 @@ class Seq2Seq(nn.Module, ABC):
         assert packing is None, "this model takes padded batches"
         return self.decode(tgt, self.encode(src, pad))
 
+    def has_methods_of(self, kind: type[Seq2Seq], *methods: str) -> bool:
+        """Whether these methods are those of the class `kind`, which functions then may replace."""
+        return all(name not in vars(self) and getattr(type(self), name) is getattr(kind, name) for name in methods)
+
     def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
         """src, pad [B, S] -> [B, W, L], over the `Vocab.labels` of each source word, with eos; None: not learnt."""
         return None

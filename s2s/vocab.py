@@ -115,10 +115,9 @@ class Guide(Protocol):
     effects: Sequence[Effect] = ()
     """By target id, for an architecture that keeps a stack of its own; empty: outputs are not brackets over words"""
     labels: Sequence[int] = ()
-    """By target id, the label of the bracket that it opens, from 2 on: 0 is none, 1 a word. Given where a state is the
-    stack that `effects` make, so that functions can compute it without torch. Places are then the next word, the last
-    one, and the left edges of the last child of the innermost bracket, of that bracket, and of the one around it; kinds
-    are the labels of these three, and whether the last token finished an item. Empty: they are others"""
+    """By target id, the label of the bracket that it opens: from 2 on, since 0 is no label and 1 that of a word. With
+    these, places and kinds are those of the stack that `effects` make, see docs/plugins/architectures.md, and functions
+    compute them without torch; empty: they are others"""
     depth: int = 0
     """With labels: the most brackets that are open at once; any beyond are forgotten"""
 

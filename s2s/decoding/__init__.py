@@ -17,7 +17,6 @@ __all__ = [
     "GreedyConfig",
     "Hypothesis",
     "LogitsTransform",
-    "MinLength",
     "Run",
     "SampleConfig",
     "Search",
@@ -32,6 +31,7 @@ __all__ = [
     "TokenWindow",
     "fused_steps",
     "greedy",
+    "option_rules",
     "search_all",
     "start_sentences",
 ]
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from s2s.decoding.sentences import ActiveSentence, Hypothesis, SearchResult, SourceSentence
     from s2s.decoding.starting import start_sentences
     from s2s.decoding.streaming import ActiveBatch, Run, StreamingSearch
-    from s2s.decoding.token_constraints import MinLength, TokenWindow
+    from s2s.decoding.token_constraints import TokenWindow, option_rules
     from s2s.decoding.transforms import AffineTransform, LogitsTransform
     from s2s.registry import Registry
 

@@ -79,8 +79,8 @@ class BeamSearch(StreamingSearch[Beams]):
         fused = all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED)
         request = request.with_options(self.config)
         run = BeamRun(request, self.config.banned(request.vocab), fused=fused)
-        run.whole = run.fused and all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED_TOO)
-        run.whole = run.whole and not (self.config.renormalize and request.constraint)
+        run.whole = fused and all(getattr(type(self), name) is getattr(BeamSearch, name) for name in REPLACED_TOO)
+        run.whole = run.whole and run.transforms.are_known and not (self.config.renormalize and request.constraint)
         return run
 
     def _prepare_limit(self, run: BeamRun, limit: int) -> None:

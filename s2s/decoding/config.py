@@ -53,9 +53,14 @@ class SearchConfig(Choice):
             )
 
     @property
-    def needs_output(self) -> bool:
-        """Whether an option makes what may come next depend on the tokens of the output so far."""
-        return self.no_repeat_ngram_size > 0 or self.repetition_penalty != 1
+    def penalizes_log_probs(self) -> bool:
+        """Whether `repetition_penalty` changes log-probabilities in place of logits."""
+        return False
+
+    @property
+    def sums_changed_log_probs(self) -> bool:
+        """Whether these are then not normalised again."""
+        return self.penalizes_log_probs and self.repetition_penalty != 1
 
     def check_nbest(self, nbest: int) -> None:
         """Raise ConfigError for more outputs of a sentence than the search finds."""
@@ -112,6 +117,16 @@ class BeamConfig(SearchConfig):
         check_ranges("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10), temperature=above(0))
         check_ranges("search", self, length_offset=at_least(0, 1000))
         super().__post_init__()
+
+    @property
+    def penalizes_log_probs(self) -> bool:
+        """See `penalized`."""
+        return self.penalized == "log_probs"
+
+    @property
+    def sums_changed_log_probs(self) -> bool:
+        """Unless `renormalize` is set."""
+        return super().sums_changed_log_probs and not self.renormalize
 
     def check_nbest(self, nbest: int) -> None:
         """Raise ConfigError for more outputs of a sentence than the beam holds."""

@@ -22,7 +22,7 @@ from s2s.decoding.queue import FixedQueue, SentenceQueue
 from s2s.decoding.sentences import SourceSentence
 from s2s.decoding.shortlist import Shortlist
 from s2s.decoding.token_constraints import option_constraints
-from s2s.decoding.transforms import LogitsTransform, option_transforms, sums_changed_log_probs
+from s2s.decoding.transforms import LogitsTransform, option_transforms
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 from s2s.tensors import host_copy
@@ -96,7 +96,7 @@ class SearchRequest:
         request = replace(self, constraint=_joined(self.constraint, rules), shortlist=None) if rules else self
         if not own:
             return request
-        log_probs = sums_changed_log_probs(config)
+        log_probs = config.sums_changed_log_probs
         return replace(request, transforms=[*own, *self.transforms], has_log_probs=log_probs)
 
     @property

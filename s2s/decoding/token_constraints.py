@@ -5,16 +5,19 @@ Shapes: B sentences, K hypotheses per sentence, V target tokens, W tokens rememb
 
 from __future__ import annotations
 
-__all__ = ["MinLength", "NoRepeatNgram", "TokenWindow", "option_constraints"]
+__all__ = ["MinLength", "NoRepeatNgram", "OptionRules", "TokenWindow", "option_constraints", "option_rules"]
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
+from s2s.decoding.constraints import ConstraintSet
+
 if TYPE_CHECKING:
     from s2s.decoding.config import SearchConfig
     from s2s.decoding.constraints import FixedWidthConstraint
+    from s2s.task import Constraint
     from s2s.vocab import Vocab
 
 NONE = -1
@@ -31,6 +34,28 @@ def option_constraints(config: SearchConfig, vocab: Vocab) -> list[FixedWidthCon
     if config.no_repeat_ngram_size:
         constraints.append(NoRepeatNgram(config.no_repeat_ngram_size, vocab.tgt))
     return constraints
+
+
+class OptionRules(NamedTuple):
+    """A constraint on outputs, for functions that compute what options set."""
+
+    constraint: Constraint | None
+    """The task's"""
+    min_len: int
+    no_repeat_ngram_size: int
+    """0: any may be repeated"""
+
+
+def option_rules(constraint: Constraint | None, vocab: Vocab) -> OptionRules | None:
+    """A task's constraint and the rules that options set; None: it has others."""
+    if type(constraint) is not ConstraintSet:
+        return OptionRules(constraint, 0, 0)
+    shortest = [one for one in constraint.others if type(one) is MinLength and one.eos == vocab.eos]
+    repeats = [one for one in constraint.others if type(one) is NoRepeatNgram]
+    if len(shortest) + len(repeats) < len(constraint.others) or len(repeats) > 1:
+        return None
+    least = max((one.n for one in shortest), default=0)
+    return OptionRules(constraint.own, least, sum(one.n for one in repeats))
 
 
 class MinLength:

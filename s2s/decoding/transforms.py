@@ -102,16 +102,22 @@ class Transforms:
 
     def __init__(self, transforms: Sequence[LogitsTransform], n_tokens: int, device: torch.device) -> None:
         self.transforms = list(transforms)
-        self.affine: AffineTransform | None = None
-        """All of them, if they are affine and there are any; then no search keeps outputs for them"""
+        penalties = [one for one in transforms[:1] if isinstance(one, RepetitionPenalty)]
         affine = [one for one in transforms if isinstance(one, AffineTransform)]
         if any(len(one.scale) != n_tokens for one in affine):
             raise PluginError(f"AffineTransform: expected {n_tokens} scales and biases, one for each token")
-        if affine and len(affine) == len(self.transforms):
+        self.are_known = len(penalties) + len(affine) == len(transforms)
+        """Whether these are a penalty, if there is one, and affine ones after it, which functions in C compute"""
+        self.penalty = penalties[0] if penalties else RepetitionPenalty(1.0)
+        """That with which they begin; 1: none"""
+        self.affine: AffineTransform | None = None
+        """All affine ones, if there are any, where all are known"""
+        if self.are_known and affine:
             whole = functools.reduce(AffineTransform.then, affine)
             self.affine = AffineTransform(whole.scale.float().to(device), whole.bias.float().to(device))
-            self.transforms = [self.affine]
-        self.needs_output = bool(self.transforms) and self.affine is None
+            self.transforms = [*penalties, self.affine]
+        self.needs_output = bool(penalties) or not self.are_known
+        """Whether a search keeps outputs for them"""
 
     def start(self, n_sentences: int, device: torch.device) -> Tensor | None:
         """The outputs before the first token, [B, 1, 0]; None if no transform needs them."""
@@ -140,17 +146,11 @@ def option_transforms(config: SearchConfig, vocab: Vocab) -> list[LogitsTransfor
     """The transforms that a search's options name."""
     transforms: list[LogitsTransform] = []
     if config.repetition_penalty != 1:
-        changes_log_probs = isinstance(config, BeamConfig) and config.penalized == "log_probs"
-        transforms.append(RepetitionPenalty(config.repetition_penalty, vocab.starting_tokens, changes_log_probs))
+        options = config.repetition_penalty, vocab.starting_tokens, config.penalizes_log_probs
+        transforms.append(RepetitionPenalty(*options))
     if isinstance(config, BeamConfig) and (affine := config.affine(vocab)):
         transforms.append(AffineTransform(*(torch.frombuffer(x, dtype=torch.float32) for x in affine)))
     return transforms
-
-
-def sums_changed_log_probs(config: SearchConfig) -> bool:
-    """Whether a search's options change log-probabilities that are then not normalised again."""
-    changes = config.repetition_penalty != 1
-    return changes and isinstance(config, BeamConfig) and config.penalized == "log_probs" and not config.renormalize
 
 
 def trim(output: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.batch import batch_by_length, make_batch
+from s2s.nn.words import SourceWords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,9 +54,9 @@ def _labelled(result: SearchResult, labels: list[int] | None) -> SearchResult:
 def word_labels(
     sources: Sequence[Sequence[int]], model: Seq2Seq, vocab: Vocab, n_tokens: int
 ) -> list[list[int] | None]:
-    """The index in `Vocab.labels` of each word's most probable label, for sources without eos; None if the model has
-    not learnt labels."""
-    labels: list[list[int] | None] = [None] * len(sources)
+    """The index in `Vocab.labels` of the most probable label of each word but what ends the source; None if the model
+    has not learnt labels."""
+    labels, words = list[list[int] | None]([None] * len(sources)), SourceWords(vocab)
     pairs: list[tuple[Sequence[int], list[int]]] = [(source, []) for source in sources]
     device = next(model.parameters(), torch.empty(0)).device
     for indices in batch_by_length(pairs, n_tokens):
@@ -63,6 +64,7 @@ def word_labels(
         logits = model.label_logits(batch.src, batch.src_pad)  # [B, W, L]
         if logits is None:
             return labels
-        for i, row in zip(indices, logits.argmax(-1).tolist(), strict=True):
-            labels[i] = row[: sum(vocab.word_begins[token] for token in sources[i])]
+        n_words = words.begins_word(batch.src, batch.src_pad).sum(1)
+        for i, row, n in zip(indices, logits.argmax(-1).tolist(), n_words.tolist(), strict=True):
+            labels[i] = row[: n - 1]
     return labels

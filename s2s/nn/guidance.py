@@ -80,7 +80,7 @@ class Guidance(nn.Module):
 
     def fused(self) -> FusedGuidance | None:
         """The maps and vectors, for functions that compute the guide; None: its places are its own."""
-        if not self.guide.labels:
+        if not getattr(self.guide, "labels", ()):  # it may have the contract's methods alone
             return None
         nothing, kinds = self.nothing.detach(), None if self.kinds is None else self.kinds.detach()
         return FusedGuidance(self.guide, linear_function(self.maps), nothing, kinds, linear_function(self.out))

@@ -4,7 +4,7 @@ Shapes: B sentences, K hypotheses, V target tokens, D depth bound.
 
 The items of the stack are those of in-order parsing (Liu and Zhang, 2017); an item's left edge and label are packed
 into one number, so that few small operations remain: (left + 1) * n_labels + label, and 0 for none. A task has a guide
-also where no model reads it, so torch is not imported before states are.
+also where no model reads it, so torch is not imported before states are. guide.c of s2s_cpu computes the same.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@ steps by torch: outputs have the same tokens, and numbers differ by rounding."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,12 +14,15 @@ from harness.monotonic_guide import guided
 from harness.packed_models import needs_bytes, recorded_stream_calls
 from harness.search_calls import StepByStep, find_queued
 from s2s import Choice, Vocab, make_batch
+from s2s.backend import fused
 from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig, BeamSearch, SampleConfig, SearchRequest, SourceSentence
 from s2s.decoding.queue import FixedQueue
+from s2s.generation.source_labels import word_labels
 from s2s_cpu.library import native_library
 from s2s_cpu.packed_files import PackedFiles
-from s2s_cpu.prepacked import has_linear
+from s2s_cpu.prepacked import Fp32Linear, has_linear
+from s2s_cpu.recurrent_layers import accepts_cells
 from s2s_parsing.linear import Action, Kind
 from s2s_parsing.stack_guide import StackGuide
 from s2s_recurrent import RNNConfig
@@ -169,6 +173,50 @@ def test_samples_follow_their_own_guide(name: str, calls: list[str], monkeypatch
     assert_alike(found, outputs(search, one))
 
 
+@pytest.mark.parametrize("name", ["both ways", "Transformer"])
+def test_the_guide_follows_all_starting_tokens(name: str, calls: list[str], monkeypatch: Any) -> None:
+    """Those of a sentence may be any tokens, also ones that open brackets."""
+    one, starts = build(name), [(2, 7, 4), (4, 9), (2,), (6, 6, 4)]
+    sentences = [SourceSentence(i, row, starting_tokens=starts[i % 4]) for i, row in enumerate(sources())]
+
+    def found(search: Search, nbest: int) -> list[list[Hypothesis]]:
+        return find_queued(search, one, FixedQueue(sentences, 30), vocab(), nbest=nbest)
+
+    sampling = Sampling(SampleConfig(max_len_a=0.0, max_len_b=15))
+    streamed, drawn = found(BeamSearch(CONFIG), 3), found(sampling, 1)
+    assert "run" in calls
+    monkeypatch.setattr(one, "stream_search", lambda: None)
+    assert_alike(streamed, found(StepByStep(CONFIG), 3))
+    assert_alike(drawn, found(sampling, 1))
+
+
+def cells(width: int, n_inputs: int) -> fused.RecurrentCell:
+    return fused.RecurrentCell(*(Fp32Linear(torch.randn(4 * width, n), None) for n in (n_inputs, width)))
+
+
+def test_cells_of_other_widths_are_not_accepted() -> None:
+    """Functions in C would write outside of their memory."""
+    embedding = torch.zeros(9, 24)
+    assert accepts_cells([[cells(16, 24), cells(16, 24)]], embedding)
+    layers = [[cells(16, 24)], [cells(16, 24)]]
+    for wrong in ([[cells(16, 24), cells(64, 24)]], layers, [[cells(8, 24)]], [[cells(16, 8)]]):
+        assert not accepts_cells(wrong, embedding)
+    assert accepts_cells([[cells(32, 24)], [cells(32, 32)]], embedding, 32)
+    assert not accepts_cells([[cells(64, 24)], [cells(32, 64)]], embedding, 32)
+
+
+@pytest.mark.parametrize("begins", ["as they are", "every token"])
+def test_a_network_labels_the_same_words(begins: str) -> None:
+    """Also where no token begins the first word, or each token is a word."""
+    of = vocab() if begins == "as they are" else replace(vocab(), word_begins=())
+    one = build("labels", of)
+    unlabelled = [row for row in sources() if max(row) < of.labels.start]
+    rows = [[5, 7, 3], [5, 7, 6, 3], [6, 3], [3], *(unlabelled if begins == "every token" else sources())]
+    queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
+    found = [some[0].source_labels for some in find_queued(BeamSearch(CONFIG), one, queue, of)]
+    assert found == word_labels([row[:-1] for row in rows], one, of, 20)
+
+
 @pytest.mark.parametrize("name", ["labels", "Transformer without a guide"])
 def test_each_word_has_its_most_probable_label(name: str) -> None:
     one, of = build(name), vocab()
@@ -263,6 +311,8 @@ def test_hooks_of_a_recurrent_model_are_called(calls: list[str]) -> None:
         ("labels", [9] * 11, "from 0 to 3"),
         ("depth", -1, "not be below 0"),
         ("kinds", (4, 4, 4), "labels of 3 items"),
+        ("kinds", (4, 5, 3, 2), "labels of 3 items"),
+        ("effects", ["eats"] * 11, "not known: eats"),
         ("n_places", 4, "5 places"),
     ],
 )

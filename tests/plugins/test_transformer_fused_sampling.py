@@ -176,8 +176,28 @@ def test_affine_transforms_hold_and_others_are_left_to_single_steps(calls: list[
     assert "run" in calls
     assert expected != outputs(search, one, nbest=1)
     calls.clear()
-    outputs(Sampling(config(repetition_penalty=1.2)), one)
+    outputs(search, one, transforms=[lambda logits, _: 2 * logits])
     assert not calls
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"no_repeat_ngram_size": 1},
+        {"no_repeat_ngram_size": 2, "min_len": 7},
+        {"repetition_penalty": 2.0},
+        {"repetition_penalty": 1.5, "no_repeat_ngram_size": 2, "top_k": 5},
+    ],
+    ids=str,
+)
+def test_what_a_sample_has_already_counts(options: dict[str, Any], folder: Path, calls: list[str]) -> None:
+    one, search = model(), Sampling(config(max_len_b=14, **options))
+    single = outputs(StepByStep(search.config), one, nbest=1)
+    assert not calls
+    assert outputs(search, one, nbest=1) == single != outputs(Sampling(config(max_len_b=14)), one, nbest=1)
+    found = outputs(search, one)
+    assert_alike(found, outputs(StepByStep(search.config), one))
+    assert from_file(one, search, SENTENCES) == found
 
 
 def test_sentences_with_a_constraint_are_sampled_in_steps_beside_the_stream(calls: list[str]) -> None:

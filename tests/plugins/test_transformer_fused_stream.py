@@ -22,6 +22,7 @@ from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, GreedyConfig, Se
 from s2s.decoding.queue import FixedQueue
 from s2s.decoding.token_constraints import MinLength, NoRepeatNgram
 from s2s.nn import Linear
+from s2s_constraints.bad_words import BadWords
 from s2s_cpu import replacing
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_int8_linear, has_linear
@@ -45,6 +46,16 @@ ROWS = source_rows(9)
 Starts = Sequence[Sequence[int]]
 """Of each row, its starting tokens, if they are not the vocabulary's"""
 PLAIN: Starts = [()] * 9
+REPEATS: list[dict[str, Any]] = [
+    {"no_repeat_ngram_size": 1},
+    {"no_repeat_ngram_size": 2},
+    {"no_repeat_ngram_size": 3, "min_len": 8, "beam": 1},
+    {"repetition_penalty": 1.7},
+    {"repetition_penalty": 0.6},
+    {"repetition_penalty": 1.5, "no_repeat_ngram_size": 2, "temperature": 0.6, "ban_unk": True},
+    {"repetition_penalty": 1.4, "penalized": "log_probs"},
+    {"repetition_penalty": 1.4, "penalized": "log_probs", "renormalize": True},
+]
 
 
 @pytest.fixture
@@ -308,9 +319,58 @@ def test_sentences_with_a_constraint_are_searched_beside_the_stream(calls: list[
 
 def test_with_a_constraint_that_has_no_tables_there_is_no_stream(calls: list[str]) -> None:
     one, config = model(), BeamConfig(max_len_b=4)
-    no_bigrams = ConstraintSet(None, [MinLength(3, VOCAB.tgt, VOCAB.eos), NoRepeatNgram(2, VOCAB.tgt)])
-    assert outputs(BeamSearch(config), one, constraint=no_bigrams) == expected(config, one, constraint=no_bigrams)
+    for others in ([BadWords([[5]], VOCAB.tgt)], [NoRepeatNgram(2, VOCAB.tgt), NoRepeatNgram(3, VOCAB.tgt)]):
+        rules = ConstraintSet(None, [MinLength(3, VOCAB.tgt, VOCAB.eos), *others])
+        assert outputs(BeamSearch(config), one, constraint=rules) == expected(config, one, constraint=rules)
     assert not calls
+
+
+@pytest.mark.parametrize("starts", [PLAIN, [(), (VOCAB.bos, 5), (7,), (6, 5, 4, 8)] * 3], ids=["bos", "several"])
+@pytest.mark.parametrize("options", REPEATS, ids=str)
+def test_what_an_output_has_already_counts(options: dict[str, Any], starts: Starts, calls: list[str]) -> None:
+    one, config = model(), BeamConfig(**({"beam": 3, "max_len_a": 0.0, "max_len_b": 12} | options))
+    found = outputs(BeamSearch(config), one, starts[: len(ROWS)])
+    assert calls[:3] == ["new", "admit", "run"]
+    calls.clear()
+    single = expected(config, one, starts=starts[: len(ROWS)])
+    assert not calls
+    if config.penalized == "logits":
+        assert found == single
+    else:  # torch rounds log-probabilities in another way
+        assert [[h.tokens for h in some] for some in found] == [[h.tokens for h in some] for some in single]
+        numbers = [[[*h.token_log_probs, h.score] for some in each for h in some] for each in (found, single)]
+        assert numbers[0] == [pytest.approx(of_one, abs=1e-5) for of_one in numbers[1]]
+    assert found != outputs(BeamSearch(BeamConfig(beam=3, max_len_a=0.0, max_len_b=12)), one, starts[: len(ROWS)])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_no_sequence_of_tokens_is_repeated(n: int, calls: list[str]) -> None:
+    one = model()
+    limits = {"max_len_a": 0.0, "max_len_b": 30, "min_len": 14}
+    config = BeamConfig(beam=4, no_repeat_ngram_size=n, **limits)
+    for hypothesis in (h for some in outputs(BeamSearch(config), one) for h in some):
+        grams = [tuple(hypothesis.tokens[i : i + n]) for i in range(len(hypothesis.tokens) - n + 1)]
+        assert len(set(grams)) == len(grams) > 10
+    assert "run" in calls
+    plain = outputs(BeamSearch(BeamConfig(beam=4, **limits)), one)
+    assert any(h.tokens[-n:] == h.tokens[-2 * n : -n] for some in plain for h in some), "else nothing is forbidden"
+
+
+def test_a_sequence_may_come_again_after_512_tokens(calls: list[str]) -> None:
+    one = model()
+    config = BeamConfig(beam=1, max_len_a=0.0, max_len_b=580, min_len=580, no_repeat_ngram_size=3)
+    found = outputs(BeamSearch(config), one, nbest=1)
+    assert "run" in calls
+    assert found == expected(config, one, nbest=1)
+    distances = set[int]()
+    for tokens in (h.tokens for some in found for h in some):
+        last = dict[tuple[int, ...], int]()
+        for i in range(len(tokens) - 2):
+            gram = tuple(tokens[i : i + 3])
+            distances |= {i - last[gram]} if gram in last else set()
+            last[gram] = i
+    assert distances
+    assert min(distances) > 512 - 3
 
 
 def test_a_minimum_length_alone_leaves_the_stream(calls: list[str]) -> None:

@@ -76,6 +76,7 @@ def written(folder: Path, *options: str) -> bytes:
         ["search=greedy", "search.max_len_b=100", "threads=2"],
         ["constrained=false", "search.max_len_b=20"],
         ["search.beam=3", "search.min_len=30"],
+        ["search.beam=3", "search.no_repeat_ngram_size=9", "search.repetition_penalty=1.1"],
         ["search=sample", "search.temperature=0.7", "nbest=3", "format=jsonl"],
     ],
     ids=str,
@@ -116,7 +117,7 @@ def test_a_sentence_without_room_for_its_words_is_left_to_the_model(folder: Path
     assert b"(TOP (S " in first.splitlines()[-1], "the fallback"
 
 
-@pytest.mark.parametrize("option", ["search.no_repeat_ngram_size=9", "search.renormalize=true"])
+@pytest.mark.parametrize("option", ["search.num_beam_groups=2", "search.renormalize=true"])
 def test_what_the_tables_do_not_say_loads_the_model(option: str, folder: Path, loads: list[str]) -> None:
     first = written(folder, "search.beam=2", option)
     assert written(folder, "search.beam=2", option) == first

@@ -1,8 +1,8 @@
-"""A recurrent model as what functions for a whole search take, where a plugin provides them."""
+"""Recurrent layers as what functions for a whole search take, where a plugin provides them."""
 
 from __future__ import annotations
 
-__all__ = ["fused_search"]
+__all__ = ["fused_layers"]
 
 from typing import TYPE_CHECKING
 
@@ -14,30 +14,22 @@ from s2s_recurrent.cells import LSTM
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from s2s_recurrent import RNNConfig
     from s2s_recurrent.cells import Cell
-    from s2s_recurrent.encoder import Layer
-    from s2s_recurrent.model import RNN
+    from s2s_recurrent.decoder import Decoder
+    from s2s_recurrent.encoder import Encoder
 
 
-def fused_search(model: RNN) -> fused.StreamSearch | None:
-    """The whole search of a model of plain LSTMs whose decoder reads the source by a guide alone; None: there is no
-    such function for its configuration, or for the present form of its weights."""
-    config, (column, *others) = model.config, model.encoder.columns
+def fused_layers(
+    config: RNNConfig, encoder: Encoder, decoder: Decoder
+) -> tuple[fused.RecurrentLayers, fused.RecurrentLayers] | None:
+    """Those of both, if they are plain LSTMs, and the decoder begins with zeros and has no attention; else None."""
+    column, *others = encoder.columns
     plain = config.attention == "none" and config.readout == "none" and config.start == "zero"
-    plain = plain and not (others or config.reverse_source or config.fast_forward or config.residual_from)
-    guidance = model.guidance.fused() if model.guidance else None
-    layers: list[Layer] = list(column.layers)
-    if not plain or guidance is None:
+    if not plain or others or config.reverse_source or config.fast_forward or config.residual_from:
         return None
-    encoder, decoder = [_cells(layer.cells) for layer in layers], [_cells([cell]) for cell in model.decoder.layers]
-    if not all((*encoder, *decoder)):
-        return None
-    src, tgt = (table.weight.detach() for table in (model.src, model.tgt))
-    words = model.words.fused(pooled=config.words == "pooled")
-    labels = linear.linear_function(model.labels.map) if model.labels else None
-    source = fused.FusedSource(encoder, len(src), src, 1.0, [], words, labels)
-    target = fused.FusedModel(decoder, tgt, 1.0, linear.linear_function(model.softmax), guidance=guidance)
-    return fused.stream_search(source, target, fused.PositionTables(lambda _: None, lambda _: None))
+    layers = [_cells(layer.cells) for layer in column.layers], [_cells([cell]) for cell in decoder.layers]
+    return layers if all(map(all, layers)) else None
 
 
 def _cells(cells: Iterable[Cell]) -> list[fused.RecurrentCell]:

@@ -15,18 +15,18 @@ import torch
 from torch import Tensor, nn
 
 from s2s import ConfigError, Memory, Seq2Seq, State
+from s2s.backend import fused, linear
 from s2s.nn import Dropout, Guidance, Guided, Linear, SourceWords, WordDropout, WordLabels, must_be_called
 from s2s_recurrent.attention import Attention
 from s2s_recurrent.cells import Cell, GroupedLinear, Hidden
 from s2s_recurrent.decoder import Decoded, Decoder
 from s2s_recurrent.encoder import Encoder, d_memory, modules
-from s2s_recurrent.fused import fused_search
+from s2s_recurrent.fused import fused_layers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s import Auxiliary, Side, Vocab
-    from s2s.backend import fused
     from s2s_recurrent import RNNConfig
     from s2s_recurrent.attention import Source
 
@@ -132,13 +132,25 @@ class RNN(Seq2Seq):
         return self.project(self._guided(decoded.readout, beside)), replace(state, hypothesis=(hidden, guide))
 
     def stream_search(self) -> fused.StreamSearch | None:
-        """See `HasStreamSearch`, and `fused_search`; not available if a module or a method does more than its class."""
-        own, kind, methods = vars(self), type(self), ("encode", "start", "step", "project")
-        same = all(name not in own and getattr(kind, name) is getattr(RNN, name) for name in methods)
-        if not same or self.training or any(map(must_be_called, self.modules())):
+        """See `HasStreamSearch`, and `fused_layers`; not available without a guide that has labels, or if a module or a
+        method does more than its class."""
+        same = self.has_methods_of(RNN, "encode", "start", "step", "project") and not self.training
+        if not same or any(map(must_be_called, self.modules())):
             return None
-        self.fused_search = self.fused_search or fused_search(self)
+        self.fused_search = self.fused_search or self._build_search()
         return self.fused_search
+
+    def _build_search(self) -> fused.StreamSearch | None:
+        layers = fused_layers(self.config, self.encoder, self.decoder)
+        guidance = self.guidance.fused() if self.guidance else None
+        if layers is None or guidance is None:
+            return None
+        (encoder, decoder), (src, tgt) = layers, (table.weight.detach() for table in (self.src, self.tgt))
+        words = self.words.fused(pooled=self.config.words == "pooled")
+        labels = linear.linear_function(self.labels.map) if self.labels else None
+        source = fused.FusedSource(encoder, len(src), src, 1.0, [], words, labels)
+        target = fused.FusedModel(decoder, tgt, 1.0, linear.linear_function(self.softmax), guidance=guidance)
+        return fused.stream_search(source, target, fused.PositionTables(lambda _: None, lambda _: None))
 
     def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
         """src, pad [B, S] -> [B, W, L]; None without arch.label_loss"""

@@ -182,7 +182,7 @@ class Transformer(Seq2Seq):
 
     def output_matrix(self) -> Tensor | None:
         """See `Seq2Seq`; there is none for logits that are scaled, or of a class with another `project`"""
-        plain = self._computes("project") and not self.config.scale_output
+        plain = self.has_methods_of(Transformer, "project") and not self.config.scale_output
         return self.embeddings.output_matrix() if plain else None
 
     def _scaled(self, hidden: Tensor) -> Tensor:
@@ -288,7 +288,7 @@ class Transformer(Seq2Seq):
 
     def fused_state(self, state: State, beam: int) -> tuple[fused.FusedState, State] | None:
         """See `HasFusedState`; not available if a step differs from the one defined here."""
-        same = self._computes("step", "project") and not self.training and not self.guidance
+        same = self.has_methods_of(Transformer, "step", "project") and not self.training and not self.guidance
         if not same or not isinstance(state, TransformerState) or self.fused_decoder is None:
             return None
         if must_call_layers(self.decoder):
@@ -304,8 +304,8 @@ class Transformer(Seq2Seq):
     def stream_search(self) -> fused.StreamSearch | None:
         """See `HasStreamSearch`; not available if the steps are not, or for a guide without labels."""
         plain = isinstance(self.src_embedding_norm, nn.Identity)
-        same = self._computes("encode", "start", "step", "project", "fused_state") and not self.training
-        if not plain or not same or must_call_layers([*self.encoder, *self.decoder]):
+        same = self.has_methods_of(Transformer, "encode", "start", "step", "project", "fused_state")
+        if not plain or not same or self.training or must_call_layers([*self.encoder, *self.decoder]):
             return None
         self.fused_search = self.fused_search or self._fuse_search()
         return self.fused_search
@@ -323,11 +323,6 @@ class Transformer(Seq2Seq):
             source = source._replace(labels=linear.linear_function(self.labels.map))
         tables = (partial(first_positions, positions) for positions in (self.src_positions, self.tgt_positions))
         return fused.stream_search(source, model, fused.PositionTables(*tables)) if model else None
-
-    def _computes(self, *methods: str) -> bool:
-        """Whether these are the methods of this class, which fused functions replace."""
-        own, kind = vars(self), type(self)
-        return all(name not in own and getattr(kind, name) is getattr(Transformer, name) for name in methods)
 
     def _step(self, x: Tensor, state: TransformerState) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""

@@ -8,12 +8,12 @@ from __future__ import annotations
 __all__ = ["FusedDecoder", "FusedEncoder", "accepts_layers", "fused_decoder"]
 
 import ctypes
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import torch
 
 from s2s_cpu.library import call
-from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.prepacked import PrepackedLinear, as_prepacked
 from s2s_cpu.rows import norm_struct
 from s2s_cpu.structs import ACTIVATIONS, EncoderLayerStruct, EncodingStruct, LayerStruct, StackStruct, StepStruct
 
@@ -61,7 +61,7 @@ class FusedLayers:
         layers, stack = self.parts
         for layer in layers:
             for linear in layer.linears.values():
-                yield from cast("PrepackedLinear", linear).tensors.values()
+                yield from as_prepacked(linear).tensors.values()
         for norm in (*(norm for layer in layers for norm in layer.norms), stack.norm):
             yield from norm.parameters() if norm else ()
         if stack.relative is not None:
@@ -119,13 +119,13 @@ Struct = TypeVar("Struct", LayerStruct, EncoderLayerStruct)
 
 def _layer(kind: type[Struct], sublayers: fused.Sublayers) -> Struct:
     """The structure of a layer; maps that it does not have are null."""
-    maps = {name: cast("PrepackedLinear", linear).struct for name, linear in sublayers.linears.items()}
+    maps = {name: as_prepacked(linear).struct for name, linear in sublayers.linears.items()}
     names = [field[0] for field in kind._fields_ if field[0].endswith("_norm")]
     return kind(**maps, **dict(zip(names, map(norm_struct, sublayers.norms), strict=True)))
 
 
 def _stack(stack: fused.LayerStack, layers: Sequence[fused.Sublayers]) -> StackStruct:
-    width = cast("PrepackedLinear", layers[0].linears["outer"]).n_outputs
+    width = as_prepacked(layers[0].linears["outer"]).n_outputs
     activation, relative = ACTIVATIONS.index(stack.activation), stack.relative
     assert relative is None or relative.is_contiguous()
     table = (None, 0) if relative is None else (relative.data_ptr(), relative.size(1))

@@ -103,8 +103,6 @@ class KeptModel:
         self, options: BeamConfig | SampleConfig, vocab: Vocab, nbest: int, *, constrained: bool, listed: bool
     ) -> PackedSearch | None:
         """See `packed_search`; None also for a damaged file, which is removed, so that it is written again."""
-        if options.needs_output:  # asked before gigabytes are read
-            return None
         try:
             model = PackedModel(self.weights)
         except OSError:  # such as too little memory for it

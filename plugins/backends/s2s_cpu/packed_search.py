@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.decoding import ActiveSentence, BeamConfig, SampleConfig
 from s2s_cpu.automaton import Automaton
-from s2s_cpu.search_settings import beam_settings, sampling_settings
+from s2s_cpu.search_settings import beam_settings, repeats_struct, sampling_settings
 from s2s_cpu.stream import Stream, StreamSentence
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from s2s import Vocab
     from s2s.decoding import SearchResult, SentenceQueue, SourceSentence
     from s2s_cpu.packed_model import PackedModel
+
+MANY_PENALTIES = 4096
+"""Beyond these no more than are needed are computed: they take 2 ms"""
 
 
 def packed_search(
@@ -31,9 +34,9 @@ def packed_search(
     model's shortlist, if it has one and no token is forbidden.
     """
     automaton = Automaton(model.automaton) if constrained and model.automaton else None
-    if options.needs_output or (constrained and model.is_constrained and not (automaton and automaton.first)):
+    if constrained and model.is_constrained and not (automaton and automaton.first):
         return None
-    forbids = automaton is not None or options.min_len > 0
+    forbids = automaton is not None or options.min_len > 0 or options.no_repeat_ngram_size > 0
     if isinstance(options, BeamConfig) and options.renormalize and forbids:
         return None
     return PackedSearch(model, options, vocab, nbest, automaton, listed=listed and not forbids)
@@ -54,14 +57,20 @@ class PackedSearch:
     ) -> None:
         self.model, self.options, self.vocab, self.n, self.automaton = model, options, vocab, nbest, automaton
         self.tables = _tables(options, vocab)  # own what is pointed to
+        normalize = not options.sums_changed_log_probs
         if isinstance(options, SampleConfig):
-            self.struct = sampling_settings(options, vocab.eos, nbest, normalize=True)
+            self.struct = sampling_settings(options, vocab.eos, nbest, normalize=normalize)
         else:
-            self.struct = beam_settings(options, vocab.eos, 0, normalize=True)
+            self.struct = beam_settings(options, vocab.eos, 0, normalize=normalize)
         for name, table in self.tables.items():
             setattr(self.struct, name, table.buffer_info()[0])
         self.struct.n_banned = len(self.tables["banned"])
         self.struct.min_len = options.min_len
+        self.starting_tokens = array("q", vocab.starting_tokens)
+        self.struct.repeats = repeats_struct(
+            *(options.no_repeat_ngram_size, options.repetition_penalty, self.starting_tokens),
+            changes_log_probs=options.penalizes_log_probs,
+        )
         self.struct.automaton = self.automaton.address if self.automaton else None
         self.struct.shortlist = ctypes.addressof(model.shortlist) if listed and model.shortlist else None
 
@@ -125,8 +134,8 @@ class PackedSearch:
 
 
 def _extended(penalties: array[float], options: BeamConfig, n: int) -> array[float]:
-    """At least the first n length penalties; twice as many if there are too few."""
-    return penalties if len(penalties) >= n else options.penalties(2 * n)
+    """At least the first n length penalties; where there are too few, somewhat more, since others will come."""
+    return penalties if len(penalties) >= n else options.penalties(max(n, min(2 * n, MANY_PENALTIES)))
 
 
 def _tables(options: BeamConfig | SampleConfig, vocab: Vocab) -> dict[str, array[Any]]:

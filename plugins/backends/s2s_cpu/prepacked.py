@@ -12,6 +12,7 @@ __all__ = [
     "HugePageArena",
     "Int8Linear",
     "PrepackedLinear",
+    "as_prepacked",
     "has_int8_linear",
     "has_linear",
     "rounds_rows_to_bf16",
@@ -102,6 +103,12 @@ class PrepackedLinear:
         out = x.new_empty(*x.shape[:-1], self.n_outputs)
         call("s2s_linear", ctypes.byref(self.struct), x, x.numel() // self.n_inputs, out)
         return out
+
+
+def as_prepacked(linear: object) -> PrepackedLinear:
+    """A map that is one, as what accepts it has found."""
+    assert isinstance(linear, PrepackedLinear)
+    return linear
 
 
 class Fp32Linear(PrepackedLinear):

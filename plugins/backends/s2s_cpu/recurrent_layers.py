@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.prepacked import PrepackedLinear, as_prepacked
 from s2s_cpu.rules import WIDTH_MULTIPLE
 from s2s_cpu.structs import EFFECTS, CellStruct, GuidanceStruct, LayerStruct, RecurrentLayerStruct, StackStruct
 
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 class RecurrentEncoder:
     """Layers of LSTMs in one direction or both."""
 
-    def __init__(self, layers: fused.RecurrentLayers) -> None:
-        self.cells = layers  # own the memory that the structures point to
+    def __init__(self, layers: fused.FusedEncoder | fused.RecurrentLayers) -> None:
+        """layers: cells, as `accepts_cells` has found."""
+        self.cells = layers = cast("fused.RecurrentLayers", layers)  # own the memory that the structures point to
         self.layers = (RecurrentLayerStruct * len(layers))(*(RecurrentLayerStruct(*map(_cell, of)) for of in layers))
         self.stack = StackStruct()
 
     @property
     def width(self) -> int:
         """Of the output."""
-        return sum(_linear(cell.hidden).n_inputs for cell in self.cells[-1])
+        return sum(as_prepacked(cell.hidden).n_inputs for cell in self.cells[-1])
 
     def pointed_to(self) -> Iterator[Tensor]:
         """All tensors that the structures point to."""
@@ -44,8 +45,9 @@ class RecurrentEncoder:
 class RecurrentDecoder:
     """Layers of LSTMs, whose step is one function in C."""
 
-    def __init__(self, layers: fused.RecurrentLayers) -> None:
-        self.cells = layers  # own the memory that the structures point to
+    def __init__(self, layers: fused.FusedDecoder | fused.RecurrentLayers) -> None:
+        """layers: one cell each, as `accepts_cells` has found."""
+        self.cells = layers = cast("fused.RecurrentLayers", layers)  # own the memory that the structures point to
         self.layers = (LayerStruct * len(layers))(*(LayerStruct(cell=_cell(cell)) for (cell,) in layers))
         self.stack = StackStruct()
 
@@ -60,13 +62,14 @@ class FusedGuide:
     def __init__(self, guidance: fused.FusedGuidance, n_tokens: int) -> None:
         """n_tokens: V. Raises ValueError where the functions would read outside of tables."""
         guide, n_places, (n_labels, *_) = guidance.guide, len(guidance.nothing), guidance.guide.kinds
-        n_kinds = 3 * n_labels + 2
         if len(guide.labels) != n_tokens or len(guide.effects) != n_tokens:
             raise ValueError(f"a guide needs {n_tokens} labels and effects, one of each token")
         if guide.depth < 0 or not all(0 <= label < n_labels for label in guide.labels):
             raise ValueError(f"a guide's depth must not be below 0, and its labels be from 0 to {n_labels - 1}")
-        if sum(guide.kinds) != n_kinds or not 2 <= n_places <= guide.n_places == 5:
+        if tuple(guide.kinds) != (n_labels, n_labels, n_labels, 2) or not 2 <= n_places <= guide.n_places == 5:
             raise ValueError("a guide with labels has 5 places, the labels of 3 items, and one more kind of 2 values")
+        if unknown := set(guide.effects) - set(EFFECTS):
+            raise ValueError(f"a guide has effects that are not known: {', '.join(sorted(unknown))}")
         self.guidance = guidance  # own the memory that the structure points to
         self.effects = torch.tensor([EFFECTS.index(effect) for effect in guide.effects])
         self.labels = torch.tensor(list(guide.labels))
@@ -75,7 +78,7 @@ class FusedGuide:
             *(self.effects.data_ptr(), self.labels.data_ptr()),
             *(n_labels, guide.depth, n_places),
             *(guidance.nothing.data_ptr(), kinds),
-            *(_linear(linear).struct for linear in (guidance.maps, guidance.out)),
+            *(as_prepacked(linear).struct for linear in (guidance.maps, guidance.out)),
         )
 
     def pointed_to(self) -> Iterator[Tensor]:
@@ -84,14 +87,29 @@ class FusedGuide:
         if self.guidance.kinds is not None:
             yield self.guidance.kinds
         for linear in (self.guidance.maps, self.guidance.out):
-            yield from _linear(linear).tensors.values()
+            yield from as_prepacked(linear).tensors.values()
 
 
-def accepts_cells(layers: fused.RecurrentLayers) -> bool:
-    """Whether all maps are prepacked for the functions in C, and all widths are those of whole vectors."""
-    maps = [linear for layer in layers for cell in layer for linear in cell]
-    packed = [linear for linear in maps if isinstance(linear, PrepackedLinear)]
-    return len(packed) == len(maps) and not any(one.n_outputs % (4 * WIDTH_MULTIPLE) for one in packed)
+def accepts_cells(layers: object, embedding: Tensor | None, width: int | None = None) -> bool:
+    """Whether these are `RecurrentLayers` for the functions in C: all maps are prepacked, the first layer reads rows of
+    an embedding, and the cells of a layer have one width, which fills whole vectors.
+
+    width: that of all layers, if it is given.
+    """
+    if callable(layers) or embedding is None:
+        return False
+    cells, n_inputs = cast("fused.RecurrentLayers", layers), embedding.size(1)
+    if not all(isinstance(linear, PrepackedLinear) for layer in cells for cell in layer for linear in cell):
+        return False
+    for layer in cells:
+        own = as_prepacked(layer[0].hidden).n_inputs
+        shapes = {(one.n_inputs, one.n_outputs) for cell in layer for one in map(as_prepacked, cell)}
+        if own % WIDTH_MULTIPLE or shapes != {(n_inputs, 4 * own), (own, 4 * own)}:
+            return False
+        n_inputs = len(layer) * own
+        if width not in (None, n_inputs):
+            return False
+    return True
 
 
 def accepts_guidance(guidance: fused.FusedGuidance | None) -> bool:
@@ -103,16 +121,12 @@ def accepts_guidance(guidance: fused.FusedGuidance | None) -> bool:
     return readable and all(isinstance(linear, PrepackedLinear) for linear in (guidance.maps, guidance.out))
 
 
-def _linear(linear: object) -> PrepackedLinear:
-    return cast("PrepackedLinear", linear)
-
-
 def _cell(cell: fused.RecurrentCell) -> CellStruct:
-    return CellStruct(*(_linear(linear).struct for linear in cell))
+    return CellStruct(*(as_prepacked(linear).struct for linear in cell))
 
 
 def _tensors(layers: fused.RecurrentLayers) -> Iterator[Tensor]:
     for layer in layers:
         for cell in layer:
             for linear in cell:
-                yield from _linear(linear).tensors.values()
+                yield from as_prepacked(linear).tensors.values()

@@ -9,13 +9,13 @@ __all__ = ["OutputRules", "SearchConstraint", "automaton_of", "output_rules", "s
 
 import ctypes
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from s2s.backend import pad_to_beam
-from s2s.decoding import ConstraintSet, MinLength
+from s2s.decoding import option_rules
 from s2s_cpu.automaton import Automaton
 
 if TYPE_CHECKING:
@@ -66,22 +66,20 @@ def search_constraint(batch: Beams, beam: int) -> SearchConstraint:
 class OutputRules(NamedTuple):
     """What every output must be, for a stream."""
 
-    automaton: Automaton | None = None
+    automaton: Automaton | None
     """Whose tables say with what any source begins"""
-    min_len: int = 0
+    min_len: int
+    no_repeat_ngram_size: int
+    """0: any may be repeated"""
 
 
 def output_rules(constraint: Constraint | None, vocab: Vocab) -> OutputRules | None:
-    """A constraint for a stream; None: it is not tables and a minimum length alone."""
-    own, others = constraint, list[Any]()
-    if type(constraint) is ConstraintSet:
-        own, others = constraint.own, [*constraint.others]
-    if not all(type(one) is MinLength and one.eos == vocab.eos for one in others):
+    """A constraint for a stream; None: it is more than tables and what options of searches set."""
+    rules = option_rules(constraint, vocab)
+    automaton = automaton_of(rules.constraint, vocab.tgt) if rules else None
+    if rules is None or (rules.constraint and not (automaton and automaton.first)):
         return None
-    automaton = automaton_of(own, vocab.tgt)
-    if own and not (automaton and automaton.first):
-        return None
-    return OutputRules(automaton, max((one.n for one in others), default=0))
+    return OutputRules(automaton, rules.min_len, rules.no_repeat_ngram_size)
 
 
 def automaton_of(constraint: Constraint | None, n_tokens: int) -> Automaton | None:

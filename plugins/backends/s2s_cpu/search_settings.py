@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["SamplingOptions", "beam_settings", "sampling_rule", "sampling_settings"]
+__all__ = ["SamplingOptions", "beam_settings", "repeats_struct", "sampling_rule", "sampling_settings"]
 
 from typing import TYPE_CHECKING, Protocol
 
-from s2s_cpu.structs import SamplingRuleStruct, SearchStruct
+from s2s_cpu.structs import RepeatsStruct, SamplingRuleStruct, SearchStruct
 
 if TYPE_CHECKING:
+    from array import array
+
     from s2s.decoding import BeamConfig
 
 
@@ -56,3 +58,13 @@ def sampling_settings(options: SamplingOptions, eos: int, n_best: int, *, normal
 def sampling_rule(options: SamplingOptions) -> SamplingRuleStruct:
     """The rule for functions in C."""
     return SamplingRuleStruct(options.top_k, options.top_p, options.temperature)
+
+
+def repeats_struct(n_gram: int, penalty: float, always: array[int], *, changes_log_probs: bool) -> RepeatsStruct:
+    """What tokens that an output has change for the next one; penalty 1: nothing.
+
+    always: tokens that are penalised in any case, which the structure points to.
+    """
+    return RepeatsStruct(
+        n_gram, changes_log_probs, 0.0 if penalty == 1 else penalty, always.buffer_info()[0], len(always)
+    )

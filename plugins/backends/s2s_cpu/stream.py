@@ -139,11 +139,12 @@ def _results(numbers: Sequence[int], values: Sequence[float], sampled: bool) -> 
     """Results from numbers one after the other; see stream.h."""
     at = first = 0
     while at < len(numbers):
-        number, begin, outputs = numbers[at], at + 2, list[StreamOutput]()
-        at = begin + numbers[at + 1]
-        labels, n_outputs, at = list(numbers[begin:at]), numbers[at], at + 1
+        number, n_labels, begin, outputs = numbers[at], numbers[at + 1], at + 2, list[StreamOutput]()
+        at = begin + max(n_labels, 0)
+        labels = None if n_labels < 0 else list(numbers[begin:at])
+        n_outputs, at = numbers[at], at + 1
         for _ in range(n_outputs):
             end, last = at + 1 + numbers[at], first + 2 + numbers[at]
             outputs.append(StreamOutput(list(numbers[at + 1 : end]), values[first], list(values[first + 1 : last])))
             at, first = end, last
-        yield StreamResult(number, outputs, sampled, labels or None)
+        yield StreamResult(number, outputs, sampled, labels)

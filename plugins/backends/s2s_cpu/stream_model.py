@@ -5,13 +5,13 @@ from __future__ import annotations
 __all__ = ["StreamModel", "accepts_models"]
 
 import ctypes
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from s2s_cpu.beam_search_steps import model_struct
 from s2s_cpu.fused_layers import FusedDecoder, FusedEncoder
-from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.prepacked import PrepackedLinear, as_prepacked
 from s2s_cpu.recurrent_layers import FusedGuide, RecurrentDecoder, RecurrentEncoder, accepts_cells, accepts_guidance
 from s2s_cpu.structs import LinearStruct, SourceModelStruct, SourceWordsStruct
 
@@ -31,12 +31,12 @@ class StreamModel:
     def __init__(self, source: fused.FusedSource, target: fused.FusedModel) -> None:
         """Raises ValueError for a guide whose tables are impossible."""
         self.parts = source, target
-        encoder, decoder, output = source.encoder, target.decoder, cast("PrepackedLinear", target.output)
-        self.encoder = encoder if isinstance(encoder, FusedEncoder) else RecurrentEncoder(_layers(encoder))
-        self.decoder = decoder if isinstance(decoder, FusedDecoder) else RecurrentDecoder(_layers(decoder))
+        encoder, decoder, output = source.encoder, target.decoder, as_prepacked(target.output)
+        self.encoder = encoder if isinstance(encoder, FusedEncoder) else RecurrentEncoder(encoder)
+        self.decoder = decoder if isinstance(decoder, FusedDecoder) else RecurrentDecoder(decoder)
         self.guide = FusedGuide(target.guidance, output.n_outputs) if target.guidance else None
         self.begins = None if source.words is None else source.words.begins.to(torch.uint8)
-        maps = [cast("PrepackedLinear", linear) for linear in source.keys_values]
+        maps = [as_prepacked(linear) for linear in source.keys_values]
         self.keys_values = (LinearStruct * len(maps))(*(linear.struct for linear in maps))
         self.target = model_struct(target, self.decoder.layers)
         self.target.guidance = ctypes.addressof(self.guide.struct) if self.guide else None
@@ -54,7 +54,7 @@ class StreamModel:
             struct.layers, struct.n_layers = layers, len(self.encoder.layers)
         struct.stack, struct.decoder = ctypes.pointer(self.encoder.stack), ctypes.pointer(self.decoder.stack)
         if of.labels:
-            struct.labels = cast("PrepackedLinear", of.labels).struct
+            struct.labels = as_prepacked(of.labels).struct
         if self.keys_values:
             struct.keys_values = ctypes.cast(self.keys_values, ctypes.c_void_p)
         if of.words and self.begins is not None:
@@ -68,7 +68,7 @@ class StreamModel:
         yield from (*self.encoder.pointed_to(), *self.decoder.pointed_to())
         yield from self.guide.pointed_to() if self.guide else ()
         for linear in _maps(source, target):
-            yield from cast("PrepackedLinear", linear).tensors.values()
+            yield from as_prepacked(linear).tensors.values()
         yield from target.embedding_norm.parameters() if target.embedding_norm else ()
         yield from (table for table in (source.embedding, target.embedding, self.begins) if table is not None)
 
@@ -81,21 +81,18 @@ class StreamModel:
 
 def accepts_models(source: fused.FusedSource, target: fused.FusedModel, _: object) -> bool:
     """Whether all layers are functions in C and all tables are fp32 in one block of memory."""
-    encoder, decoder = source.encoder, target.decoder
-    layers = isinstance(encoder, FusedEncoder) or (not callable(encoder) and accepts_cells(encoder))
-    layers = layers and (isinstance(decoder, FusedDecoder) or (not callable(decoder) and accepts_cells(decoder)))
     maps = all(isinstance(linear, PrepackedLinear) for linear in _maps(source, target))
     readable = all(map(_is_readable, (source.embedding, target.embedding)))
-    return layers and maps and readable and accepts_guidance(target.guidance)
+    if not maps or not readable or not accepts_guidance(target.guidance):
+        return False
+    encoder, decoder, width = source.encoder, target.decoder, as_prepacked(target.output).n_inputs
+    encodes = isinstance(encoder, FusedEncoder) or accepts_cells(encoder, source.embedding)
+    return encodes and (isinstance(decoder, FusedDecoder) or accepts_cells(decoder, target.embedding, width))
 
 
 def _maps(source: fused.FusedSource, target: fused.FusedModel) -> list[object]:
     """Those of no layer."""
     return [*source.keys_values, target.output, *([source.labels] if source.labels else [])]
-
-
-def _layers(layers: fused.FusedEncoder | fused.FusedDecoder | fused.RecurrentLayers) -> fused.RecurrentLayers:
-    return cast("fused.RecurrentLayers", layers)
 
 
 def _is_readable(table: Tensor | None) -> bool:

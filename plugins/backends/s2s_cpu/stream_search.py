@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["StreamSearch", "shortlist_struct"]
 
 import ctypes
+from array import array
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,7 +13,7 @@ import torch
 from s2s.decoding import ActiveSentence
 from s2s_cpu.beam_search_steps import point_to_tables
 from s2s_cpu.search_constraint import output_rules
-from s2s_cpu.search_settings import beam_settings, sampling_settings
+from s2s_cpu.search_settings import beam_settings, repeats_struct, sampling_settings
 from s2s_cpu.stream import Stream, StreamSentence
 from s2s_cpu.stream_model import StreamModel
 from s2s_cpu.structs import SearchStruct, ShortlistStruct, TokenListsStruct
@@ -34,8 +35,8 @@ class StreamSearch:
         self.model, self.positions, self.n_tokens = StreamModel(source, target), positions, source.n_tokens
 
     def __call__(self, search: StreamingSearch[Any], run: Any) -> SearchStream | None:
-        """None if there are too few tokens to fill the beam, or for a constraint that is not tables and a minimum
-        length alone."""
+        """None if there are too few tokens to fill the beam, or for a constraint that is more than tables and what
+        options of searches set."""
         rules, vocab = output_rules(run.request.constraint, run.request.vocab), run.request.vocab
         if rules is None or (not run.sampling and search.config.beam > vocab.tgt):
             return None
@@ -51,6 +52,11 @@ class SearchStream:
         struct = stream_settings(search, run)
         struct.automaton = rules.automaton.address if rules.automaton else None
         struct.min_len = rules.min_len
+        penalty = run.transforms.penalty
+        self.penalized = array("q", penalty.starting_tokens)
+        struct.repeats = repeats_struct(
+            rules.no_repeat_ngram_size, penalty.penalty, self.penalized, changes_log_probs=penalty.changes_log_probs
+        )
         self.shortlist = shortlist_struct(self.request)
         struct.shortlist = ctypes.addressof(self.shortlist) if self.shortlist else None
         self.stream = Stream(model.model.source, model.model.target, struct)

@@ -23,6 +23,7 @@ __all__ = [
     "ModelStruct",
     "NormStruct",
     "RecurrentLayerStruct",
+    "RepeatsStruct",
     "SamplingRuleStruct",
     "SearchStruct",
     "ShortlistStruct",
@@ -121,7 +122,7 @@ class StepStruct(ctypes.Structure):
         ("sources", c_void_p),
         ("n_sources", c_int64),
         ("guide", c_void_p),
-        ("beside", c_void_p),
+        ("guide_vectors", c_void_p),
     )
 
 
@@ -163,6 +164,17 @@ class SamplingRuleStruct(ctypes.Structure):
     _fields_ = (("top_k", c_int64), ("top_p", c_double), ("temperature", c_double))
 
 
+class RepeatsStruct(ctypes.Structure):
+    """What tokens that an output has already change for the next one."""
+
+    _fields_ = (
+        *((name, c_int64) for name in ("n_gram", "of_log_probs")),
+        ("penalty", c_double),
+        ("always", c_void_p),
+        ("n_always", c_int64),
+    )
+
+
 class SearchStruct(ctypes.Structure):
     """The state of a beam search between two steps."""
 
@@ -172,6 +184,7 @@ class SearchStruct(ctypes.Structure):
         *((name, c_int64) for name in ("n_steps", "n_new")),
         *((name, c_void_p) for name in ("allowed", "automaton", "logit_scale", "logit_bias", "shortlist")),
         ("sampling", SamplingRuleStruct),
+        ("repeats", RepeatsStruct),
     )
 
 

@@ -91,7 +91,7 @@ class Sampling(StreamingSearch[Samples]):
     def begin(self, request: SearchRequest) -> SamplingRun:
         """What the steps of this call share."""
         run = SamplingRun(request.with_options(self.config), self.config)
-        run.whole = type(self) is Sampling and not run.transforms.needs_output
+        run.whole = type(self) is Sampling and run.transforms.are_known
         return run
 
     def start(self, run: SamplingRun, sentences: list[SourceSentence]) -> Samples:

@@ -61,6 +61,10 @@ OPTIONS: list[dict[str, Any]] = [
     {"max_len_a": 0.4, "max_len_b": 2},
     *({"min_len": n, "stop": stop} for n in (1, 5, 40) for stop in ("best", "first_k")),
     {"min_len": 4, "temperature": 0.3, "ban_unk": True, "beam": VOCAB.tgt},
+    {"no_repeat_ngram_size": 1},
+    {"no_repeat_ngram_size": 2, "min_len": 5, "repetition_penalty": 1.3},
+    *({"repetition_penalty": p, "temperature": 0.7} for p in (0.5, 1.8)),
+    {"repetition_penalty": 1.5, "renormalize": True},
 ]
 """Of beam search; every option that functions in C can follow has several values"""
 SAMPLING_OPTIONS: list[dict[str, Any]] = [
@@ -72,6 +76,7 @@ SAMPLING_OPTIONS: list[dict[str, Any]] = [
     {"top_k": 5, "top_p": 0.8, "temperature": 1.4, "ban_unk": True},
     {"max_len_a": 0.0, "max_len_b": 2},
     *({"min_len": n, "top_k": 2} for n in (1, 5, 40)),
+    {"no_repeat_ngram_size": 2, "repetition_penalty": 1.6},
 ]
 SENTENCES = [SourceSentence(i, row) for i, row in enumerate(source_rows(9))]
 
@@ -230,13 +235,6 @@ def test_other_sentences_are_left_to_the_model(sentence: SourceSentence, files: 
     assert search.accepts(SourceSentence(0, [5] * 15 + [VOCAB.eos]))
 
 
-@pytest.mark.parametrize("options", [{"no_repeat_ngram_size": 2}, {"repetition_penalty": 1.1}], ids=str)
-def test_options_that_read_the_output_so_far_are_left_to_the_model(options: Any, files: PackedFiles) -> None:
-    assert files.keep("model", request(model()), {})
-    assert opened(files, BeamConfig(**options)) is None
-    assert opened(files, SampleConfig(**options)) is None
-
-
 @pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
 def test_a_minimum_length_has_all_tokens_where_there_is_a_shortlist(quantization: Any, files: PackedFiles) -> None:
     one, options = model(quantization, d_model=48), BeamConfig(max_len_b=4, min_len=6)
@@ -245,10 +243,10 @@ def test_a_minimum_length_has_all_tokens_where_there_is_a_shortlist(quantization
     assert all(len(output.tokens) >= 5 for outputs in found for output in outputs), "5: the least limit"
 
 
-@pytest.mark.parametrize("options", [{"renormalize": True, "min_len": 2}], ids=str)
+@pytest.mark.parametrize("options", [{"min_len": 2}, {"no_repeat_ngram_size": 2}], ids=str)
 def test_renormalized_probabilities_of_some_tokens_are_left_to_the_model(options: Any, files: PackedFiles) -> None:
     assert files.keep("model", request(model()), {})
-    assert opened(files, BeamConfig(**options)) is None
+    assert opened(files, BeamConfig(renormalize=True, **options)) is None
 
 
 def test_a_constraint_that_is_not_tables_alone_is_left_to_the_model(files: PackedFiles) -> None:

@@ -263,6 +263,13 @@ def test_affine_transforms_are_one_in_c_and_others_need_the_output() -> None:
     assert (whole.affine.scale.tolist(), whole.affine.bias.tolist()) == ([6.0] * N, [1.0] * N)
     assert not whole.needs_output
     assert made([tempered(0.5, N), RepetitionPenalty(2.0)]).needs_output
+    assert not made([tempered(0.5, N), RepetitionPenalty(2.0)]).are_known
+    penalized = made([RepetitionPenalty(2.0), tempered(0.5, N), tempered(0.5, N)])
+    assert penalized.needs_output
+    assert penalized.are_known
+    assert penalized.penalty == RepetitionPenalty(2.0)
+    assert penalized.affine is not None
+    assert penalized.affine.scale.tolist() == [4.0] * N
 
 
 @pytest.mark.parametrize("wrong", [lambda x, y: x[..., 1:], lambda x, y: None], ids=["too few", "none"])

@@ -55,6 +55,14 @@ typedef struct { /* from which distribution tokens are drawn, see s2s.backend.op
     double top_p, temperature; /* temperature 0: tokens are not drawn */
 } SamplingRule;
 
+typedef struct { /* what tokens that an output has already change for the next one; in a stream alone */
+    int64_t n_gram;        /* no sequence of so many tokens is repeated, see NoRepeatNgram of s2s; 0: any may be */
+    int64_t of_log_probs;  /* whether the penalty changes log-probabilities in place of logits */
+    double penalty;        /* of these tokens, see RepetitionPenalty of s2s.decoding; 0: none */
+    const int64_t *always; /* [n_always], tokens that it changes in any case */
+    int64_t n_always;
+} Repeats;
+
 typedef struct { /* steps change the arrays that are not const */
     int64_t beam, E, eos, n, n_finishable, stop_rank, first_k, at_present, normalize, n_banned, first_node;
     int64_t admission_threshold;
@@ -77,6 +85,7 @@ typedef struct { /* steps change the arrays that are not const */
     const float *logit_scale, *logit_bias; /* [V]: logits become logits * scale + bias; null: they stay */
     const Shortlist *shortlist;            /* of the sentences of a stream; null: none */
     SamplingRule sampling;
+    Repeats repeats;
 } Search;
 
 typedef struct { /* what a step makes of its logits: n candidates of each sentence, m continuations of a hypothesis */
@@ -118,7 +127,8 @@ static inline void *take(uintptr_t *at, int64_t n_bytes) {
 void s2s_embed(const float *table, const Linear *packed, float scale, const int64_t *token, int64_t n, int64_t D,
                float *out);
 int64_t s2s_decode(const Model *m, const Step *step, const int64_t *token, float *x);
-int64_t s2s_logits(const Model *m, const Search *s, const float *x, int64_t R, int64_t K, float *part, float *out);
+int64_t s2s_logits(const Model *m, const float *x, int64_t R, int64_t K, float *part, float *out);
+void s2s_change_logits(const Search *s, int64_t R, int64_t V, float *logits);
 uintptr_t s2s_arrange_expansion(uintptr_t at, const Model *m, const Search *s, int64_t B, Expansion *w);
 int64_t s2s_expand(const Search *s, int64_t B, int64_t K, int64_t V, Expansion *w);
 int64_t s2s_finish(const Search *s, int64_t B, Expansion *w);

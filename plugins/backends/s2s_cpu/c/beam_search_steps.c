@@ -28,7 +28,8 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
     for (int64_t b = 0; b < B; b++) s->n_cached[b]++, s->n_nodes[b] += K;
     step->path = s->path;
     if (s2s_decode(m, step, s->token, w->x)) return NO_MEMORY;
-    if (s2s_logits(m, s, w->x, R, K, w->part, w->expansion.logits)) return NO_MEMORY;
+    if (s2s_logits(m, w->x, R, K, w->part, w->expansion.logits)) return NO_MEMORY;
+    s2s_change_logits(s, R, m->output.O, w->expansion.logits);
     return s2s_expand(s, B, K, m->output.O, &w->expansion);
 }
 

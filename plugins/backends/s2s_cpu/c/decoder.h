@@ -82,8 +82,8 @@ typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, 
     const SourceMemory *sources; /* of all rows, in order; null: they are the layers' keys and values. Else N may be 0,
                                     as all sentences have nodes in common, and a sentence is a row: K is 1 */
     int64_t n_sources;
-    int64_t *guide; /* [B, K, width], of the model's guide, before the newest tokens and then after them */
-    float *beside;  /* [B, K, E], what is read there */
+    int64_t *guide;       /* [B, K, .], states of the model's guide, before the newest tokens and then after them */
+    float *guide_vectors; /* [B, K, E], what the guide reads after the newest tokens */
 } Step;
 
 typedef struct { /* B sentences of S tokens */
@@ -111,8 +111,8 @@ int64_t s2s_panel_width(void);
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out);
 int64_t s2s_select_outputs(const Linear *from, const int64_t *ids, int64_t n, Linear *to);
 int64_t s2s_rounds_rows_to_bf16(void);
-int64_t s2s_guide_width(const Guidance *g);
-int64_t s2s_guided_width(const Guidance *g);
+int64_t s2s_guide_state_size(const Guidance *g);
+int64_t s2s_guidance_width(const Guidance *g);
 void s2s_guide(const Guidance *g, const Step *step, const int64_t *token, float *x);
 int64_t s2s_read_out(const Guidance *g, const Step *step, float *x);
 int64_t s2s_guide_words(const Guidance *g, const float *x, int64_t n_words, float *out);

@@ -41,10 +41,10 @@ int64_t s2s_encode_recurrent(const RecurrentLayer *layers, int64_t n_layers, con
     const int64_t R = begin[B];
     int64_t H = 0, failed = 0;
     for (int64_t i = 0; i < n_layers; i++) H = layers[i].forward.hidden.I > H ? layers[i].forward.hidden.I : H;
-    float *scratch = allocate(6 * (R + B) * H * sizeof(float)), *parts = scratch + 6 * B * H, *out = parts + 4 * R * H;
+    float *scratch = allocate(6 * (R + B) * H * sizeof(float)), *parts, *out;
     int64_t *order = allocate(B * sizeof(int64_t));
     failed = !scratch || !order;
-    if (!failed) sort_by_length(begin, B, order);
+    if (!failed) sort_by_length(begin, B, order), parts = scratch + 6 * B * H, out = parts + 4 * R * H;
     for (const RecurrentLayer *layer = layers; layer < layers + n_layers && !failed; layer++) {
         const int64_t width = width_of(&layer->forward) + width_of(&layer->backward);
         const Cell *cells[] = {&layer->forward, &layer->backward};
@@ -60,7 +60,7 @@ int64_t s2s_encode_recurrent(const RecurrentLayer *layers, int64_t n_layers, con
 
 /* A step of one layer, x [R, I] -> [R, H]: output and memory are written to the nodes in which the paths end, and read
 from those before them. Uses `scratch` [R, 10 H]. */
-static int64_t advance(const Layer *layer, const Step *s, float *x, float *scratch) {
+static int64_t cell_step(const Layer *layer, const Step *s, float *x, float *scratch) {
     const int64_t H = layer->cell.hidden.I, R = s->B * s->K, n_bytes = H * sizeof(float);
     float *h = scratch, *c = h + R * H, *parts = c + R * H, *product = parts + 4 * R * H;
     for (int64_t r = 0; r < R; r++) {
@@ -88,7 +88,7 @@ int64_t s2s_recurrent_steps(const Layer *layers, int64_t n_layers, const Step *s
     for (int64_t i = 0; i < n_layers; i++) H = layers[i].cell.hidden.I > H ? layers[i].cell.hidden.I : H;
     float *scratch = allocate(10 * step->B * step->K * H * sizeof(float));
     failed = !scratch;
-    for (int64_t i = 0; i < n_layers && !failed; i++) failed = advance(layers + i, step, x, scratch);
+    for (int64_t i = 0; i < n_layers && !failed; i++) failed = cell_step(layers + i, step, x, scratch);
     free(scratch);
     return failed ? NO_MEMORY : OK;
 }

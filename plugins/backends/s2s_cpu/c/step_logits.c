@@ -73,11 +73,13 @@ static __attribute__((noinline)) void add_bias(const float *bias, int64_t R, int
         for (int64_t i = 0; i < V; i++) logits[i] += bias[i];
 }
 
-/* x [R, D] -> logits [R, V], as the search changes them; with a shortlist, of sentences of K rows, using `part` */
-int64_t s2s_logits(const Model *m, const Search *s, const float *x, int64_t R, int64_t K, float *part, float *out) {
-    if (m->of_columns.weight ? listed_logits(m, x, R, K, part, out) : s2s_linear(&m->output, x, R, out))
-        return NO_MEMORY;
-    if (s->logit_scale) scale_logits(s->logit_scale, R, m->output.O, out);
-    if (s->logit_bias) add_bias(s->logit_bias, R, m->output.O, out);
-    return OK;
+/* x [R, D] -> logits [R, V]; with a shortlist, of sentences of K rows, using `part` */
+int64_t s2s_logits(const Model *m, const float *x, int64_t R, int64_t K, float *part, float *out) {
+    return m->of_columns.weight ? listed_logits(m, x, R, K, part, out) : s2s_linear(&m->output, x, R, out);
+}
+
+/* Logits [R, V] times the search's scale, plus its bias. */
+void s2s_change_logits(const Search *s, int64_t R, int64_t V, float *logits) {
+    if (s->logit_scale) scale_logits(s->logit_scale, R, V, logits);
+    if (s->logit_bias) add_bias(s->logit_bias, R, V, logits);
 }

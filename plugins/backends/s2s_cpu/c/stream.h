@@ -72,8 +72,8 @@ typedef struct {
 
 typedef struct { /* what a call of s2s_stream_run found, valid until the next call */
     int64_t n_numbers;
-    const int64_t *numbers; /* for each result: index, labels of its words and its outputs: how many, and then the label
-                               of each word, or for each output its tokens: how many, which */
+    const int64_t *numbers; /* for each result: index; how many labels its words have, which, and -1 if none are
+                               learnt; how many outputs, and for each its tokens: how many, which */
     const float *values;    /* for each output: its score, and the log-probabilities of its tokens and of eos */
     int64_t n_values;
     int64_t n_sentences, n_source, longest; /* that are not done, their source tokens, tokens of the longest hypothesis
@@ -90,10 +90,16 @@ typedef struct { /* what drawing tokens writes: of some rows, and of a sentence'
 
 typedef struct { /* the hypothesis that is extended by a token, or before the first token those of all samples */
     int64_t place, node;
+    const int64_t *output; /* [length], its tokens; null if no rule reads them */
     const float *logits;
     int64_t *state; /* of the automaton, if there is one */
     const int64_t *guide;
 } Sample;
+
+/* Whether what may come next depends on the tokens of the output so far. */
+static inline int reads_output(const Stream *s) {
+    return s->settings->repeats.n_gram > 0 || s->settings->repeats.penalty > 0;
+}
 
 static inline int draws(const Stream *s) { return s->settings->sampling.temperature > 0; }
 
@@ -102,7 +108,7 @@ static inline int64_t state_width(const Stream *s) {
     return s->settings->automaton ? s->settings->automaton->width : 0;
 }
 
-static inline int64_t guide_width(const Stream *s) { return s2s_guide_width(s->model->guidance); }
+static inline int64_t guide_state_size(const Stream *s) { return s2s_guide_state_size(s->model->guidance); }
 
 int64_t s2s_resize(void *pointer, int64_t n_bytes);
 
@@ -119,6 +125,9 @@ void s2s_pool_words(const SourceModel *source, const Model *m, const int64_t *to
                     int64_t n_words, float *part, float *x);
 int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admission *of, SourceMemory *memory);
 int64_t s2s_stream_step(Stream *s);
+void s2s_penalize_repeats(const Repeats *r, const int64_t *output, int64_t n, int64_t V, uint8_t *marks, float *logits);
+void s2s_allowed_tokens(const Search *of, const int64_t *output, int64_t n, int64_t *state, int64_t V,
+                        uint8_t *allowed);
 uintptr_t s2s_arrange_samples(uintptr_t at, const Stream *s, int64_t at_once, Samples *w);
 int64_t s2s_draw_token(Stream *s, const Sample *from, Samples *w);
 int64_t s2s_write_result(Stream *s, int64_t b);

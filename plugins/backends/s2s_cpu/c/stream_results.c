@@ -32,14 +32,14 @@ static void write_output(const Tree *t, int64_t node, int64_t n_start, float sco
 int64_t s2s_write_result(Stream *s, int64_t b) {
     const int64_t E = s->settings->E, first = b * E;
     const SourceMemory *memory = s->memory + b;
-    const int64_t n_labels = memory->labels && memory->n_words ? memory->n_words - 1 : 0; /* not of eos */
+    const int64_t n_labels = memory->n_words ? memory->n_words - 1 : 0; /* not of what ends the source */
     Results *r = &s->results;
     int64_t n = 0;
     for (int64_t e = first; e < first + E; e++) n += s->finished.score[e] > -INFINITY;
     n = n < s->n_best[b] ? n : s->n_best[b];
     if (reserve(r, n_labels, n, s->length[b])) return NO_MEMORY;
-    r->numbers[r->n_numbers++] = s->index[b], r->numbers[r->n_numbers++] = n_labels;
-    for (int64_t i = 0; i < n_labels; i++) r->numbers[r->n_numbers++] = memory->labels[i];
+    r->numbers[r->n_numbers++] = s->index[b], r->numbers[r->n_numbers++] = memory->labels ? n_labels : -1;
+    for (int64_t i = 0; memory->labels && i < n_labels; i++) r->numbers[r->n_numbers++] = memory->labels[i];
     r->numbers[r->n_numbers++] = n;
     const Finished *f = &s->finished;
     for (int64_t i = first; n; i++)

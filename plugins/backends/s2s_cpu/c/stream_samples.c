@@ -15,7 +15,7 @@ uintptr_t s2s_arrange_samples(uintptr_t at, const Stream *s, int64_t at_once, Sa
 
 /* Sample k of sentence b has another token; -inf: none is possible. */
 static void keep(Stream *s, int64_t b, int64_t k, const Sample *from, int64_t token, float log_prob) {
-    const int64_t at = b * s->settings->beam + k, width = state_width(s), n_guide = guide_width(s);
+    const int64_t at = b * s->settings->beam + k, width = state_width(s), n_guide = guide_state_size(s);
     s->node[at] = ROOT;
     if (log_prob == -INFINITY) return;
     if (token == s->settings->eos) {
@@ -33,21 +33,13 @@ static void keep(Stream *s, int64_t b, int64_t k, const Sample *from, int64_t to
     s2s_advance_states(&automaton, 1, 1, 1, &parent, &token, &after);
 }
 
-/* allowed [V], the tokens that may come next in an output of sentence b with a state; null: all may. */
-static const uint8_t *allowed_tokens(const Stream *s, int64_t b, int64_t *state, uint8_t *allowed) {
+/* allowed [V], the tokens that may come next in a sample of sentence b; null: all may. */
+static const uint8_t *allowed_tokens(const Stream *s, int64_t b, const Sample *from, uint8_t *allowed) {
     const Search *of = s->settings;
     const int is_last = s->length[b] == s->limit[b], too_short = is_short(of, s->length[b], s->limit[b]);
     const int64_t V = s->model->output.O;
-    if (!of->automaton && !is_last && !too_short) return 0;
-    memset(allowed, !of->automaton, V);
-    if (of->automaton) {
-        Automaton automaton = *of->automaton;
-        int64_t list;
-        automaton.state = state;
-        s2s_allowed_lists(&automaton, 1, &list);
-        for (int64_t i = automaton.lists.begin[list]; i < automaton.lists.begin[list + 1]; i++)
-            allowed[automaton.lists.token[i]] = 1;
-    }
+    if (!of->automaton && !of->repeats.n_gram && !is_last && !too_short) return 0;
+    s2s_allowed_tokens(of, from->output, s->length[b], from->state, V, allowed);
     const uint8_t may_end = allowed[of->eos] && !too_short;
     if (is_last) memset(allowed, 0, V);
     allowed[of->eos] = may_end;
@@ -65,7 +57,7 @@ int64_t s2s_draw_token(Stream *s, const Sample *from, Samples *w) {
         s2s_random_numbers(key + length * golden, 1, &number); /* that which follows as many numbers as `length` */
         w->random[i] = (number >> 11) * 0x1p-53;
     }
-    const uint8_t *allowed = allowed_tokens(s, b, from->state, w->allowed);
+    const uint8_t *allowed = allowed_tokens(s, b, from, w->allowed);
     if (s2s_sample(from->logits, 1, V, allowed, of->banned, of->n_banned, of->normalize, &of->sampling, w->random, n,
                    w->token, w->log_prob))
         return NO_MEMORY;

@@ -33,7 +33,7 @@ static int64_t reserve(Stream *s, int64_t n) {
         s2s_resize(&s->token, room * beam * sizeof(int64_t)) ||
         s2s_resize(&s->node, room * beam * sizeof(int64_t)) || s2s_resize(&s->score, room * beam * sizeof(float)) ||
         s2s_resize(&s->state, room * beam * width * sizeof(int64_t)) ||
-        s2s_resize(&s->guide, room * beam * guide_width(s) * sizeof(int64_t)) ||
+        s2s_resize(&s->guide, room * beam * guide_state_size(s) * sizeof(int64_t)) ||
         s2s_resize(&s->key, draws(s) * room * beam * sizeof(int64_t)) ||
         s2s_resize(&s->finished.score, room * E * sizeof(float)) ||
         s2s_resize(&s->finished.node, room * E * sizeof(int64_t)) ||
@@ -49,7 +49,7 @@ static int64_t append(Stream *s, const Admission *of, int64_t i, const int64_t *
                       const int64_t *key) {
     const Shortlist *lists = s->settings->shortlist;
     const int64_t b = s->B++, at = b * s->settings->beam, E = s->settings->E, width = state_width(s);
-    const int64_t n_guide = guide_width(s);
+    const int64_t n_guide = guide_state_size(s);
     s->index[b] = of->index[i], s->n_source[b] = of->n_source[i], s->limit[b] = of->limit[i];
     s->n_best[b] = of->n_best[i], s->length[b] = 0, s->n_live[b] = s->n_fed[b] = 1, s->n_start[b] = of->n_start[i];
     s->token[at] = start[0], s->score[at] = 0;
@@ -99,7 +99,7 @@ static void release(Stream *s, int64_t b) {
 /* Moves sentence `from` to the place of `to`. */
 static void move(Stream *s, int64_t from, int64_t to) {
     const int64_t beam = s->settings->beam, E = s->settings->E, n_state = beam * state_width(s);
-    const int64_t n_guide = beam * guide_width(s);
+    const int64_t n_guide = beam * guide_state_size(s);
     int64_t *numbers[] = {s->index, s->n_source, s->limit, s->n_best, s->length, s->n_live, s->n_start, s->n_fed};
     for (int i = 0; i < 8; i++) numbers[i][to] = numbers[i][from];
     s->memory[to] = s->memory[from], s->start[to] = s->start[from], s->columns[to] = s->columns[from];

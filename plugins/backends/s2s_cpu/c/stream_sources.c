@@ -110,8 +110,8 @@ static int64_t widest_row(const SourceModel *source) {
 static int64_t encode(const SourceModel *source, const Model *m, const Sources *of) {
     const int64_t n = of->begin[of->B], width = widest_row(source);
     float *x = allocate((n * (width + greater(source->M, width_of_keys_and_values(source))) + width) * sizeof(float));
-    float *scratch = x + n * width;
     if (!x) return NO_MEMORY;
+    float *scratch = x + n * width;
     embed(source, m, of, scratch, x);
     add_positions(source, of, x);
     const int64_t failed = run_layers(source, of, x) || project(source, m, of, x, scratch) ||
@@ -120,7 +120,7 @@ static int64_t encode(const SourceModel *source, const Model *m, const Sources *
     return failed ? NO_MEMORY : OK;
 }
 
-static float *new_floats(int64_t n) { return aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64); }
+static float *new_floats(int64_t n) { return aligned_alloc(64, (n * sizeof(float) / 64 + 1) * 64); }
 
 /* Counts the rows and the words of a sentence, and allocates what is kept of it. */
 static int64_t allocate_memory(const SourceModel *source, const Model *m, const int64_t *token, int64_t n_source,

@@ -14,12 +14,14 @@ typedef struct { /* rows of hypotheses, sentence by sentence */
     int64_t *place;                        /* [R], in the stream's arrays [B, beam] */
     float *score, *x;                      /* [R], [R, D] */
     int64_t *state, *guide;                /* [R, width], of the automaton and of the guide, if there is one */
-    float *beside;                         /* [R, E], what the guide reads */
+    float *guide_vectors;                  /* [R, E], what the guide reads */
     SourceMemory *sources;                 /* of each sentence; of each row if tokens are drawn, so that a sample's */
     int64_t n_sources;                     /* attention, whose sums differ by how many rows it is of, is its own */
     uint8_t *seen;                         /* [S], ones */
     int64_t at_once;                       /* sentences, or samples, whose logits are computed together */
     float *part;                           /* [beam, U], logits of the most columns that a sentence has, if any does */
+    int64_t *output;                       /* [R, longest], tokens of outputs so far, if a rule reads them */
+    uint8_t *marks, *allowed;              /* [V], zeros; [at_once, beam, V], if a beam search forbids repeats */
     Expansion expansion;                   /* of a beam search */
     Samples samples;                       /* if tokens are drawn */
 } Rows;
@@ -45,11 +47,14 @@ static uintptr_t arrange(uintptr_t at, const Stream *s, Rows *w) {
     w->place = take(&at, w->R * sizeof(int64_t));
     w->score = take(&at, w->R * sizeof(float)), w->x = take(&at, w->R * row_width(s->model) * sizeof(float));
     w->state = take(&at, w->R * state_width(s) * sizeof(int64_t));
-    w->guide = take(&at, w->R * guide_width(s) * sizeof(int64_t));
-    w->beside = take(&at, w->R * s2s_guided_width(s->model->guidance) * sizeof(float));
+    w->guide = take(&at, w->R * guide_state_size(s) * sizeof(int64_t));
+    w->guide_vectors = take(&at, w->R * s2s_guidance_width(s->model->guidance) * sizeof(float));
     w->n_sources = draws(s) ? w->R : s->B;
     w->sources = take(&at, w->n_sources * sizeof(SourceMemory)), w->seen = take(&at, longest_source);
     w->part = take(&at, beam * n_columns * sizeof(float));
+    w->output = take(&at, reads_output(s) ? w->R * w->longest * sizeof(int64_t) : 0);
+    w->marks = take(&at, reads_output(s) ? V : 0);
+    w->allowed = take(&at, s->settings->repeats.n_gram && !draws(s) ? w->at_once * beam * V : 0);
     if (draws(s)) return s2s_arrange_samples(at, s, w->at_once, &w->samples);
     return s2s_arrange_expansion(at, s->model, s->settings, w->at_once, &w->expansion);
 }
@@ -63,12 +68,19 @@ static int64_t new_rows(Stream *s, Rows *w) {
         if (!(s->scratch = allocate(s->scratch_size))) return s->scratch_size = 0, NO_MEMORY;
     }
     arrange(((uintptr_t)s->scratch + 63) / 64 * 64, s, w);
+    if (reads_output(s)) memset(w->marks, 0, s->model->output.O);
     return OK;
+}
+
+/* The tokens of row r, a hypothesis of sentence b, behind its starting tokens. */
+static void read_output(const Stream *s, int64_t b, int64_t r, Rows *w) {
+    const int64_t *path = w->path + r * w->longest + s->n_start[b];
+    for (int64_t i = 0; i < s->length[b]; i++) w->output[r * w->longest + i] = s->tree.token[path[i]];
 }
 
 /* The hypotheses of all sentences as rows. */
 static void gather(const Stream *s, Rows *w) {
-    const int64_t beam = s->settings->beam, width = state_width(s), n_guide = guide_width(s);
+    const int64_t beam = s->settings->beam, width = state_width(s), n_guide = guide_state_size(s);
     int64_t r = 0;
     for (int64_t b = 0; b < s->B; b++) {
         SourceMemory memory = s->memory[b];
@@ -82,6 +94,7 @@ static void gather(const Stream *s, Rows *w) {
             if (n_guide) memcpy(w->guide + r * n_guide, s->guide + at * n_guide, n_guide * sizeof(int64_t));
             w->length[r] = s->length[b] + s->n_fed[b];
             s2s_tree_path(&s->tree, w->node[r], w->length[r], w->path + r * w->longest);
+            if (reads_output(s)) read_output(s, b, r, w);
             if (draws(s)) w->sources[r] = memory;
             r++;
         }
@@ -92,7 +105,7 @@ static int64_t decode(const Stream *s, const Model *m, Rows *w) {
     const Step step = {
         .B = w->R, .K = 1, .L = w->longest, .path = w->path, .length = w->length, .seen = w->seen,
         .stack = s->source->decoder, .sources = w->sources, .n_sources = w->n_sources,
-        .guide = w->guide, .beside = w->beside,
+        .guide = w->guide, .guide_vectors = w->guide_vectors,
     };
     return s2s_decode(m, &step, w->token, w->x);
 }
@@ -110,7 +123,7 @@ static void keep_finished(Stream *s, int64_t b, const Finished *found, int64_t f
 
 /* The live hypotheses of sentence b become those of row `from` of the expansion; guide: the states of those before. */
 static void keep_live(Stream *s, int64_t b, const Candidates *found, int64_t from, const int64_t *guide) {
-    const int64_t beam = s->settings->beam, n_guide = guide_width(s);
+    const int64_t beam = s->settings->beam, n_guide = guide_state_size(s);
     for (int64_t k = 0; k < beam; k++) {
         const int64_t at = from * beam + k, to = b * beam + k;
         s->token[to] = found->token[at], s->score[to] = found->score[at];
@@ -121,18 +134,40 @@ static void keep_live(Stream *s, int64_t b, const Candidates *found, int64_t fro
     s->n_live[b] = beam;
 }
 
-/* The logits of n rows from r on, and with a shortlist those of its own columns for each sentence, of K rows. */
-static int64_t compute_logits(const Stream *s, const Model *m, int64_t r, int64_t n, int64_t K, const Rows *w,
-                              float *out) {
+/* The model's logits of n rows from r on; with a shortlist, of its own columns for each sentence, of K rows. */
+static int64_t model_logits(const Stream *s, const Model *m, int64_t r, int64_t n, int64_t K, const Rows *w,
+                            float *out) {
     const int64_t D = m->output.I;
-    if (!s->settings->shortlist) return s2s_logits(m, s->settings, w->x + r * D, n, K, 0, out);
+    if (!s->settings->shortlist) return s2s_logits(m, w->x + r * D, n, K, 0, out);
     Model own = *m;
     for (int64_t i = r; i < r + n; i += K, out += K * m->output.O) {
         const Columns *of = s->columns[w->place[i] / s->settings->beam];
         own.of_columns = of->output, own.columns = of->ids, own.listed = 0;
-        if (s2s_logits(&own, s->settings, w->x + i * D, K, K, w->part, out)) return NO_MEMORY;
+        if (s2s_logits(&own, w->x + i * D, K, K, w->part, out)) return NO_MEMORY;
     }
     return OK;
+}
+
+/* The same as the search changes them. */
+static int64_t compute_logits(const Stream *s, const Model *m, int64_t r, int64_t n, int64_t K, const Rows *w,
+                              float *out) {
+    const Repeats *repeats = &s->settings->repeats;
+    const int64_t V = m->output.O;
+    if (model_logits(s, m, r, n, K, w, out)) return NO_MEMORY;
+    for (int64_t i = r; repeats->penalty > 0 && i < r + n; i++)
+        s2s_penalize_repeats(repeats, w->output + i * w->longest, s->length[w->place[i] / s->settings->beam], V,
+                             w->marks, out + (i - r) * V);
+    s2s_change_logits(s->settings, n, V, out);
+    return OK;
+}
+
+/* The tokens that may follow each of n rows from r on are those of w->allowed, in place of an automaton's. */
+static void forbid(const Stream *s, int64_t r, int64_t n, int64_t V, const Rows *w, Search *part) {
+    const int64_t width = state_width(s);
+    for (int64_t i = r; i < r + n; i++)
+        s2s_allowed_tokens(s->settings, w->output + i * w->longest, s->length[w->place[i] / s->settings->beam],
+                           w->state + i * width, V, w->allowed + (i - r) * V);
+    part->allowed = w->allowed, part->automaton = 0;
 }
 
 /* A step of the n sentences from b on, each with K hypotheses, the rows from r on. */
@@ -146,6 +181,7 @@ static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t 
         automaton = *part.automaton, automaton.state = w->state + r * width;
         part.automaton = &automaton;
     }
+    if (part.repeats.n_gram) forbid(s, r, n * K, V, w, &part);
     if (compute_logits(s, m, r, n * K, K, w, w->expansion.logits)) return NO_MEMORY;
     if (s2s_expand(&part, n, K, V, &w->expansion) || s2s_finish(&part, n, &w->expansion)) return NO_MEMORY;
     if (width) {
@@ -155,7 +191,7 @@ static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t 
     }
     for (int64_t i = 0; i < n; i++) {
         keep_finished(s, b + i, &w->expansion.finished, i);
-        keep_live(s, b + i, &w->expansion.live, i, w->guide + (r + i * K) * guide_width(s));
+        keep_live(s, b + i, &w->expansion.live, i, w->guide + (r + i * K) * guide_state_size(s));
     }
     return OK;
 }
@@ -163,8 +199,10 @@ static int64_t advance(Stream *s, const Model *m, int64_t b, int64_t n, int64_t 
 /* Whether the next token of sentence b is a starting token. */
 static int has_start(const Stream *s, int64_t b) { return s->n_fed[b] < s->n_start[b]; }
 
-static void feed(Stream *s, int64_t b) {
-    const int64_t at = b * s->settings->beam;
+/* guide: the state of its hypothesis, after its last token */
+static void feed(Stream *s, int64_t b, const int64_t *guide) {
+    const int64_t at = b * s->settings->beam, size = guide_state_size(s);
+    if (size) memcpy(s->guide + at * size, guide, size * sizeof(int64_t));
     s->token[at] = s->start[b][s->n_fed[b]++];
     s->node[at] = s2s_tree_add(&s->tree, s->node[at], s->token[at], 0);
 }
@@ -175,7 +213,7 @@ static int64_t extend(Stream *s, const Model *m, Rows *w) {
         const int64_t most = s->B - b < w->at_once ? s->B - b : w->at_once;
         for (n = 0, K = s->n_live[b]; n < most && s->n_live[b + n] == K && !has_start(s, b + n);) n++;
         if (n && advance(s, m, b, n, K, r, w)) return NO_MEMORY;
-        if (!n) feed(s, b), n = 1;
+        if (!n) feed(s, b, w->guide + r * guide_state_size(s)), n = 1;
     }
     return OK;
 }
@@ -188,11 +226,15 @@ static int64_t draw(Stream *s, const Model *m, Rows *w) {
         for (n = 0; n < most && !has_start(s, w->place[r + n] / beam);) n++;
         if (n && compute_logits(s, m, r, n, 1, w, w->samples.logits)) return NO_MEMORY;
         for (int64_t i = r; i < r + n; i++) {
-            const Sample from = {w->place[i], w->node[i], w->samples.logits + (i - r) * V, w->state + i * width,
-                                 w->guide + i * guide_width(s)};
+            const Sample from = {
+                w->place[i], w->node[i], w->output + i * w->longest, w->samples.logits + (i - r) * V,
+                w->state + i * width, w->guide + i * guide_state_size(s),
+            };
             if (s2s_draw_token(s, &from, &w->samples)) return NO_MEMORY;
         }
-        if (!n) w->length[r] = 0, feed(s, w->place[r] / beam), n = 1;
+        if (n) continue;
+        feed(s, w->place[r] / beam, w->guide + r * guide_state_size(s));
+        w->length[r] = 0, n = 1;
     }
     for (int64_t r = 0; r < w->R; r++)
         if (w->length[r]) s->length[w->place[r] / beam] = w->length[r] - s->n_start[w->place[r] / beam] + 1;
