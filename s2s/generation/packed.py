@@ -32,7 +32,7 @@ from s2s.generation.options import (
 from s2s.generation.output_stages import OutputStage, build_stages
 from s2s.generation.packed_format import PackedSearch
 from s2s.generation.packed_keys import key_of
-from s2s.generation.sentences import one_result_each, sentences_of, tokens_at_once
+from s2s.generation.sentences import one_result_each, sentences_of
 from s2s.generation.workers import describe_workers, resolve_workers, search_shared
 from s2s.lasting import lasting_objects
 from s2s.run import find_model
@@ -90,7 +90,7 @@ class PackedSegmentSearch:
             yield from self.with_model()(others)
 
     def _results(self, sentences: Sequence[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
-        return self.queued(FixedQueue(sentences, tokens_at_once(self.config.tokens, sentences, self.task.vocab)))
+        return self.queued(FixedQueue(sentences, self.config.tokens))
 
     def accepts(self, sentence: SourceSentence) -> bool:
         """Whether the functions search it, and no stage needs the model for it."""

@@ -21,7 +21,7 @@ from s2s.decoding.token_transforms import build_transforms
 from s2s.errors import ConfigError
 from s2s.generation.inputs import output_constraint, registered_constraints
 from s2s.generation.output_stages import OutputStage, build_stages
-from s2s.generation.sentences import one_result_each, sentences_of, tokens_at_once
+from s2s.generation.sentences import one_result_each, sentences_of
 from s2s.generation.source_labels import lack_labels, with_labels
 from s2s.generation.workers import search_shared
 from s2s.model import Seq2Seq, evaluating
@@ -128,7 +128,7 @@ class Searcher:
 
     def _results(self, sentences: Sequence[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
         sources = {sentence.index: sentence for sentence in sentences}
-        request = self.request(FixedQueue(sentences, tokens_at_once(self.config.tokens, sentences, self.task.vocab)))
+        request = self.request(FixedQueue(sentences, self.config.tokens * self._parts_of_a_word(sentences)))
         results = self.after_stages(self.search(request), sources)
         while True:
             with evaluating(self.model), self.precision():
@@ -151,6 +151,14 @@ class Searcher:
         for stage in self.stages:
             results = stage.results(results, sources)
         return iter(results)
+
+    def _parts_of_a_word(self, sentences: Sequence[SourceSentence]) -> int:
+        """Source tokens per word if the vocabulary marks the tokens that begin words, since the decoder then attends
+        only to words; else 1."""
+        begins = self.task.vocab.word_begins
+        n_tokens = sum(len(sentence.ids) for sentence in sentences)
+        n_words = sum(begins[i] for sentence in sentences for i in sentence.ids) if begins else n_tokens
+        return max(1, n_tokens // max(n_words, 1))
 
     def request(self, queue: SentenceQueue) -> SearchRequest:
         """The request to search these sentences."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["one_result_each", "sentences_of", "tokens_at_once"]
+__all__ = ["one_result_each", "sentences_of"]
 
 from typing import TYPE_CHECKING
 
@@ -40,15 +40,6 @@ def one_result_each(
         yield some
     if missing:
         raise PluginError(f"{what}, gave no result for {len(missing):,} sentences: index {min(missing)}, …")
-
-
-def tokens_at_once(n: int, sentences: Sequence[SourceSentence], vocab: Vocab) -> int:
-    """Source tokens that are searched at once, for `n` words: a word has several if the vocabulary marks the tokens
-    that begin words, since the decoder then reads only words."""
-    begins = vocab.word_begins
-    n_tokens = sum(len(sentence.ids) for sentence in sentences)
-    n_words = sum(begins[i] for sentence in sentences for i in sentence.ids) if begins else n_tokens
-    return n * max(1, n_tokens // max(n_words, 1))
 
 
 def _precedence(segment: Segment) -> tuple[bool, int]:
