@@ -39,9 +39,10 @@ def with_labels(
 
     sources: the sentences, by their indices; n_tokens: source tokens in a batch.
     """
+    words = SourceWords(vocab)  # whose tables are made at the first use
     for some in map(list, results):
         missing = [one.index for one in some if lack_labels(one.hypotheses)]
-        found = word_labels([vocab.without_end(sources[index].ids) for index in missing], model, vocab, n_tokens)
+        found = word_labels([vocab.without_end(sources[index].ids) for index in missing], model, words, n_tokens)
         labels = dict(zip(missing, found, strict=True))
         yield [_labelled(one, labels[one.index]) if one.index in labels else one for one in some]
 
@@ -52,15 +53,15 @@ def _labelled(result: SearchResult, labels: list[int] | None) -> SearchResult:
 
 @torch.no_grad()
 def word_labels(
-    sources: Sequence[Sequence[int]], model: Seq2Seq, vocab: Vocab, n_tokens: int
+    sources: Sequence[Sequence[int]], model: Seq2Seq, words: SourceWords, n_tokens: int
 ) -> list[list[int] | None]:
     """The index in `Vocab.labels` of the most probable label of each word but what ends the source; None if the model
     has not learnt labels."""
-    labels, words = list[list[int] | None]([None] * len(sources)), SourceWords(vocab)
+    labels: list[list[int] | None] = [None] * len(sources)
     pairs: list[tuple[Sequence[int], list[int]]] = [(source, []) for source in sources]
     device = next(model.parameters(), torch.empty(0)).device
     for indices in batch_by_length(pairs, n_tokens):
-        batch = make_batch([pairs[i] for i in indices], vocab).to(device)
+        batch = make_batch([pairs[i] for i in indices], words.vocab).to(device)
         logits = model.label_logits(batch.src, batch.src_pad)  # [B, W, L]
         if logits is None:
             return labels

@@ -19,6 +19,7 @@ from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig, BeamSearch, SampleConfig, SearchRequest, SourceSentence
 from s2s.decoding.queue import FixedQueue
 from s2s.generation.source_labels import word_labels
+from s2s.nn import SourceWords
 from s2s_cpu.library import native_library
 from s2s_cpu.packed_files import PackedFiles
 from s2s_cpu.prepacked import Fp32Linear, has_linear
@@ -214,7 +215,7 @@ def test_a_network_labels_the_same_words(begins: str) -> None:
     rows = [[5, 7, 3], [5, 7, 6, 3], [6, 3], [3], *(unlabelled if begins == "every token" else sources())]
     queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
     found = [some[0].source_labels for some in find_queued(BeamSearch(CONFIG), one, queue, of)]
-    assert found == word_labels([row[:-1] for row in rows], one, of, 20)
+    assert found == word_labels([row[:-1] for row in rows], one, SourceWords(of), 20)
 
 
 @pytest.mark.parametrize("name", ["labels", "Transformer without a guide"])
