@@ -171,7 +171,7 @@ class FusedModel:
     zero_start: bool = False
     """The first token's embedding is 0"""
     guidance: FusedGuidance | None = None
-    """What is added to the embedding, and between decoder and output; in streams alone, as recurrent layers"""
+    """What is added to the embedding, and between decoder and output; only streams compute it, and recurrent layers"""
 
 
 class Columns(NamedTuple):

@@ -318,9 +318,9 @@ class Transformer(Seq2Seq):
             return None
         model = fused_model(decoder, self.embeddings, self.tgt_embedding_norm, self.config, guidance)
         source = fused_source(encoder, self.vocab.src, self.embeddings, self.decoder)
-        source = source._replace(words=self.words.fused(pooled=self.pooled))
-        if self.labels:
-            source = source._replace(labels=linear.linear_function(self.labels.map))
+        if self.guidance or self.pooled:
+            labels = linear.linear_function(self.labels.map) if self.labels else None
+            source = source._replace(words=self.words.fused(pooled=self.pooled), labels=labels)
         tables = (partial(first_positions, positions) for positions in (self.src_positions, self.tgt_positions))
         return fused.stream_search(source, model, fused.PositionTables(*tables)) if model else None
 

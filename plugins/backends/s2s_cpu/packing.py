@@ -65,7 +65,7 @@ def pack_model(path: Path, request: SearchRequest, n_positions: int, most_bytes:
     tables = Tables(search.positions.src(n_positions), search.positions.tgt(n_positions))
     others = {
         "n_tokens": search.n_tokens,
-        "n_positions": None if tables == (None, None) else n_positions,
+        "n_positions": None if tables.src is None and tables.tgt is None else n_positions,
         "max_len": model.max_len,
         "is_constrained": request.constraint is not None,
         "automaton": automaton.numbers if automaton else None,

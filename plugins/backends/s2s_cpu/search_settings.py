@@ -61,7 +61,7 @@ def sampling_rule(options: SamplingOptions) -> SamplingRuleStruct:
 
 
 def repeats_struct(n_gram: int, penalty: float, always: array[int], *, changes_log_probs: bool) -> RepeatsStruct:
-    """What tokens that an output has change for the next one; penalty 1: nothing.
+    """How the tokens that an output already has change the choice of the next one; penalty 1: not at all.
 
     always: tokens that are penalised in any case, which the structure points to.
     """

@@ -165,7 +165,7 @@ class SamplingRuleStruct(ctypes.Structure):
 
 
 class RepeatsStruct(ctypes.Structure):
-    """What tokens that an output has already change for the next one."""
+    """How the tokens that an output already has change the choice of the next one."""
 
     _fields_ = (
         *((name, c_int64) for name in ("n_gram", "of_log_probs")),

@@ -34,7 +34,7 @@ typedef struct {
     Linear of_columns;          /* to the logits of `columns` alone, with a shortlist; else its weight is null */
     const int64_t *columns;     /* [of_columns.O], the tokens that any sentence lists */
     uint8_t *listed;            /* [B, V], whether a sentence's output may have the token; null: all of `columns` */
-    const Guidance *guidance;   /* null: none; in a stream alone, as layers of cells */
+    const Guidance *guidance;   /* null: none; only in a stream, like layers of cells */
 } Model;
 
 typedef struct { /* the tokens of outputs: some of all outputs, and some by the tokens of their source */
@@ -55,7 +55,7 @@ typedef struct { /* from which distribution tokens are drawn, see s2s.backend.op
     double top_p, temperature; /* temperature 0: tokens are not drawn */
 } SamplingRule;
 
-typedef struct { /* what tokens that an output has already change for the next one; in a stream alone */
+typedef struct { /* how the tokens that an output already has change the choice of the next one; only in a stream */
     int64_t n_gram;        /* no sequence of so many tokens is repeated, see NoRepeatNgram of s2s; 0: any may be */
     int64_t of_log_probs;  /* whether the penalty changes log-probabilities in place of logits */
     double penalty;        /* of these tokens, see RepetitionPenalty of s2s.decoding; 0: none */

@@ -1,4 +1,4 @@
-/* Which tokens may follow an output, and what the tokens that it has already change for the next one; see stream.h.
+/* Which tokens may follow an output, and how those that it already has change the logits of the next one; see stream.h.
 V tokens.
 */
 

@@ -10,7 +10,7 @@ typedef struct { /* B sentences */
     int64_t B;
     const int64_t *token, *n_source; /* their tokens, and how many */
     int64_t *begin;                  /* [B + 1], of their rows */
-    int64_t *first;                  /* where words begin; room for those of the longest source */
+    int64_t *first;                  /* where words begin in their sentence; a sentence's as far on as its tokens */
     SourceMemory *memory;            /* [B] */
 } Sources;
 
@@ -18,13 +18,12 @@ static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* x [begin[B], D] */
 static void embed(const SourceModel *source, const Model *m, const Sources *of, float *part, float *x) {
-    const int64_t *token = of->token, D = source->D;
-    for (int64_t b = 0; b < of->B; token += of->n_source[b++]) {
+    const int64_t *token = of->token, *first = of->first, D = source->D;
+    for (int64_t b = 0; b < of->B; token += of->n_source[b], first += of->n_source[b++]) {
         const int64_t S = of->n_source[b];
         float *rows = x + of->begin[b] * D;
         if (source->words.pooled)
-            s2s_pool_words(source, m, token, S, of->first, s2s_find_words(&source->words, token, S, of->first), part,
-                           rows);
+            s2s_pool_words(source, m, token, S, first, of->memory[b].n_words, part, rows);
         else
             s2s_embed(source->embedding, &m->output, source->scale, token, S, D, rows);
     }
@@ -79,13 +78,13 @@ static int64_t find_labels(const Linear *labels, const float *x, int64_t n_words
 
 /* What the guide refers to, and labels, of x [begin[B], M], using `scratch` of as many rows. */
 static int64_t map_words(const SourceModel *source, const Model *m, const Sources *of, const float *x, float *scratch) {
-    const int64_t *token = of->token, M = source->M;
-    for (int64_t b = 0; (m->guidance || source->labels.weight) && b < of->B; token += of->n_source[b++]) {
+    const int64_t *first = of->first, M = source->M;
+    for (int64_t b = 0; (m->guidance || source->labels.weight) && b < of->B; first += of->n_source[b++]) {
         const SourceMemory *one = of->memory + b;
         const float *rows = x + of->begin[b] * M;
         if (!source->words.pooled) {
-            const int64_t n = s2s_find_words(&source->words, token, of->n_source[b], of->first);
-            for (int64_t i = 0; i < n; i++) memcpy(scratch + i * M, rows + of->first[i] * M, M * sizeof(float));
+            for (int64_t i = 0; i < one->n_words; i++)
+                memcpy(scratch + i * M, rows + first[i] * M, M * sizeof(float));
             rows = scratch;
         }
         if (m->guidance && s2s_guide_words(m->guidance, rows, one->n_words, one->words)) return NO_MEMORY;
@@ -122,7 +121,7 @@ static int64_t encode(const SourceModel *source, const Model *m, const Sources *
 
 static float *new_floats(int64_t n) { return aligned_alloc(64, (n * sizeof(float) / 64 + 1) * 64); }
 
-/* Counts the rows and the words of a sentence, and allocates what is kept of it. */
+/* Finds the words of a sentence, and allocates what is kept of it. */
 static int64_t allocate_memory(const SourceModel *source, const Model *m, const int64_t *token, int64_t n_source,
                                int64_t *first, SourceMemory *memory) {
     const int64_t width = width_of_keys_and_values(source);
@@ -136,22 +135,22 @@ static int64_t allocate_memory(const SourceModel *source, const Model *m, const 
 
 /* What steps read of the sentences' sources, each in memory that the caller frees; memory [n] is zero before. */
 int64_t s2s_stream_encode(const SourceModel *source, const Model *m, const Admission *of, SourceMemory *memory) {
-    int64_t longest = 0, failed = 0;
-    for (int64_t b = 0; b < of->n; b++) longest = greater(longest, of->n_source[b]);
-    Sources some = {.token = of->token, .begin = allocate((of->n + 1) * sizeof(int64_t)),
-                    .first = allocate(longest * sizeof(int64_t))};
-    failed = !some.begin || !some.first;
+    int64_t n_tokens = 0;
+    for (int64_t b = 0; b < of->n; b++) n_tokens += of->n_source[b];
+    int64_t *first = allocate(n_tokens * sizeof(int64_t)), failed;
+    Sources some = {.token = of->token, .begin = allocate((of->n + 1) * sizeof(int64_t)), .first = first};
+    failed = !some.begin || !first;
     for (int64_t b = 0; b < of->n && !failed; b += some.B) {
-        const int64_t *token = some.token;
+        int64_t n = 0; /* tokens of these sentences */
         some.n_source = of->n_source + b, some.memory = memory + b, some.begin[0] = some.B = 0;
         while (b + some.B < of->n && some.begin[some.B] < ROWS_AT_ONCE && !failed) {
             const int64_t i = some.B++;
-            failed = allocate_memory(source, m, token, some.n_source[i], some.first, some.memory + i);
-            some.begin[i + 1] = some.begin[i] + some.memory[i].S, token += some.n_source[i];
+            failed = allocate_memory(source, m, some.token + n, some.n_source[i], some.first + n, some.memory + i);
+            some.begin[i + 1] = some.begin[i] + some.memory[i].S, n += some.n_source[i];
         }
         failed = failed || encode(source, m, &some);
-        some.token = token;
+        some.token += n, some.first += n;
     }
-    free(some.begin), free(some.first);
+    free(some.begin), free(first);
     return failed ? NO_MEMORY : OK;
 }
